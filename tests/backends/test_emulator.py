@@ -31,15 +31,16 @@ pytestmark = pytest.mark.slow
 GEOMETRY = "struct Geometry { int width, height, channels, out_width, first, last, a, b, c; };\n"
 
 
-def build(body: str, name: str = "tried") -> ctypes.CDLL:
-    """Compile a kernel ``name(const int* source, int* output, Geometry g)`` with that body."""
+def build(body: str, before: str = "") -> ctypes.CDLL:
+    """Compile a kernel ``tried(const int* source, int* output, Geometry g)`` with that body."""
     compiler = HostCompiler.find()
     assert compiler is not None
     source = (
-        f'{GEOMETRY}extern "C" __global__ void {name}(const int* source, int* output, Geometry g)\n'
+        f"{GEOMETRY}{before}"
+        'extern "C" __global__ void tried(const int* source, int* output, Geometry g)\n'
         f"{{\n{body}\n}}\n"
     )
-    return load_library(compiler.compile(name, translate(source, {}, name), "host", {}).code)
+    return load_library(compiler.compile("tried", translate(source, {}, "tried"), "host", {}).code)
 
 
 def run(
@@ -47,6 +48,7 @@ def run(
     source: np.ndarray,
     block: tuple[int, int] = (64, 1),
     token: CancelToken | None = None,
+    before: str = "",
 ) -> np.ndarray:
     """Return the output of one thread a cell of a row of 32-bit cells."""
     cells = np.ascontiguousarray(source.astype(np.int32).reshape(1, -1, 1))
@@ -54,7 +56,7 @@ def run(
     launch = Launch("tried", {}, block, 1, 1)
     memory = Memory(cells, np.zeros_like(cells), {})
     reported: list[float] = []
-    library = build(body)
+    library = build(body, before)
     run_launch(library, launch, task, memory, [], token or CancelToken(), reported.append)
     assert reported[-1] == 1
     return memory.output.ravel()
@@ -91,6 +93,20 @@ def test_threads_that_have_ended_are_not_waited_for() -> None:
     source = np.arange(1, 65)
     expected = np.where(np.arange(64) % 3 == 0, 0, source)
     np.testing.assert_array_equal(run(body, source), expected)
+
+
+def test_kernels_do_not_share_the_shared_memory_of_a_template() -> None:
+    """A linker keeps one copy of it for all libraries: also of another size."""
+    before = """template <int N> __device__ int* cells()
+    {
+        __shared__ int cells[64];
+        return cells;
+    }
+    """
+    source = np.arange(1, 65)
+    body = f"{INDEX} cells<1>()[i] = source[i]; __syncthreads(); output[i] = cells<1>()[63 - i];"
+    np.testing.assert_array_equal(run(body, source, before=before), source[::-1])
+    assert not run(f"{INDEX} output[i] = cells<1>()[i];", source, before=before).any()
 
 
 def test_different_barriers_are_a_fault_not_a_hang() -> None:
@@ -141,6 +157,25 @@ def test_bytes_of_a_word() -> None:
     source = np.tile([0x11223344, 0x01020304], 32)
     expected = np.tile([0x88112233 - 2**32, 0x88010203 - 2**32], 32)
     np.testing.assert_array_equal(run(body, source), expected)
+
+
+def test_floats_are_rounded_to_halves_and_back() -> None:
+    halves = np.arange(0x7C01, dtype=np.uint16).view(np.float16).astype(np.float32)
+    between = (halves[:-1] + halves[1:]) / 2
+    values = np.concatenate([halves, between[:-1], [0.0, 65519.0, 65520.0, 1e9]]).astype(np.float32)
+    values = np.concatenate([values, -values])
+    body = f"""{INDEX}
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(__int_as_float(source[i])));
+    float back;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(back) : "h"(bits));
+    output[i] = __float_as_int(back);"""
+    padded = np.zeros(-(-len(values) // 64) * 64, np.float32)
+    padded[: len(values)] = values
+    back = run(body, padded.view(np.int32)).view(np.float32)
+    with np.errstate(over="ignore"):
+        expected = padded.astype(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(back.view(np.int32), expected.view(np.int32))
 
 
 def test_a_run_is_cancelled() -> None:

@@ -1,4 +1,4 @@
-"""Every kernel runs on the processor and gives what the oracle of its filter gives.
+"""Every kernel runs on the processor and gives the results of its filter's oracle.
 
 The emulated GPU runs the plans, launches and kernels of the real one, so a wrong rank, border or
 tile is found without a card. Each border is tried with one type, one number of channels and one
@@ -23,6 +23,7 @@ from kernelscope.images.volume import Volume
 from kernelscope.spec import launch
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import TUNED
 from kernelscope.spec.samples import Kind
 from tests.contract.test_pictures import (
     assert_close,
@@ -39,6 +40,8 @@ pytestmark = pytest.mark.slow
 SHAPES = ((17, 33), (5, 5), (3, 131))
 
 SPECS = [spec for spec in filters.discover(Kind.PICTURE).values() if spec.levels("gpu")]
+
+HAVE_TUNED = [spec for spec in SPECS if TUNED in spec.levels("gpu")]
 
 TURNS = [
     pytest.param(spec, turn, border, id=f"{spec.id}-{border}")
@@ -87,6 +90,29 @@ def test_equals_its_oracle(
                 continue
             label = f"{level.id}, {dtype}, {shape}, {source.shape[2]} channels"
             assert_close(same, wanted, colour, tolerance, label)
+
+
+@pytest.mark.parametrize(
+    "spec", [spec for spec in SPECS if TUNED in spec.levels("gpu")], ids=lambda spec: spec.id
+)
+def test_tuned_equals_its_oracle_in_every_case(
+    spec: FilterSpec, backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several kernels share the level; parameters and types choose between them."""
+    monkeypatch.setattr(launch, "BY_SIZE", False)
+    module = test_module(spec.id)
+    assert module is not None
+    for case in range(len(module.CASES)):
+        for dtype in DTYPES:
+            parameters = parameters_of(spec.id, case)
+            colour = without_alpha(make(dtype, "random", (17, 33)), 1)
+            border = spec.borders[0]
+            wanted = expected(spec.id, colour, parameters, border)
+            image = Image.from_array(colour)
+            request = Request.create(image, spec.id, parameters, border=border)
+            actual = backend.run(request, TUNED, RunContext()).planes
+            tolerance = getattr(module, "tolerance", default_tolerance)(parameters, dtype)
+            assert_close(actual, wanted, colour, tolerance, f"{parameters}, {dtype}")
 
 
 @pytest.mark.parametrize("components", [1, 3])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -21,6 +21,7 @@ from kernelscope.backends.emulator.launch import Memory, run_launch
 from kernelscope.backends.emulator.translation import translate
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
+from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Pass, Request
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
@@ -28,6 +29,7 @@ from kernelscope.installed import install_command
 from kernelscope.machine import cpu_name
 from kernelscope.parallel import core_count
 from kernelscope.spec.borders import Border
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import Level
@@ -87,7 +89,7 @@ class EmulatorBackend:
         return ()
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return spec.levels("gpu")
+        return spec.levels(Device.GPU)
 
     def run(self, request: Request, level: Level, context: RunContext) -> Source:
         pixels = request.source.planes
@@ -141,8 +143,19 @@ class EmulatorBackend:
                     done = work[number] + part * (work[number + 1] - work[number])
                     context.progress("compute", float(done / work[-1]))
 
-                run_launch(library, launch, task, memory, self._workers(), context.token, report)
+                self._launch(library, launch, task, memory, context.token, report)
         return memory.output
+
+    def _launch(
+        self,
+        library: ctypes.CDLL,
+        launch: Launch,
+        task: CudaTask,
+        memory: Memory,
+        token: CancelToken,
+        report: Callable[[float], None],
+    ) -> None:
+        run_launch(library, launch, task, memory, self._workers(), token, report)
 
     def _library(self, file: str, launch: Launch, context: RunContext) -> ctypes.CDLL:
         """Return the library of a kernel, compiled or taken from the disk if need be."""

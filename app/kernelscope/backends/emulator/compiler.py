@@ -32,11 +32,42 @@ _FLAGS = (
     "-fPIC",
     "-shared",
     "-w",
+    # Shared memory of templates would be one for all libraries that have a kernel of that name.
+    "-fvisibility=hidden",
     # As on a GPU: no excess precision, and integers that wrap around.
     "-ffp-contract=off",
     "-fno-strict-aliasing",
     "-fwrapv",
 )
+
+_WATCHED = (
+    "-O1",
+    "-gdwarf-4",  # binutils may mistake the names of files in newer tables
+    "-g1",
+    "-fsanitize=thread,bounds",
+    "-fno-exceptions",
+    "-nodefaultlibs",
+    "-lgcc",
+)
+"""The compiler calls `checks.h` for each access to memory, in place of its own library."""
+
+
+_TRACED = (
+    "-O3",
+    # Loops of a known length, as a GPU's compiler unrolls them.
+    "--param=max-completely-peeled-insns=100000",
+    "--param=max-completely-peel-times=64",
+    "--param=max-peel-branches=512",
+    "-gdwarf-4",
+    "-g1",
+    "-fsanitize=thread",
+    "-fsanitize-coverage=trace-pc",
+    "-fno-exceptions",
+    "-fno-gnu-unique",  # two copies of a library run at once
+    "-nodefaultlibs",
+    "-lgcc",
+)
+"""The compiler calls `trace.h` for each access to memory and each branch."""
 
 
 class HostCompiler:
@@ -44,9 +75,18 @@ class HostCompiler:
 
     through = ""
 
-    def __init__(self, command: tuple[str, ...]) -> None:
+    def __init__(self, command: tuple[str, ...], more: tuple[str, ...] = ()) -> None:
         self._command = command
+        self._flags = (*_FLAGS, *more)
         self.name = Path(command[0]).name if len(command) == 1 else "Zig"
+
+    def watching(self) -> HostCompiler:
+        """Return the same compiler, for libraries that watch their accesses to memory."""
+        return HostCompiler(self._command, _WATCHED)
+
+    def tracing(self) -> HostCompiler:
+        """Return the same compiler, for libraries that count and record their accesses."""
+        return HostCompiler(self._command, _TRACED)
 
     @classmethod
     def find(cls) -> HostCompiler | None:
@@ -66,7 +106,7 @@ class HostCompiler:
         return done.stdout.partition("\n")[0]
 
     def version(self) -> str:
-        return f"{self._version} {' '.join(_FLAGS)}"
+        return f"{self._version} {' '.join(self._flags)}"
 
     def compile(
         self, name: str, source: str, architecture: str, defines: Mapping[str, str]
@@ -83,7 +123,7 @@ class HostCompiler:
             text.write_text(source, encoding="utf-8")
             try:
                 done = subprocess.run(
-                    [*self._command, *_FLAGS, "-o", library, text],
+                    [*self._command, text, *self._flags, "-o", library],
                     capture_output=True,
                     text=True,
                     timeout=_SECONDS,

@@ -1,4 +1,4 @@
-// What CUDA adds to C++, for the host: kernels of kernels/*.cu compile against this header unchanged.
+// CUDA's additions to C++, for the host: the kernels of kernels/*.cu compile with this header unchanged.
 //
 // A block runs on one thread of the host. Its CUDA threads are fibres: each has a stack, runs until it
 // waits at a barrier or ends, and the next one continues. So a barrier costs a switch of stacks, some
@@ -22,8 +22,15 @@
 #define __device__
 #define __host__
 #define __global__ static __attribute__((unused))
-#define __constant__ __attribute__((visibility("default")))
+#define EXPORTED __attribute__((visibility("default")))
+#define __constant__ EXPORTED
+#ifdef CHECKED  // checks.h finds them by their symbols, and one thread of the host runs all blocks
+#define __shared__ static
+#define UNCHECKED __attribute__((no_sanitize("thread"), noinline))
+#else
 #define __shared__ static thread_local
+#define UNCHECKED inline
+#endif
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
@@ -78,9 +85,25 @@ struct Block {
     const char* fault;
 };
 
-inline thread_local Thread* current;
-inline thread_local Block* block;
+EXPORTED inline thread_local Thread* current;
+EXPORTED inline thread_local Block* block;  // one for all libraries, because of its size
 static Dim block_size, grid_size;  // of this kernel: others may run meanwhile
+
+// What checks.h watches; in other libraries these do nothing.
+namespace checks {
+void begin_block(unsigned number);
+void dynamic_memory(void* memory, size_t bytes);
+void arrive(const Gate& gate);  // the current thread has come to a barrier
+void opened(const Gate& gate);
+void touch(const void* at, size_t bytes);  // a read by something that is no instruction
+#ifndef CHECKED
+inline void begin_block(unsigned) {}
+inline void dynamic_memory(void*, size_t) {}
+inline void arrive(const Gate&) {}
+inline void opened(const Gate&) {}
+inline void touch(const void*, size_t) {}
+#endif
+}  // namespace checks
 
 // Save the registers that a function has to preserve, keep the stack pointer in *from, continue on `to`.
 extern "C" void emulator_switch(void** from, void* to) __attribute__((visibility("hidden")));
@@ -159,11 +182,14 @@ inline void open(Gate& gate)
 {
     gate.arrived = 0;
     ++gate.turn;
+    checks::opened(gate);
 }
 
 // Wait until `expected` threads have come to a gate.
-inline void meet(Gate& gate, unsigned expected)
+// ordered: what they did to memory before is then seen by all of them.
+inline void meet(Gate& gate, unsigned expected, bool ordered = true)
 {
+    if (ordered) checks::arrive(gate);
     if (++gate.arrived >= expected) {
         open(gate);
         return;
@@ -257,6 +283,7 @@ inline void prepare_block(Block* own, unsigned number)
     const Dim where = {number % grid_size.x, number / grid_size.x % grid_size.y,
         number / grid_size.x / grid_size.y};
     own->live = own->count;
+    checks::begin_block(number);
     memset(own->gates, 0, sizeof own->gates);
     for (unsigned i = 0; i < own->count; ++i) {
         Thread& thread = own->threads[i];
@@ -286,6 +313,7 @@ inline int run_blocks(
     own->fault = nullptr;
     own->shared = (unsigned char*)aligned_alloc(256, (shared_bytes / 256 + 1) * 256);
     if (!own->shared) return 2;
+    checks::dynamic_memory(own->shared, shared_bytes);
     bool good = true;
     for (unsigned n = first; good && n < last; ++n) {
         prepare_block(own, n);
@@ -299,7 +327,7 @@ inline Warp& own_warp() { return block->warps[current->number / WARP]; }
 inline unsigned own_lane() { return current->number % WARP; }
 
 // Wait for the lanes of `mask` that have not ended.
-inline void meet_lanes(unsigned mask)
+inline void meet_lanes(unsigned mask, bool ordered = true)
 {
     Warp& warp = own_warp();
     int i = 0;
@@ -311,7 +339,7 @@ inline void meet_lanes(unsigned mask)
         }
         warp.gates[warp.gate_count++] = {mask, 0, 0};
     }
-    meet(warp.gates[i], __builtin_popcount(mask & warp.live));
+    meet(warp.gates[i], __builtin_popcount(mask & warp.live), ordered);
 }
 
 // Give the other lanes a value; `use` gets those of all lanes once each has given its own.
@@ -321,18 +349,18 @@ inline auto exchange(unsigned mask, const T& value, Use use)
     static_assert(sizeof(T) <= sizeof Warp::values[0], "too large for an exchange");
     Warp& warp = own_warp();
     memcpy(warp.values[own_lane()], &value, sizeof value);
-    meet_lanes(mask);
+    meet_lanes(mask, false);
     const auto result = use([&warp](unsigned lane) {
         T given;
         memcpy(&given, warp.values[lane], sizeof given);
         return given;
     });
-    meet_lanes(mask);  // a value is not replaced before all have read it
+    meet_lanes(mask, false);  // a value is not replaced before all have read it
     return result;
 }
 
 template <typename... Arguments, size_t... N>
-inline void call(void (*kernel)(Arguments...), void** values, std::index_sequence<N...>)
+UNCHECKED void call(void (*kernel)(Arguments...), void** values, std::index_sequence<N...>)
 {
     kernel(*(std::remove_reference_t<Arguments>*)values[N]...);
 }
@@ -346,7 +374,7 @@ inline void call(void (*kernel)(Arguments...), void** values)
 
 // sizes: blocks of the grid and threads of a block, in x, y and z.
 #define EMULATE(KERNEL)                                                                            \
-    extern "C" int emulator_run(                                                                   \
+    extern "C" EXPORTED int emulator_run(                                                          \
         const unsigned* sizes, size_t shared_bytes, unsigned first, unsigned last, void** values)  \
     {                                                                                              \
         emulator::grid_size = {sizes[0], sizes[1], sizes[2]};                                      \
@@ -354,7 +382,7 @@ inline void call(void (*kernel)(Arguments...), void** values)
         const auto body = [](void* values) { emulator::call(KERNEL, (void**)values); };            \
         return emulator::run_blocks(body, values, sizes, shared_bytes, first, last);               \
     }                                                                                              \
-    extern "C" const char* emulator_fault() { return emulator::block->fault; }
+    extern "C" EXPORTED const char* emulator_fault() { return emulator::block->fault; }
 
 #define threadIdx (emulator::current->place)
 #define blockIdx (emulator::current->block)
@@ -434,12 +462,6 @@ constexpr std::common_type_t<A, B> max(A a, B b)
 }
 
 namespace emulator {
-// A GPU divides by zero without stopping; which value comes out does not matter.
-template <typename Integer>
-inline Integer divided(Integer numerator, Integer denominator)
-{
-    return denominator ? numerator / denominator : (Integer)-1;
-}
 template <typename To, typename From>
 inline To bits_as(From from)
 {
@@ -536,12 +558,14 @@ inline int texel(float at, int n, int addressing)
 }  // namespace emulator
 typedef const emulator::Texture* cudaTextureObject_t;
 template <typename T>
-inline T tex2D(cudaTextureObject_t texture, float x, float y)
+UNCHECKED T tex2D(cudaTextureObject_t texture, float x, float y)
 {
     const int column = emulator::texel(x, texture->columns, texture->addressing);
     const int row = emulator::texel(y, texture->rows, texture->addressing);
     if (column < 0 || row < 0) return T();
-    return ((const T*)texture->texels)[(size_t)row * texture->columns + column];
+    const T* const at = (const T*)texture->texels + (size_t)row * texture->columns + column;
+    emulator::checks::touch(at, sizeof(T));
+    return *at;
 }
 
 // --- instructions of PTX, named as there; the results come first ---
@@ -571,6 +595,7 @@ inline unsigned to_half(double value)
     const unsigned sign = signbit(value) ? 0x8000 : 0;
     const double size = fabs(value);
     if (size != size) return 0x7fff;
+    if (size == 0) return sign;  // it has no exponent
     if (size >= 65520) return sign | 0x7c00;
     int exponent;
     frexp(size, &exponent);

@@ -23,7 +23,7 @@ _BLOCKS_AT_ONCE = 64
 _MOST_THREADS = 1024
 
 _ADDRESSING = {Border.REFLECT: 3, Border.WRAP: 2, Border.CONSTANT: 1}
-"""How `emulator.h` numbers what a texture does outside the image; 0 is the nearest texel."""
+"""The numbers in `emulator.h` of a texture's address modes; 0 is the nearest texel."""
 
 
 class _Texture(ctypes.Structure):
@@ -39,7 +39,7 @@ class _Texture(ctypes.Structure):
 
 @dataclass
 class Memory:
-    """What the kernels of a plan work on.
+    """The arrays that the kernels of a plan read and write.
 
     Attributes
     ----------
@@ -66,6 +66,21 @@ class Memory:
         )
 
 
+@dataclass
+class Handed:
+    """Arrays that a launch gives its kernel.
+
+    Attributes
+    ----------
+    tables : mapping of str to ndarray
+    constants : mapping of str to ndarray
+        By the names that they have in the kernel's source.
+    """
+
+    tables: Mapping[str, NDArray[Any]]
+    constants: Mapping[str, NDArray[Any]]
+
+
 def run_launch(
     library: ctypes.CDLL,
     launch: Launch,
@@ -74,6 +89,8 @@ def run_launch(
     workers: Sequence[Executor | None],
     token: CancelToken,
     report: Callable[[float], None],
+    watch: Callable[[Handed], None] | None = None,
+    blocks: Sequence[range] | None = None,
 ) -> None:
     """Run one launch of a plan, all of its steps.
 
@@ -83,6 +100,10 @@ def run_launch(
         Executors of one thread each; None stands for the calling thread.
     report : callable
         Gets the part that is done.
+    watch : callable, optional
+        Gets the arrays before the kernel does.
+    blocks : sequence of range, optional
+        Numbers of the blocks to run; by default all.
 
     Raises
     ------
@@ -96,6 +117,9 @@ def run_launch(
     pointers = [first, memory.output.ctypes.data]
     pointers += [table.ctypes.data for table in tables]
     pointers += [memory.scratch[name].ctypes.data for name in launch.scratch]
+    if watch is not None:
+        named = {f"table {number}": table for number, table in enumerate(tables, start=1)}
+        watch(Handed(named, launch.constants))
     geometry = _geometry(launch, task)
     host_copy = _host_copy(launch, memory)
     pieces = list(_pieces(launch))
@@ -112,7 +136,7 @@ def run_launch(
         def part(fraction: float, number: int = number) -> None:
             report((number + fraction) / len(pieces))
 
-        _run_grid(library, launch, task, values, workers, token, part)
+        _run_grid(library, launch, task, values, workers, token, part, blocks)
 
 
 def _pieces(launch: Launch) -> Iterator[tuple[int, int]]:
@@ -180,6 +204,14 @@ def _hand_over(launch: Launch, memory: Memory, copy: NDArray[np.float32], step: 
     memory.scratch[launch.hand_over.target][: part.size] = part
 
 
+def sizes_of(launch: Launch, task: CudaTask) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Return the blocks of the grid and the threads of a block, in x, y and z."""
+    across, down, deep = (*launch.grid(task.output_shape), 1)[:3]
+    columns, rows, slices = (*launch.block, 1)[:3]
+    rows = min(rows, _MOST_THREADS // columns) if launch.tile is None else rows
+    return (across, down, deep), (columns, rows, slices)
+
+
 def _run_grid(
     library: ctypes.CDLL,
     launch: Launch,
@@ -188,27 +220,32 @@ def _run_grid(
     workers: Sequence[Executor | None],
     token: CancelToken,
     report: Callable[[float], None],
+    chosen: Sequence[range] | None = None,
 ) -> None:
-    """Run all blocks of a kernel launch; each worker takes the next few."""
-    grid = (*launch.grid(task.output_shape), 1)[:3]
-    columns, rows, slices = (*launch.block, 1)[:3]
-    rows = min(rows, _MOST_THREADS // columns) if launch.tile is None else rows
-    sizes = (ctypes.c_uint * 6)(*grid, columns, rows, slices)
+    """Run blocks of a kernel launch; each worker takes the next few."""
+    grid, block = sizes_of(launch, task)
+    sizes = (ctypes.c_uint * 6)(*grid, *block)
     pointers = (ctypes.c_void_p * len(values))(*values)
-    blocks, done = math.prod(grid), 0
-    batches = iter(range(0, blocks, _BLOCKS_AT_ONCE))
+    runs = [range(math.prod(grid))] if chosen is None else chosen
+    blocks, done = sum(map(len, runs)), 0
+    batches = iter(
+        [
+            part[at : at + _BLOCKS_AT_ONCE]
+            for part in runs
+            for at in range(0, len(part), _BLOCKS_AT_ONCE)
+        ]
+    )
 
     def work() -> None:
         nonlocal done
-        for start in batches:  # an iterator of range gives each number to one thread
+        for batch in batches:  # an iterator of a list gives each one to one thread
             token.check()
-            stop = min(start + _BLOCKS_AT_ONCE, blocks)
             status = library.emulator_run(
-                sizes, ctypes.c_size_t(launch.shared_bytes), start, stop, pointers
+                sizes, ctypes.c_size_t(launch.shared_bytes), batch.start, batch.stop, pointers
             )
             if status:
                 _raise(library, launch, status)
-            done += stop - start
+            done += len(batch)
             report(done / blocks)
 
     others = [each.submit(work) for each in workers if each is not None and blocks > 1]

@@ -1,9 +1,8 @@
 """Makes C++ for the host of CUDA C++.
 
 `emulator.h` has almost everything that CUDA adds, as macros and functions. What no macro can
-express is replaced in the text, line for line: dynamic shared memory, instructions in assembler,
-the linkage of kernels, and the division of whole numbers whose denominator may be zero for threads
-beside the image, which stops a processor, but no GPU.
+express is replaced in the text, line for line: dynamic shared memory, instructions in assembler and
+the linkage of kernels.
 """
 
 from __future__ import annotations
@@ -14,16 +13,23 @@ from pathlib import Path
 
 HEADER = Path(__file__).with_name("emulator.h")
 
+CHECKS = Path(__file__).with_name("checks.h")
+"""Finds mistakes."""
+
+TRACE = Path(__file__).with_name("trace.h")
+"""Counts and records."""
+
 _OPENING, _CLOSING = "([{", ")]}"
 _DYNAMIC = re.compile(r"extern __shared__\s+(?:__align__\(\d+\)\s+)?([\w: ]+?)\s+(\w+)\[\];")
 _OF_ALL = re.compile(f"^{_DYNAMIC.pattern}", re.MULTILINE)
 _LINKAGE = re.compile(r'extern "C"(?=[^;{}]*__global__)')
-_DIVISION = re.compile(r"= (numerator) / (denominator);")
 _ASSEMBLER = re.compile(r"\basm(?: volatile)?\(")
 _INSTRUCTION = re.compile(r"\b([a-z]\w*(?:\.\w+)+)\b(?= )")
 
 
-def translate(source: str, defines: Mapping[str, str], kernel: str) -> str:
+def translate(
+    source: str, defines: Mapping[str, str], kernel: str, *, watch: Path | None = None
+) -> str:
     """Return C++ that exports a function ``emulator_run`` for one kernel of a CUDA source.
 
     Parameters
@@ -32,16 +38,23 @@ def translate(source: str, defines: Mapping[str, str], kernel: str) -> str:
         The filter's ``.cu`` with its headers in place.
     defines : mapping of str to str
         Macros.
+    watch : Path, optional
+        A header that looks at accesses to memory, for a compiler that watches them.
     """
     text = _LINKAGE.sub("", _instructions_called(source))
     # Outside functions a macro, because the memory is another one for each block.
     text = _OF_ALL.sub(r"#define \2 ((\1*)DYNAMIC_SHARED_MEMORY)", text)
     text = _DYNAMIC.sub(r"\1* const \2 = (\1*)DYNAMIC_SHARED_MEMORY;", text)
-    text = _DIVISION.sub(r"= emulator::divided(\1, \2);", text)
     # Behind the header, whose names no macro may change.
     macros = "".join(f"#define {name} {value}\n" for name, value in sorted(defines.items()))
-    header = f'#line 1 "{HEADER.name}"\n{HEADER.read_text(encoding="utf-8")}'
+    header = _included(HEADER)
+    if watch is not None:
+        header = f"#define CHECKED\n{header}\n{_included(watch)}"
     return f"{header}\n{macros}{text}\nEMULATE({kernel})\n"
+
+
+def _included(path: Path) -> str:
+    return f'#line 1 "{path.name}"\n{path.read_text(encoding="utf-8")}'
 
 
 def _instructions_called(text: str) -> str:
@@ -57,7 +70,7 @@ def _instructions_called(text: str) -> str:
             for operand in _split(field, ",")
             if operand.strip()
         ]
-        # Moves between registers are part of what the instruction does.
+        # Moves between registers belong to the instruction.
         name = next((name for name in names if not name.startswith("mov.")), None)
         call = f"{name.replace('.', '_')}({', '.join(operands)})" if name else "(void)0"
         lines = text.count("\n", match.start(), stop)

@@ -1,0 +1,220 @@
+"""Blocks of a launch that one core runs with `trace.h`: what it is given, and what comes back."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.backends.emulator.launch import Handed, Memory, run_launch, sizes_of
+from kernelscope.backends.emulator.symbols import Symbols
+from kernelscope.engine.control import CancelToken
+from kernelscope.errors import DeviceUnavailable
+from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.spec.levels import Level
+from kernelscope.traffic.trace import ENTRY, OUTPUT, SECTOR, SOURCE, Array, Scene, Space
+
+_NO_BLOCK = 0xFFFF_FFFF
+_SUMS = ("accesses", "requests", "sectors", "needed", "wavefronts", "ideal", "block_sectors")
+
+
+class _Region(ctypes.Structure):
+    """``emulator::checks::Region``."""
+
+    _fields_ = (
+        ("start", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("read_by", ctypes.c_void_p),
+        ("written_by", ctypes.c_void_p),
+        ("space", ctypes.c_int),
+    )
+
+
+@dataclass(frozen=True)
+class Located:
+    """An array and where it is."""
+
+    array: Array
+    start: int
+
+
+@dataclass(frozen=True)
+class Code:
+    """A library for tracing, loaded."""
+
+    library: ctypes.CDLL
+    symbols: Symbols
+
+
+@dataclass(frozen=True)
+class Job:
+    """A filter's launches and the memory they work on."""
+
+    file: str
+    level: Level
+    task: CudaTask
+    plan: CudaPlan
+    memory: Memory
+
+
+@dataclass
+class Total:
+    """Totals of some blocks of a launch."""
+
+    entries: NDArray[Any]
+    footprint: NDArray[np.int64]
+    barriers: int
+    records: int
+    lost: bool
+
+    def times(self, weight: int) -> Total:
+        """Return the totals of as many blocks that are alike."""
+        entries = self.entries.copy()
+        for name in _SUMS:
+            entries[name] *= weight
+        return replace(
+            self,
+            entries=entries,
+            footprint=self.footprint * weight,
+            barriers=self.barriers * weight,
+        )
+
+    def plus(self, other: Total) -> Total:
+        """Return the sum; sectors that both have count twice in the footprint."""
+        keys = ["site", "array", "event", "bytes"]
+        both = np.concatenate([self.entries, other.entries])
+        _, first, where = np.unique(both[keys], return_index=True, return_inverse=True)
+        entries = both[first].copy()
+        for name in _SUMS:
+            sums = np.zeros(len(entries), np.uint64)
+            np.add.at(sums, where, both[name])
+            entries[name] = sums
+        return Total(
+            entries,
+            self.footprint + other.footprint,
+            self.barriers + other.barriers,
+            0,
+            self.lost or other.lost,
+        )
+
+
+class Span:
+    """Some blocks of a launch, run by one core."""
+
+    def __init__(self, job: Job, launch: Launch, code: Code, blocks: tuple[range, ...]) -> None:
+        self._job, self._launch, self._code, self._blocks = job, launch, code, blocks
+        self.arrays: list[Located] = []
+        self.seen: list[tuple[NDArray[np.uint32], NDArray[np.uint32]]] = []
+
+    def count(
+        self,
+        token: CancelToken,
+        block: int = _NO_BLOCK,
+        records: NDArray[Any] | None = None,
+        most: int = 1 << 62,
+    ) -> Total:
+        """Run the blocks and return their totals; record one of them if it is wanted."""
+        library = self._code.library
+
+        def begin(handed: Handed) -> None:
+            self.arrays = list(_arrays(self._job, self._launch, handed, self._code.symbols))
+            self.seen = []
+            regions = (_Region * len(self.arrays))()
+            for region, each in zip(regions, self.arrays, strict=True):
+                size = each.array.bytes // SECTOR + 2
+                seen = np.zeros(size, np.uint32), np.zeros(size, np.uint32)
+                self.seen.append(seen)
+                region.start, region.bytes = each.start, each.array.bytes
+                region.read_by, region.written_by = (one.ctypes.data for one in seen)
+                region.space = each.array.space
+            room = 0 if records is None else len(records)
+            library.trace_begin(
+                regions,
+                len(self.arrays),
+                ctypes.c_uint(block),
+                ctypes.c_void_p(None if records is None else records.ctypes.data),
+                ctypes.c_uint64(room),
+                ctypes.c_uint64(most),
+            )
+
+        stopped = None
+        try:
+            run_launch(
+                library, self._launch, self._job.task, self._job.memory, (), token, _ignore, begin,
+                self._blocks,
+            )  # fmt: skip
+        except DeviceUnavailable as error:
+            stopped = error
+        total = self._end()
+        if stopped is not None and not total.lost:
+            raise stopped
+        return total
+
+    def _end(self) -> Total:
+        numbers = (ctypes.c_uint64 * 4)()
+        function = self._code.library.trace_end
+        function.restype = ctypes.c_void_p
+        start = function(numbers)
+        raw = ctypes.string_at(start, numbers[0] * ENTRY.itemsize)
+        entries = np.frombuffer(raw, ENTRY).copy()
+        footprint = np.array(
+            [[0, 0], *([np.count_nonzero(one) for one in seen] for seen in self.seen)], np.int64
+        )
+        return Total(entries, footprint, numbers[2], numbers[1], bool(numbers[3]))
+
+
+def _ignore(part: float) -> None:
+    """Nobody waits for parts of a launch."""
+
+
+def _arrays(job: Job, launch: Launch, handed: Handed, symbols: Symbols) -> Iterator[Located]:
+    task, memory = job.task, job.memory
+    item = task.dtype.itemsize
+    texture = launch.texture and launch.texture_of is None
+    space = Space.TEXTURE if texture else Space.GLOBAL
+    source, output = memory.source, memory.output
+    yield _located(SOURCE, space, source, source.shape, item)
+    yield _located(OUTPUT, Space.GLOBAL, output, output.shape, item)
+    for name, table in handed.tables.items():
+        yield _located(name, Space.GLOBAL, table, item=table.itemsize)
+    for name, buffer in memory.scratch.items():
+        fetched = launch.texture_of is not None and launch.texture_of[0] == name
+        yield _located(f"buffer {name}", Space.TEXTURE if fetched else Space.GLOBAL, buffer)
+    for name, (start, size) in symbols.constants.items():
+        values = handed.constants.get(name)
+        items = 1 if values is None else np.asarray(values).itemsize
+        yield Located(Array(name, Space.CONSTANT, size, item=items), start)
+    for name, (start, size) in symbols.shared.items():
+        yield Located(Array(name, Space.SHARED, size), start)
+
+
+def _located(
+    name: str, space: Space, values: NDArray[Any], shape: tuple[int, ...] = (), item: int = 1
+) -> Located:
+    return Located(Array(name, space, values.nbytes, shape, item), values.ctypes.data)
+
+
+def scene_of(
+    job: Job, launch: Launch, code: Code, arrays: list[Located], found: NDArray[Any]
+) -> Scene:
+    """Return the launch of records or entries."""
+    sites = [int(each) for each in np.unique(found["site"])]
+    grid, block = sizes_of(launch, job.task)
+    dynamic = Array(
+        "dynamic shared memory", Space.SHARED, launch.shared_bytes, (), job.task.dtype.itemsize
+    )
+    return Scene(
+        launch.kernel,
+        job.level.id,
+        job.level.name,
+        grid,
+        block,
+        (dynamic, *(each.array for each in arrays)),
+        code.symbols.places(sites),
+        job.task.output_shape,
+        launch.operations_per_sample,
+    )

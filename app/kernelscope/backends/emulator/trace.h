@@ -1,0 +1,408 @@
+// Records and counts what a kernel does to memory, in place of checks.h: the compiler calls the functions
+// at the end for every read and write (-fsanitize=thread, without the compiler's own library) and for every
+// piece of code without a branch (-fsanitize-coverage=trace-pc).
+//
+// A warp's lanes run one after the other here. Accesses of different lanes belong to one request of the
+// warp if they come from the same instruction and each lane executes it for the same time since the last
+// barrier: that is what lanes in lockstep do. A warp's requests are counted as soon as another warp runs.
+namespace emulator {
+namespace checks {
+
+// O2: long loops of these are not unrolled, as those of kernels are.
+#define QUIET __attribute__((no_sanitize("thread"), no_sanitize_coverage, optimize("O2")))
+#define CALLED QUIET __attribute__((noinline))
+
+// The order of kernelscope.traffic.trace.Space and Event.
+enum Space { GLOBAL, CONSTANT, SHARED, TEXTURE };
+enum Event { READ, WRITE, BARRIER, BRANCH };
+
+constexpr uint32_t OUTSIDE = ~0u;  // the offset of a texel that does not exist
+constexpr int SECTOR = 32, BANKS = 32;
+
+// An array. read_by, written_by: for each sector the number of the last block that did, plus one.
+struct Region {
+    const unsigned char* start;
+    size_t bytes;
+    unsigned *read_by, *written_by;
+    int space;
+};
+struct Record {
+    uint64_t value;
+    uint32_t site, offset;
+    uint16_t thread;
+    uint8_t event, region, bytes;
+};
+// The totals of an instruction in an array: what all threads of all warps did there.
+struct Entry {
+    uint64_t accesses, requests, sectors, needed, wavefronts, ideal, block_sectors;
+    uint32_t site;
+    uint8_t region, event, bytes;
+};
+struct Row {
+    uint32_t lanes, offsets[WARP];
+};
+struct Rows {
+    Row* at;
+    unsigned used, room;
+};
+struct Known {
+    const void* from;
+    int region, entry;
+};
+
+constexpr int MOST_REGIONS = 64, MOST_ENTRIES = 4096, MOST_KNOWN = 4096;
+constexpr unsigned MOST_ROWS = 1 << 17;
+constexpr unsigned TURN = 4096;  // accesses of a lane before the others have theirs
+static Region regions[MOST_REGIONS];
+static Entry entries[MOST_ENTRIES];
+static Rows rows[MOST_ENTRIES];
+static unsigned times[MOST_ENTRIES][WARP];  // how often each lane has executed it
+static Known known[MOST_KNOWN];
+static Record* records;
+static uint64_t record_count, record_room, barriers, accesses_left;
+static int64_t unfinished[MOST_THREADS];  // the record of a write that has not happened yet, or -1
+static int region_count, entry_count;
+static unsigned wanted_block, block_number, rows_used, last_thread, accesses_of_turn;
+static bool active, recording, lost;
+static const char* const ENOUGH = "it does more than can be traced";
+
+extern "C" char __ehdr_start __attribute__((visibility("hidden")));
+
+QUIET inline uint32_t site_of(const void* from) { return (const char*)from - &__ehdr_start - 1; }
+
+QUIET inline void sort(uint32_t* values, int count)
+{
+    for (int i = 1; i < count; ++i) {
+        const uint32_t value = values[i];
+        int j = i;
+        for (; j && values[j - 1] > value; --j) values[j] = values[j - 1];
+        values[j] = value;
+    }
+}
+
+// Sectors of a request to device memory; `offsets` are in order.
+QUIET inline void count_sectors(Entry& entry, const Region& region, const uint32_t* offsets, int count)
+{
+    unsigned* const last = entry.event == WRITE ? region.written_by : region.read_by;
+    uint32_t next = 0;
+    uint64_t end = 0, distinct = 0;
+    for (int i = 0; i < count; ++i) {
+        const uint64_t from = offsets[i] > end ? offsets[i] : end, to = (uint64_t)offsets[i] + entry.bytes;
+        if (to > from) distinct += to - from;
+        if (to > end) end = to;
+        const uint32_t stop = (to - 1) / SECTOR + 1;
+        uint32_t sector = offsets[i] / SECTOR;
+        if (sector < next) sector = next;
+        for (; sector < stop; ++sector) {
+            ++entry.sectors;
+            entry.block_sectors += last[sector] != block_number + 1;
+            last[sector] = block_number + 1;
+        }
+        if (stop > next) next = stop;
+    }
+    entry.needed += (distinct + SECTOR - 1) / SECTOR;
+}
+
+// Turns that a request to shared memory takes: each bank gives one word at a time. A request of more than
+// four bytes a lane is made by halves or quarters of the warp.
+QUIET inline void count_banks(Entry& entry, const Row& row)
+{
+    const int words = (entry.bytes + 3) / 4, lanes = WARP / words;
+    for (int first = 0; first < WARP; first += lanes) {
+        uint32_t asked[WARP];
+        int count = 0;
+        for (int lane = first; lane < first + lanes; ++lane)
+            if (row.lanes >> lane & 1)
+                for (int k = 0; k < words; ++k) asked[count++] = row.offsets[lane] / 4 + k;
+        if (!count) continue;
+        sort(asked, count);
+        unsigned char turns[BANKS] = {}, most = 0;
+        for (int i = 0; i < count; ++i) {
+            if (i && asked[i] == asked[i - 1]) continue;
+            const unsigned char turn = ++turns[asked[i] % BANKS];
+            if (turn > most) most = turn;
+        }
+        entry.wavefronts += most;
+        ++entry.ideal;
+    }
+}
+
+QUIET inline void count_row(Entry& entry, const Row& row)
+{
+    const Region& region = regions[entry.region];
+    uint32_t offsets[WARP];
+    int count = 0;
+    for (uint32_t left = row.lanes; left; left &= left - 1) {
+        const uint32_t offset = row.offsets[__builtin_ctz(left)];
+        ++entry.accesses;
+        if (offset != OUTSIDE) offsets[count++] = offset;
+    }
+    ++entry.requests;
+    if (region.space == SHARED) {
+        count_banks(entry, row);
+        return;
+    }
+    sort(offsets, count);
+    if (region.space != CONSTANT) count_sectors(entry, region, offsets, count);
+    if (region.space == CONSTANT) {
+        ++entry.ideal;
+        for (int i = 0; i < count; ++i)
+            entry.wavefronts += i == 0 || offsets[i] / 4 != offsets[i - 1] / 4;
+    }
+}
+
+// Count the requests of the warp that ran.
+CALLED inline void flush()
+{
+    for (int i = 0; i < entry_count; ++i) {
+        for (unsigned k = 0; k < rows[i].used; ++k) count_row(entries[i], rows[i].at[k]);
+        rows[i].used = 0;
+        memset(times[i], 0, sizeof times[i]);
+    }
+    rows_used = 0;
+}
+
+// End the launch: this is all that there is room or time for.
+CALLED inline void stop()
+{
+    lost = true;
+    active = recording = false;  // leaving has branches as well
+    block->fault = ENOUGH;
+    leave(WAITING);
+}
+
+QUIET inline void finish_write(unsigned thread)
+{
+    const int64_t number = unfinished[thread];
+    if (number < 0) return;
+    Record& record = records[number];
+    memcpy(&record.value, regions[record.region].start + record.offset, record.bytes < 8 ? record.bytes : 8);
+    unfinished[thread] = -1;
+}
+
+CALLED inline void record(Event event, const void* from, int region, uint32_t offset, size_t bytes)
+{
+    const unsigned thread = current->number;
+    finish_write(thread);
+    if (record_count == record_room) {
+        stop();
+        return;
+    }
+    Record& made = records[record_count];
+    made = {0, site_of(from), offset, (uint16_t)thread, (uint8_t)event, (uint8_t)region, (uint8_t)bytes};
+    if (event == READ && offset != OUTSIDE)
+        memcpy(&made.value, regions[region].start + offset, bytes < 8 ? bytes : 8);
+    if (event == WRITE) unfinished[thread] = record_count;
+    ++record_count;
+}
+
+QUIET inline int find_region(const unsigned char* at)
+{
+    for (int i = 0; i < region_count; ++i)
+        if (at >= regions[i].start && at < regions[i].start + regions[i].bytes) return i;
+    return -1;
+}
+
+CALLED inline int find_entry(const void* from, int region, Event event, size_t bytes)
+{
+    const uint32_t site = site_of(from);
+    for (int i = 0; i < entry_count; ++i)
+        if (entries[i].site == site && entries[i].region == region && entries[i].event == event) return i;
+    if (entry_count == MOST_ENTRIES) {
+        lost = true;
+        return -1;
+    }
+    Entry& made = entries[entry_count];
+    made = {};
+    made.site = site;
+    made.region = region;
+    made.event = event;
+    made.bytes = bytes;
+    return entry_count++;
+}
+
+// The request that an access belongs to.
+QUIET inline Row* row_of(int entry, unsigned lane)
+{
+    Rows& own = rows[entry];
+    const unsigned number = times[entry][lane]++;
+    while (own.used <= number) {
+        if (own.used == own.room) {
+            const unsigned room = own.room ? 2 * own.room : 16;
+            Row* const more = (Row*)realloc((void*)own.at, room * sizeof(Row));
+            if (!more) {
+                lost = true;
+                return nullptr;
+            }
+            own.at = more;
+            own.room = room;
+        }
+        own.at[own.used++].lanes = 0;
+        ++rows_used;
+    }
+    return own.at + number;
+}
+
+CALLED inline void access(Event event, const void* from, int region, uint32_t offset, size_t bytes)
+{
+    const unsigned thread = current->number;
+    if (thread != last_thread) {
+        if (thread / WARP != last_thread / WARP || (thread < last_thread && rows_used > TURN)) flush();
+        last_thread = thread;
+        accesses_of_turn = 0;
+    }
+    if (rows_used >= MOST_ROWS) flush();
+    Known& cell = known[((uintptr_t)from * 31 + region) % MOST_KNOWN];
+    if (cell.from != from || cell.region != region || entries[cell.entry].event != event) {
+        const int entry = find_entry(from, region, event, bytes);
+        if (entry < 0) return;
+        cell = {from, region, entry};
+    }
+    const unsigned lane = thread % WARP;
+    Row* const row = row_of(cell.entry, lane);
+    if (!row) return;
+    row->lanes |= 1u << lane;
+    row->offsets[lane] = offset;
+    if (recording) record(event, from, region, offset, bytes);
+    if (!--accesses_left) stop();
+    if (++accesses_of_turn >= TURN) {
+        accesses_of_turn = 0;
+        leave(READY);
+    }
+}
+
+CALLED inline void at_address(Event event, const void* pointer, size_t bytes, const void* from)
+{
+    if (!active || !current) return;
+    const int region = find_region((const unsigned char*)pointer);
+    if (region < 0) return;  // the thread's own variables, and the emulator's
+    access(event, from, region, (const unsigned char*)pointer - regions[region].start, bytes);
+}
+
+QUIET inline void begin_block(unsigned number)
+{
+    flush();
+    block_number = number;
+    recording = active && number == wanted_block;
+    last_thread = 0;
+    for (int64_t& each : unfinished) each = -1;
+}
+
+// The first region is the dynamic shared memory.
+QUIET inline void dynamic_memory(void* memory, size_t bytes)
+{
+    regions[0] = {(const unsigned char*)memory, bytes, nullptr, nullptr, SHARED};
+}
+
+QUIET inline void arrive(const Gate&) {}
+// The last thread to come to a gate waits as well, so that the lanes of its warp go on together.
+QUIET inline void opened(const Gate& gate)
+{
+    if (!active) return;
+    if (&gate >= block->gates && &gate < block->gates + 16) flush();
+    if (current->state != DONE) leave(READY);
+}
+
+CALLED inline void stop_here()
+{
+    if (!active) return;
+    ++barriers;
+    if (recording) record(BARRIER, __builtin_return_address(0), 0, 0, 0);
+}
+
+QUIET inline void touch(const void*, size_t) {}
+
+// In place of tex2D. A fetch outside the texture is one as well, but of no sector. Textures do not
+// change while a kernel runs: to the compiler it is a function of its arguments, which it keeps in registers.
+template <typename T>
+CALLED __attribute__((const)) T fetch(cudaTextureObject_t texture, float x, float y)
+{
+    const int column = texel(x, texture->columns, texture->addressing);
+    const int row = texel(y, texture->rows, texture->addressing);
+    const bool exists = column >= 0 && row >= 0;
+    const size_t number = exists ? (size_t)row * texture->columns + column : 0;
+    const int region = active && current ? find_region((const unsigned char*)texture->texels) : -1;
+    if (region >= 0)
+        access(READ, __builtin_return_address(0), region, exists ? number * sizeof(T) : OUTSIDE, sizeof(T));
+    return exists ? ((const T*)texture->texels)[number] : T();
+}
+
+}  // namespace checks
+}  // namespace emulator
+
+#define tex2D emulator::checks::fetch
+#define __syncthreads() \
+    (emulator::checks::stop_here(), emulator::meet(emulator::block->gates[0], emulator::block->live))
+
+#define CALLBACK extern "C" __attribute__((visibility("default"))) QUIET
+#define FROM __builtin_return_address(0)
+
+// Begin to count, and to record the block `wanted`, if it is one; all ends at `most_accesses`.
+CALLBACK int trace_begin(const emulator::checks::Region* given, int count, unsigned wanted,
+    emulator::checks::Record* records, uint64_t room, uint64_t most_accesses)
+{
+    using namespace emulator::checks;
+    if (count >= MOST_REGIONS) return 0;
+    for (int i = 0; i < count; ++i) regions[i + 1] = given[i];
+    region_count = count + 1;
+    entry_count = 0;
+    memset((void*)known, 0, sizeof known);
+    emulator::checks::records = records;
+    record_room = room;
+    accesses_left = most_accesses;
+    record_count = barriers = rows_used = 0;
+    wanted_block = wanted;
+    lost = false;
+    active = true;
+    return 1;
+}
+
+// End it: the number of entries and of records, of barriers that threads came to, and whether some of
+// all that had no room.
+CALLBACK const emulator::checks::Entry* trace_end(uint64_t* numbers)
+{
+    using namespace emulator::checks;
+    flush();
+    if (record_room)
+        for (unsigned i = 0; i < emulator::MOST_THREADS; ++i) finish_write(i);
+    active = recording = false;
+    numbers[0] = entry_count;
+    numbers[1] = record_count;
+    numbers[2] = barriers;
+    numbers[3] = lost;
+    return entries;
+}
+
+#define WATCHED(NAME, BYTES, EVENT) \
+    CALLBACK void __tsan_##NAME(void* at) { emulator::checks::at_address(emulator::checks::EVENT, at, BYTES, FROM); }
+#define WATCHED_BOTH(BYTES)              \
+    WATCHED(read##BYTES, BYTES, READ)    \
+    WATCHED(write##BYTES, BYTES, WRITE)  \
+    WATCHED(unaligned_read##BYTES, BYTES, READ) \
+    WATCHED(unaligned_write##BYTES, BYTES, WRITE)
+WATCHED_BOTH(1)
+WATCHED_BOTH(2)
+WATCHED_BOTH(4)
+WATCHED_BOTH(8)
+WATCHED_BOTH(16)
+CALLBACK void __tsan_read_range(void* at, size_t n)
+{
+    emulator::checks::at_address(emulator::checks::READ, at, n, FROM);
+}
+CALLBACK void __tsan_write_range(void* at, size_t n)
+{
+    emulator::checks::at_address(emulator::checks::WRITE, at, n, FROM);
+}
+CALLBACK void __tsan_init() {}
+CALLBACK void __tsan_func_entry(void*) {}
+CALLBACK void __tsan_func_exit() {}
+CALLBACK void __sanitizer_cov_trace_pc()
+{
+    using namespace emulator;
+    if (!checks::recording || !current) return;
+    const unsigned char* const here = (const unsigned char*)__builtin_frame_address(0);
+    if (here < block->stacks || here >= block->stacks + (size_t)MOST_THREADS * STACK) return;
+    checks::record(checks::BRANCH, FROM, 0, 0, 0);
+}
+#undef CALLBACK
+#undef FROM

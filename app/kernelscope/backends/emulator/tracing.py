@@ -1,0 +1,338 @@
+"""Traces what kernels do to memory: all accesses of one block, or the totals of a launch.
+
+The emulated GPU runs a kernel that was compiled with `trace.h`. Launches before it, whose results
+it may need, run as always.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.emulator.backend import EmulatorBackend
+from kernelscope.backends.emulator.compiler import HostCompiler, library_cache, load_library
+from kernelscope.backends.emulator.launch import Memory, run_launch, sizes_of
+from kernelscope.backends.emulator.spans import Code, Job, Span, Total, scene_of
+from kernelscope.backends.emulator.symbols import Symbols
+from kernelscope.backends.emulator.translation import TRACE, translate
+from kernelscope.backends.emulator.unrolling import PRELUDE, unrolled
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Request
+from kernelscope.errors import AppError, DeviceUnavailable
+from kernelscope.parallel import core_count
+from kernelscope.spec.devices import Device
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.spec.levels import Level
+from kernelscope.traffic.trace import (
+    RECORD,
+    SECTOR,
+    Counts,
+    Trace,
+    writer_of,
+)
+
+MOST_RECORDS = 4 << 20
+"""Of a trace: 96 MiB. Beyond them it is truncated."""
+
+MOST_ACCESSES = 400_000_000
+"""Up to here a launch is counted whole."""
+
+_TOO_MANY = 4
+"""Times as many accesses as that are refused."""
+
+_RIM_BLOCKS = 3
+"""Blocks from the ends of the grid that may differ from those inside."""
+
+_LEAST_BLOCKS = 8
+"""For each core: copies of a library take their time."""
+
+
+class TooManyAccesses(AppError):
+    """A launch would take too long to count."""
+
+
+class Tracer:
+    """Traces kernels on the emulated GPU; not for several threads at once.
+
+    Parameters
+    ----------
+    compiler : HostCompiler, optional
+        By default one that is installed.
+    threads : int, optional
+        How many cores count.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If there is no compiler that can make libraries for tracing.
+    """
+
+    def __init__(self, compiler: HostCompiler | None = None, threads: int | None = None) -> None:
+        compiler = compiler or HostCompiler.find()
+        if compiler is None or compiler.name != "g++":
+            raise DeviceUnavailable(
+                "Tracing a kernel needs the compiler g++, which was not found.",
+                "Install g++ and binutils.",
+            )
+        self._threads = threads or core_count()
+        self._plain, self._traced = library_cache(compiler), library_cache(compiler.tracing())
+        self._plain_libraries: dict[bytes, ctypes.CDLL] = {}
+        self._codes: dict[bytes, list[Code]] = {}
+        # Each thread has its stacks for a block as long as it lives.
+        self._pool = ThreadPoolExecutor(self._threads, "kernelscope-tracer")
+
+    def close(self) -> None:
+        """End its threads."""
+        self._pool.shutdown()
+
+    def trace(
+        self,
+        request: Request,
+        level: Level,
+        block: int,
+        *,
+        launch: int | None = None,
+        token: CancelToken | None = None,
+        most: int = MOST_RECORDS,
+    ) -> Trace:
+        """Return every access of a block.
+
+        Parameters
+        ----------
+        block : int
+            Its number in the grid, row by row.
+        launch : int, optional
+            Which of the filter's launches; by default the one that does most of the work.
+        most : int
+            Records after which the trace is truncated.
+
+        Raises
+        ------
+        AppError
+            If there is no such block.
+        """
+        token = token or CancelToken()
+        job = _job(request, level)
+        launches = job.plan.launches
+        if launch is None:
+            launch = max(range(len(launches)), key=lambda n: launches[n].operations_per_sample)
+        for each in launches[:launch]:
+            self._run(job, each, token)
+        wanted = launches[launch]
+        blocks = math.prod(sizes_of(wanted, job.task)[0])
+        if not 0 <= block < blocks:
+            raise AppError(f"There is no block {block}.", f"The grid has blocks 0 to {blocks - 1}.")
+        code = self._copies(job, wanted, 1)[0]
+        records = np.empty(most, RECORD)
+        span = Span(job, wanted, code, (range(block, block + 1),))
+        total = self._pool.submit(span.count, token, block, records).result()
+        scene = scene_of(job, wanted, code, span.arrays, records[: total.records])
+        return Trace(
+            scene,
+            block,
+            records[: total.records].copy(),
+            total.entries,
+            total.footprint,
+            total.barriers,
+            total.lost,
+        )
+
+    def trace_pixel(
+        self,
+        request: Request,
+        level: Level,
+        x: int,
+        y: int,
+        *,
+        token: CancelToken | None = None,
+    ) -> tuple[Trace, int]:
+        """Return the trace of the block that computes a pixel, and the thread that writes it.
+
+        Raises
+        ------
+        AppError
+            If no block that could be found writes it.
+        """
+        job = _job(request, level)
+        height, width = job.task.output_shape[:2]
+        if not (0 <= x < width and 0 <= y < height):
+            raise AppError(
+                f"There is no pixel {x}, {y}.", f"The output has {width} x {height} pixels."
+            )
+        launch = max(job.plan.launches, key=lambda each: each.operations_per_sample)
+        (across, down, _), (columns, rows, _) = sizes_of(launch, job.task)
+        tile = launch.tile or (columns, rows)
+        places = [  # threads stride over the output, or blocks have tiles that lie together
+            (x // columns % across, y // rows % down),
+            (min(x // tile[0], across - 1), min(y // tile[1], down - 1)),
+        ]
+        for column, row in dict.fromkeys(places):
+            trace = self.trace(request, level, row * across + column, token=token)
+            if (thread := writer_of(trace, x, y)) is not None:
+                return trace, thread
+        raise AppError(
+            f"The block of {launch.kernel} that writes pixel {x}, {y} was not found.",
+            "Choose another level.",
+        )
+
+    def count(
+        self,
+        request: Request,
+        level: Level,
+        token: CancelToken | None = None,
+        most: int = MOST_ACCESSES,
+    ) -> list[Counts]:
+        """Return the totals of each launch of a filter.
+
+        Parameters
+        ----------
+        most : int
+            Accesses up to which a launch is counted whole. Of a larger one only blocks at the
+            rim are, and one for all of those inside.
+
+        Raises
+        ------
+        AppError
+            If that would take too long as well.
+        """
+        token = token or CancelToken()
+        job = _job(request, level)
+        made = []
+        for launch in job.plan.launches:
+            made.append(self._counts(job, launch, token, most))
+            if made[-1].counted < made[-1].scene.blocks and launch is not job.plan.launches[-1]:
+                self._run(job, launch, token)
+        return made
+
+    def _counts(self, job: Job, launch: Launch, token: CancelToken, most: int) -> Counts:
+        grid, _ = sizes_of(launch, job.task)
+        blocks = math.prod(grid)
+        middle = grid[0] // 2 + grid[0] * (grid[1] // 2 + grid[1] * (grid[2] // 2))
+        one = (range(middle, middle + 1),)
+        code = self._copies(job, launch, 1)[0]
+        first = Span(job, launch, code, one)
+        total = self._pool.submit(first.count, token, most=most // 4).result()
+        if blocks == 1 and not total.lost:
+            return Counts(
+                scene_of(job, launch, code, first.arrays, total.entries),
+                total.entries,
+                total.footprint,
+                total.barriers,
+                1,
+            )
+        expected = int(total.entries["accesses"].sum()) * blocks
+        groups = {1: [range(blocks)]} if expected <= most else dict(_classes(grid))
+        number = sum(len(part) for group in groups.values() for part in group)
+        if total.lost or int(total.entries["accesses"].sum()) * number > _TOO_MANY * most:
+            raise TooManyAccesses(
+                f"{launch.kernel} reads and writes too often to be counted.",
+                "Choose a smaller picture or mask.",
+            )
+        found = None
+        for weight, group in groups.items():
+            added = self._group(job, launch, group, token).times(weight)
+            found = added if found is None else found.plus(added)
+        assert found is not None
+        scene = scene_of(job, launch, code, first.arrays, found.entries)
+        if number < blocks:  # no more than there are
+            sides = np.array([-(-each.bytes // SECTOR) for each in scene.arrays])
+            found.footprint[:] = np.minimum(found.footprint, sides[:, None])
+        return Counts(scene, found.entries, found.footprint, found.barriers, number)
+
+    def _group(self, job: Job, launch: Launch, parts: list[range], token: CancelToken) -> Total:
+        """Return the totals of some blocks, which several cores share."""
+        number = 1 if launch.steps else self._threads
+        number = max(min(number, sum(map(len, parts)) // _LEAST_BLOCKS), 1)
+        pieces = parts if len(parts) > 1 else _cut(parts[0], number)
+        shares = [tuple(pieces[n::number]) for n in range(number)]
+        spans = [
+            Span(job, launch, code, share)
+            for code, share in zip(self._copies(job, launch, number), shares, strict=True)
+        ]
+        totals = list(self._pool.map(lambda span: span.count(token), spans))
+        found: Total = totals[0]
+        for each in totals[1:]:
+            found = found.plus(each)
+        found.footprint[1:] = [  # behind the dynamic shared memory
+            [
+                np.count_nonzero(functools.reduce(np.bitwise_or, seen))
+                for seen in zip(*both, strict=True)
+            ]
+            for both in zip(*(span.seen for span in spans), strict=True)
+        ]
+        return found
+
+    def _run(self, job: Job, launch: Launch, token: CancelToken) -> None:
+        text = translate(read_source(job.file), launch.defines, launch.kernel)
+        code = self._plain.get(launch.kernel, text, "host", {}).code
+        if code not in self._plain_libraries:
+            self._plain_libraries[code] = load_library(code)
+        run_launch(
+            self._plain_libraries[code], launch, job.task, job.memory, (), token, lambda _: None
+        )
+
+    def _copies(self, job: Job, launch: Launch, number: int) -> list[Code]:
+        """Return a kernel's library, as often as cores are to run it."""
+        source = PRELUDE + unrolled(read_source(job.file))
+        text = translate(source, launch.defines, launch.kernel, watch=TRACE)
+        code = self._traced.get(launch.kernel, text, "host", {}).code
+        copies = self._codes.setdefault(code, [])
+        while len(copies) < number:
+            library = load_library(code)
+            copies.append(Code(library, Symbols(code, library)))
+        return copies[:number]
+
+
+def _job(request: Request, level: Level) -> Job:
+    *before, (spec, given, border) = request.passes()
+    source = request.source
+    if before:
+        backend = EmulatorBackend()
+        for each in before:
+            step = Request.create(source, each.filter.id, each.parameters, border=each.border)
+            source = backend.run(step, each.filter.levels(Device.GPU)[-1], RunContext())
+        backend.close()
+    planes = source.planes
+    parameters = spec.resolve(planes, given)
+    shape = spec.output_shape(planes.shape, parameters, border)
+    block = request.options.block
+    task = CudaTask(planes.shape, shape, planes.dtype, parameters, border, level.id, block)
+    plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
+    return Job(spec.id, level, task, plan, Memory.of(task, plan, planes))
+
+
+def _classes(grid: tuple[int, int, int]) -> Iterator[tuple[int, list[range]]]:
+    """Yield how many blocks are alike, and one of each kind, by the number of them."""
+    groups: dict[int, list[range]] = {}
+    across, down, deep = (list(_kinds(side)) for side in grid)
+    for z, weight_z in deep:
+        for y, weight_y in down:
+            for x, weight_x in across:
+                number = x + grid[0] * (y + grid[1] * z)
+                weight = weight_x * weight_y * weight_z
+                groups.setdefault(weight, []).append(range(number, number + 1))
+    yield from groups.items()
+
+
+def _kinds(side: int) -> Iterator[tuple[int, int]]:
+    """Yield blocks along a side, and how many are like each: only those near the ends differ."""
+    if side <= 2 * _RIM_BLOCKS + 1:
+        yield from ((n, 1) for n in range(side))
+        return
+    yield from ((n, 1) for n in range(_RIM_BLOCKS))
+    yield side // 2, side - 2 * _RIM_BLOCKS
+    yield from ((n, 1) for n in range(side - _RIM_BLOCKS, side))
+
+
+def _cut(whole: range, parts: int) -> list[range]:
+    """Return parts of a range of about the same length; neighbours stay together."""
+    ends = [len(whole) * n // parts for n in range(parts + 1)]
+    return [whole[start:end] for start, end in itertools.pairwise(ends)]

@@ -1,0 +1,168 @@
+"""Requests of warps, put together from the accesses of their threads.
+
+The lanes of a warp make one request where they execute the same instruction for the same time
+since the last barrier: what lanes in lockstep do. See the CUDA programming guide on coalescing of
+accesses, and on the banks of shared memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.traffic.trace import OUTSIDE, SECTOR, WARP, Event, Space, Trace
+
+BANKS = 32
+_WORD = 4
+
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Requests:
+    """The requests of a block, in no particular order.
+
+    Attributes
+    ----------
+    warp, array, event, site, space : ndarray
+        Of each request.
+    lanes : ndarray
+        How many threads take part.
+    sectors : ndarray
+        32-byte sectors that it asks for; of device memory and textures.
+    needed : ndarray
+        Sectors that its bytes would fill if they lay together.
+    wavefronts : ndarray
+        Turns that it takes: of shared memory because of banks, of constant memory because of
+        different addresses. 0 for others.
+    ideal : ndarray
+        Turns that it would take at least.
+    of_access : ndarray
+        The request of each of `Trace.accesses`.
+    """
+
+    warp: Whole
+    array: Whole
+    event: Whole
+    site: Whole
+    space: Whole
+    lanes: Whole
+    sectors: Whole
+    needed: Whole
+    wavefronts: Whole
+    ideal: Whole
+    of_access: Whole
+
+
+def requests(trace: Trace) -> Requests:
+    """Return the requests that the threads of a block make together."""
+    accesses = trace.records["event"] <= Event.WRITE
+    records = trace.records[accesses]
+    thread = records["thread"].astype(np.int64)
+    phase = barriers_before(trace)[accesses]
+    site, array, event = (records[name].astype(np.int64) for name in ("site", "array", "event"))
+    turn = occurrence(thread, phase, site, array, event)
+    keys = np.stack([thread // WARP, phase, site, array, event, turn])
+    _, first, of_access, lanes = np.unique(
+        keys, axis=1, return_index=True, return_inverse=True, return_counts=True
+    )
+    of_access = of_access.ravel()
+    space = trace.scene.spaces().astype(np.int64)[array[first]]
+    count = len(first)
+    offset, size = records["offset"].astype(np.int64), records["bytes"].astype(np.int64)
+    exists = records["offset"] != OUTSIDE
+    cached = exists & np.isin(space[of_access], (Space.GLOBAL, Space.TEXTURE))
+    banked = exists & (space[of_access] == Space.SHARED)
+    constant = exists & (space[of_access] == Space.CONSTANT)
+    sectors, needed = _sectors(of_access[cached], offset[cached], size[cached], count)
+    wavefronts, ideal = _banks(
+        of_access[banked], thread[banked] % WARP, offset[banked], size[banked], count
+    )
+    words = np.unique(np.stack([of_access[constant], offset[constant] // _WORD]), axis=1)[0]
+    wavefronts += np.bincount(words, minlength=count)
+    ideal += space == Space.CONSTANT
+    return Requests(
+        thread[first] // WARP,
+        array[first],
+        event[first],
+        site[first],
+        space,
+        lanes.astype(np.int64),
+        sectors,
+        needed,
+        wavefronts,
+        ideal,
+        of_access,
+    )
+
+
+def barriers_before(trace: Trace) -> Whole:
+    """Return how many barriers its thread has passed before each record."""
+    records = trace.records
+    order = np.argsort(records["thread"], kind="stable")
+    passed = np.cumsum(records["event"][order] == Event.BARRIER)
+    threads = records["thread"][order]
+    if not len(threads):
+        return np.zeros(0, np.int64)
+    begins = np.flatnonzero(np.r_[True, threads[1:] != threads[:-1]])
+    base = np.repeat(np.r_[0, passed][begins], np.diff(np.r_[begins, len(threads)]))
+    result = np.empty(len(records), np.int64)
+    result[order] = passed - base
+    return result
+
+
+def occurrence(*keys: Whole) -> Whole:
+    """Return how often the combination of keys has come before, for each place."""
+    count = len(keys[0])
+    if not count:
+        return np.zeros(0, np.int64)
+    order = np.lexsort(keys)  # stable
+    changes = np.zeros(count, bool)
+    changes[0] = True
+    for key in keys:
+        changes[1:] |= np.diff(key[order]) != 0
+    begins = np.flatnonzero(changes)
+    sizes = np.diff(np.r_[begins, count])
+    result = np.empty(count, np.int64)
+    result[order] = np.arange(count) - np.repeat(begins, sizes)
+    return result
+
+
+def _sectors(request: Whole, offset: Whole, size: Whole, count: int) -> tuple[Whole, Whole]:
+    """Return the sectors that requests ask for, and those that their bytes would fill."""
+    ends = np.stack([offset // SECTOR, (offset + size - 1) // SECTOR])
+    asked = np.unique(np.stack([np.tile(request, 2), ends.ravel()]), axis=1)[0]
+    largest = int(size.max(initial=1))
+    byte = offset[:, None] + np.arange(largest)
+    within = np.arange(largest) < size[:, None]
+    owner = np.broadcast_to(request[:, None], byte.shape)
+    distinct = np.unique(np.stack([owner[within], byte[within]]), axis=1)[0]
+    bytes_of = np.bincount(distinct, minlength=count)
+    return np.bincount(asked, minlength=count), -(-bytes_of // SECTOR)
+
+
+def _banks(
+    request: Whole, lane: Whole, offset: Whole, size: Whole, count: int
+) -> tuple[Whole, Whole]:
+    """Return the turns that requests to shared memory take, and the fewest they could."""
+    turns, fewest = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    words = np.maximum(-(-size // _WORD), 1)
+    largest = int(words.max(initial=1))
+    part = lane // (WARP // words)
+    word = offset[:, None] // _WORD + np.arange(largest)
+    within = np.arange(largest) < words[:, None]
+
+    def spread(values: Whole) -> Whole:
+        return np.broadcast_to(values[:, None], word.shape)[within]
+
+    asked = np.unique(np.stack([spread(request), spread(part), word[within]]), axis=1)
+    banks = np.stack([asked[0], asked[1], asked[2] % BANKS])
+    places, each = np.unique(banks, axis=1, return_counts=True)
+    parts, of_part = np.unique(places[:2], axis=1, return_inverse=True)
+    most = np.zeros(parts.shape[1], np.int64)
+    np.maximum.at(most, of_part.ravel(), each)
+    np.add.at(turns, parts[0], most)
+    np.add.at(fewest, parts[0], 1)
+    return turns, fewest

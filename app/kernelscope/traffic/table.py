@@ -1,0 +1,131 @@
+"""The figures of levels as a table: one row a figure, one column a level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kernelscope.traffic.totals import Key, Totals, intensity, launch_totals
+from kernelscope.traffic.trace import SECTOR, Counts, Event, Space
+
+READ, WRITE = Event.READ, Event.WRITE
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A row of the table.
+
+    Attributes
+    ----------
+    title : str
+    values : tuple of float or None
+        One a level; None where the level does not use that memory.
+    digits : int
+        Behind the point.
+    note : str
+        The meaning of the figure.
+    """
+
+    title: str
+    values: tuple[float | None, ...]
+    digits: int = 2
+    note: str = ""
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the values as text; a dash for none."""
+        return tuple("–" if each is None else f"{each:,.{self.digits}f}" for each in self.values)
+
+
+def totals_of(launches: Sequence[Counts]) -> dict[Key, Totals]:
+    """Return the sums over the launches of a level."""
+    result: dict[Key, Totals] = {}
+    for each in launches:
+        for key, totals in launch_totals(each).items():
+            mine = result.setdefault(key, Totals())
+            for name, value in vars(totals).items():
+                setattr(mine, name, getattr(mine, name) + value)
+    return result
+
+
+def figures(levels: Mapping[str, Sequence[Counts]]) -> list[Figure]:
+    """Return the figures of levels, for each pixel of the output.
+
+    Parameters
+    ----------
+    levels : mapping of str to sequence of Counts
+        The launches of each level, by its name.
+    """
+    made = [(totals_of(each), each) for each in levels.values()]
+    pixels = [each[-1].scene.pixels for _, each in made]
+
+    def row(title: str, key: Key, field: str, note: str, scale: float = 1.0) -> Figure:
+        values = tuple(
+            getattr(totals[key], field) * scale / count if key in totals else None
+            for (totals, _), count in zip(made, pixels, strict=True)
+        )
+        return Figure(title, values, note=note)
+
+    loads, stores = (Space.GLOBAL, READ), (Space.GLOBAL, WRITE)
+    shared, texture = (Space.SHARED, READ), (Space.TEXTURE, READ)
+    constant = (Space.CONSTANT, READ)
+    found = [
+        row("global loads", loads, "accesses", "of threads"),
+        row("global sectors", loads, "sectors", "of 32 bytes that the loads of warps ask for"),
+        _efficiency(made),
+        row("global stores", stores, "accesses", "of threads"),
+        row("texture fetches", texture, "accesses", "of threads"),
+        row("constant loads", constant, "accesses", "of threads"),
+        row("shared loads", shared, "accesses", "of threads"),
+        row("shared stores", (Space.SHARED, WRITE), "accesses", "of threads"),
+        _conflicts(made, pixels),
+        Figure(
+            "bytes behind level 1",
+            tuple(
+                sum(each.block_sectors for each in totals.values()) * SECTOR / count
+                for (totals, _), count in zip(made, pixels, strict=True)
+            ),
+            note="if the cache of a block misses each sector once",
+        ),
+        Figure(
+            "bytes of device memory",
+            tuple(
+                sum(each.footprint for each in totals.values()) * SECTOR / count
+                for (totals, _), count in zip(made, pixels, strict=True)
+            ),
+            note="at best: each sector once",
+        ),
+        Figure(
+            "barriers of a thread",
+            tuple(
+                sum(each.barriers / (each.scene.blocks * each.scene.threads) for each in launches)
+                for _, launches in made
+            ),
+            note="in a whole launch",
+        ),
+        Figure(
+            "operations a byte",
+            tuple(intensity(launches[-1]) for _, launches in made),
+            note="of device memory at best, by the filter's plan",
+        ),
+    ]
+    return [each for each in found if any(value is not None for value in each.values)]
+
+
+_Made = list[tuple[dict[Key, Totals], Sequence[Counts]]]
+
+
+def _efficiency(made: _Made) -> Figure:
+    parts = [
+        totals[Space.GLOBAL, READ].efficiency if (Space.GLOBAL, READ) in totals else None
+        for totals, _ in made
+    ]
+    values = tuple(None if each is None else 100 * each for each in parts)
+    return Figure("  of them needed (%)", values, 1, "if the same bytes lay together")
+
+
+def _conflicts(made: _Made, pixels: Sequence[int]) -> Figure:
+    values = []
+    for (totals, _), count in zip(made, pixels, strict=True):
+        both = [totals[key] for key in totals if key[0] is Space.SHARED]
+        values.append(sum(each.conflicts for each in both) / count if both else None)
+    return Figure("bank conflicts", tuple(values), 3, "more turns of shared memory than needed")

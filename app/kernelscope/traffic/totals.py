@@ -1,0 +1,206 @@
+"""Figures of threads, warps, blocks and launches: traffic by memory space, reuse and branches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.traffic.requests import Requests, barriers_before, occurrence
+from kernelscope.traffic.trace import (
+    OUTSIDE,
+    SECTOR,
+    WARP,
+    Counts,
+    Event,
+    Place,
+    Scene,
+    Space,
+    Trace,
+)
+
+
+@dataclass
+class Totals:
+    """The traffic with one memory space, in one direction.
+
+    Attributes
+    ----------
+    accesses : int
+        Loads or stores of threads.
+    requests : int
+        Those of warps: one instruction for up to 32 threads.
+    sectors, needed : int
+        32-byte sectors asked for, and those that the same bytes would fill if they lay together.
+        Of device memory and textures.
+    wavefronts, ideal : int
+        Turns of shared and constant memory, and the fewest possible.
+    block_sectors : int
+        Sectors that each block asks for, once a block: traffic behind a cache of the block's.
+    footprint : int
+        Sectors that are asked for at all: the traffic with device memory at best.
+    """
+
+    accesses: int = 0
+    requests: int = 0
+    sectors: int = 0
+    needed: int = 0
+    wavefronts: int = 0
+    ideal: int = 0
+    block_sectors: int = 0
+    footprint: int = 0
+
+    @property
+    def conflicts(self) -> int:
+        """Turns more than would be needed without bank conflicts or different addresses."""
+        return self.wavefronts - self.ideal
+
+    @property
+    def efficiency(self) -> float | None:
+        """The part of the sectors that is needed; None without any."""
+        return self.needed / self.sectors if self.sectors else None
+
+
+Key = tuple[Space, Event]
+"""A memory space, and `Event.READ` or `Event.WRITE`."""
+
+
+def launch_totals(found: Counts | Trace) -> dict[Key, Totals]:
+    """Return the traffic of a launch, or of the traced block, by space and direction."""
+    result: dict[Key, Totals] = {}
+    names = [each.name for each in fields(Totals) if each.name != "footprint"]
+    for entry in found.entries:
+        array = found.scene.arrays[entry["array"]]
+        totals = result.setdefault((array.space, Event(entry["event"])), Totals())
+        for name in names:
+            setattr(totals, name, getattr(totals, name) + int(entry[name]))
+    for array, row in zip(found.scene.arrays, found.footprint, strict=True):
+        for event in (Event.READ, Event.WRITE):
+            if (array.space, event) in result:
+                result[array.space, event].footprint += int(row[event])
+    return result
+
+
+def warp_totals(trace: Trace, made: Requests, warp: int | None = None) -> dict[Key, Totals]:
+    """Return the traffic of one warp of a block, or of all."""
+    chosen = np.ones(len(made.warp), bool) if warp is None else made.warp == warp
+    return _totals(trace, made, chosen)
+
+
+def thread_totals(trace: Trace, thread: int) -> dict[Key, Totals]:
+    """Return the traffic of one thread; it makes no requests on its own."""
+    records = trace.accesses()
+    records = records[records["thread"] == thread]
+    result: dict[Key, Totals] = {}
+    for record in records:
+        key = trace.scene.arrays[record["array"]].space, Event(record["event"])
+        result.setdefault(key, Totals()).accesses += 1
+    for (space, event), totals in result.items():
+        totals.footprint = _footprint(trace.scene, records, space, event)
+    return result
+
+
+def _totals(trace: Trace, made: Requests, chosen: NDArray[np.bool_]) -> dict[Key, Totals]:
+    records = trace.accesses()[chosen[made.of_access]]
+    result: dict[Key, Totals] = {}
+    for space in Space:
+        for event in (Event.READ, Event.WRITE):
+            these = chosen & (made.space == space) & (made.event == event)
+            if not these.any():
+                continue
+            result[space, event] = Totals(
+                accesses=int(made.lanes[these].sum()),
+                requests=int(these.sum()),
+                sectors=int(made.sectors[these].sum()),
+                needed=int(made.needed[these].sum()),
+                wavefronts=int(made.wavefronts[these].sum()),
+                ideal=int(made.ideal[these].sum()),
+                footprint=_footprint(trace.scene, records, space, event),
+            )
+    return result
+
+
+def _footprint(scene: Scene, records: NDArray[np.void], space: Space, event: Event) -> int:
+    """Return how many different sectors records ask for."""
+    if space in (Space.SHARED, Space.CONSTANT):
+        return 0
+    these = records[
+        (scene.spaces()[records["array"]] == space)
+        & (records["event"] == event)
+        & (records["offset"] != OUTSIDE)
+    ]
+    first = these["offset"].astype(np.int64) // SECTOR
+    last = (these["offset"].astype(np.int64) + these["bytes"] - 1) // SECTOR
+    both = np.stack([np.tile(these["array"].astype(np.int64), 2), np.r_[first, last]])
+    return int(np.unique(both, axis=1).shape[1])
+
+
+def reuse(trace: Trace, space: Space) -> float | None:
+    """Return how often the block reads each cell of a space that it reads; None for no reads."""
+    records = trace.accesses()
+    spaces = trace.scene.spaces()[records["array"]]
+    reads = (spaces == space) & (records["event"] == Event.READ) & (records["offset"] != OUTSIDE)
+    records = records[reads]
+    if not len(records):
+        return None
+    cells = np.unique(np.stack([records["array"].astype(np.int64), records["offset"]]), axis=1)
+    return len(records) / int(cells.shape[1])
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Where the threads of warps part.
+
+    Attributes
+    ----------
+    passed : int
+        Branches that warps came to, as the host's compiler made them.
+    divergent : int
+        Those at which threads of a warp went on differently.
+    places : tuple of (Place, int)
+        Lines at which the code begins that ends in a divergent branch, with how often, the most
+        frequent first.
+    """
+
+    passed: int
+    divergent: int
+    places: tuple[tuple[Place, int], ...]
+
+
+def branches(trace: Trace, warp: int | None = None) -> Branches:
+    """Return the branches of the warps of a block; those inside the emulator do not count."""
+    known = np.array([site for site, places in trace.scene.sites.items() if places], np.uint32)
+    kept = (trace.records["event"] == Event.BRANCH) & np.isin(trace.records["site"], known)
+    if warp is not None:
+        kept &= trace.records["thread"] // WARP == warp
+    records, phase = trace.records[kept], barriers_before(trace)[kept]
+    order = np.argsort(records["thread"], kind="stable")
+    thread, site = (records[name][order].astype(np.int64) for name in ("thread", "site"))
+    phase = phase[order]
+    if not len(thread):
+        return Branches(0, 0, ())
+    follows = np.r_[np.where(thread[1:] == thread[:-1], site[1:], -1), -1]
+    turn = occurrence(thread, phase, site)
+    keys = np.stack([thread // WARP, phase, site, turn])
+    found, where = np.unique(keys, axis=1, return_inverse=True)
+    where = where.ravel()
+    low, high = (np.full(found.shape[1], value) for value in (1 << 62, -1))
+    np.minimum.at(low, where, follows)
+    np.maximum.at(high, where, follows)
+    divergent = low != high
+    counts: dict[Place, int] = {}
+    for each in found[2][divergent]:
+        place = trace.scene.place(int(each))
+        if place is not None:
+            counts[place] = counts.get(place, 0) + 1
+    places = tuple(sorted(counts.items(), key=lambda each: -each[1]))
+    return Branches(found.shape[1], int(divergent.sum()), places)
+
+
+def intensity(found: Counts) -> float | None:
+    """Return arithmetic operations for each byte that has to come from or go to device memory."""
+    totals = launch_totals(found)
+    sectors = sum(each.footprint for each in totals.values())
+    samples = float(np.prod(found.scene.output_shape))
+    return found.scene.operations * samples / (sectors * SECTOR) if sectors else None

@@ -1,0 +1,240 @@
+"""What a kernel did to memory, as plain data: every access of one block, and totals of all blocks.
+
+The records come from a run on the emulated GPU; nothing here knows how they were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+WARP = 32
+SECTOR = 32
+"""Bytes that device memory and the caches move at once."""
+
+OUTSIDE = 0xFFFF_FFFF
+"""The offset of a texel outside the texture, which reads as zero."""
+
+
+SOURCE, OUTPUT = "source", "output"
+"""The names of the pictures among the arrays."""
+
+
+class Space(IntEnum):
+    """The memories that kernels address."""
+
+    GLOBAL = 0
+    CONSTANT = 1
+    SHARED = 2
+    TEXTURE = 3
+
+
+class Event(IntEnum):
+    """The kinds of records."""
+
+    READ = 0
+    WRITE = 1
+    BARRIER = 2
+    BRANCH = 3
+
+
+RECORD = np.dtype(
+    {
+        "names": ["value", "site", "offset", "thread", "event", "array", "bytes"],
+        "formats": ["<u8", "<u4", "<u4", "<u2", "u1", "u1", "u1"],
+        "offsets": [0, 8, 12, 16, 18, 19, 20],
+        "itemsize": 24,
+    }
+)
+"""One event of a thread, in the order in which the threads ran: they take turns at barriers."""
+
+ENTRY = np.dtype(
+    {
+        "names": ["accesses", "requests", "sectors", "needed", "wavefronts", "ideal",
+                  "block_sectors", "site", "array", "event", "bytes"],
+        "formats": ["<u8"] * 7 + ["<u4", "u1", "u1", "u1"],
+        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 60, 61, 62],
+        "itemsize": 64,
+    }
+)  # fmt: skip
+"""Totals of one instruction in one array; see `Totals` for the meaning."""
+
+
+class Place(NamedTuple):
+    """A line of a kernel's source."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Array:
+    """A stretch of memory that a kernel uses.
+
+    Attributes
+    ----------
+    name : str
+    space : Space
+    bytes : int
+    shape : tuple of int
+        Of pictures: rows, columns and channels. Else empty.
+    item : int
+        Bytes of a sample; 1 if unknown.
+    """
+
+    name: str
+    space: Space
+    bytes: int
+    shape: tuple[int, ...] = ()
+    item: int = 1
+
+    def cell(self, offset: int) -> tuple[int, ...]:
+        """Return the index of the sample at an offset in bytes, by the shape of the array."""
+        number = offset // self.item
+        if not self.shape:
+            return (number,)
+        return tuple(int(each) for each in np.unravel_index(number, self.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A launch whose accesses were traced.
+
+    Attributes
+    ----------
+    kernel, level : str
+    level_name : str
+    grid, block : tuple of int
+        Blocks of the grid, and threads of a block, in x, y and z.
+    arrays : tuple of Array
+        Records refer to them by their index.
+    sites : mapping of int to tuple of Place
+        Lines of each instruction: first the innermost one, then those it was inlined into.
+    output_shape : tuple of int
+    operations : float
+        Arithmetic operations for each sample of the output, by the filter's plan.
+    """
+
+    kernel: str
+    level: str
+    level_name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arrays: tuple[Array, ...]
+    sites: Mapping[int, tuple[Place, ...]]
+    output_shape: tuple[int, ...]
+    operations: float
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        columns, rows, slices = self.block
+        return columns * rows * slices
+
+    @property
+    def blocks(self) -> int:
+        columns, rows, slices = self.grid
+        return columns * rows * slices
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of the output."""
+        return int(np.prod(self.output_shape[:-1]))
+
+    def place(self, site: int) -> Place | None:
+        """Return the innermost line of an instruction."""
+        places = self.sites.get(site, ())
+        return places[0] if places else None
+
+    def spaces(self) -> NDArray[np.uint8]:
+        """Return the `Space` of each array."""
+        return np.array([each.space for each in self.arrays], np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Every access of the threads of one block.
+
+    Attributes
+    ----------
+    scene : Scene
+    number : int
+        The block in the grid, row by row.
+    records : ndarray of RECORD
+    entries : ndarray of ENTRY
+        Totals of the block.
+    footprint : ndarray of int
+        For each array the sectors that were read, and those written, each once.
+    barriers : int
+        Threads that came to one, over all barriers.
+    truncated : bool
+        There were more events than records; those after the last one are missing.
+    """
+
+    scene: Scene
+    number: int
+    records: NDArray[Any]
+    entries: NDArray[Any]
+    footprint: NDArray[np.int64]
+    barriers: int
+    truncated: bool
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """The block's place in the grid: ``blockIdx``."""
+        columns, rows, _ = self.scene.grid
+        return self.number % columns, self.number // columns % rows, self.number // columns // rows
+
+    def of_thread(self, thread: int) -> NDArray[Any]:
+        """Return the records of a thread, in order."""
+        chosen: NDArray[Any] = self.records[self.records["thread"] == thread]
+        return chosen
+
+    def accesses(self) -> NDArray[Any]:
+        """Return the records that are reads and writes."""
+        chosen: NDArray[Any] = self.records[self.records["event"] <= Event.WRITE]
+        return chosen
+
+
+def writer_of(trace: Trace, x: int, y: int) -> int | None:
+    """Return the thread that writes a pixel of the output; None if none of the block does."""
+    number = next(n for n, each in enumerate(trace.scene.arrays) if each.name == OUTPUT)
+    output = trace.scene.arrays[number]
+    channels = output.shape[-1] if output.shape else 1
+    start = ((y * output.shape[1] + x) * channels) * output.item
+    records = trace.records
+    writes = records[(records["event"] == Event.WRITE) & (records["array"] == number)]
+    offset = writes["offset"].astype(np.int64)
+    hit = np.flatnonzero((offset <= start) & (start < offset + writes["bytes"]))
+    return int(writes["thread"][hit[-1]]) if len(hit) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Totals of a launch.
+
+    Attributes
+    ----------
+    scene : Scene
+    entries : ndarray of ENTRY
+    footprint : ndarray of int
+        For each array the sectors that were read, and those written, each once.
+    barriers : int
+        Threads that came to one, over all barriers.
+    counted : int
+        Blocks that were run; the totals of the others were taken from blocks like them.
+    """
+
+    scene: Scene
+    entries: NDArray[Any]
+    footprint: NDArray[np.int64]
+    barriers: int
+    counted: int

@@ -1,0 +1,329 @@
+"""Traces of kernels: what they count is what a pencil counts."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelscope.backends.cuda.compiler import Cubin
+from kernelscope.backends.cuda.inspection import plans
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.emulator import tracing
+from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.engine.request import Request
+from kernelscope.errors import AppError
+from kernelscope.images.image import Image
+from kernelscope.spec.devices import Device
+from kernelscope.spec.levels import Level
+from kernelscope.traffic.requests import requests
+from kernelscope.traffic.totals import (
+    Totals,
+    branches,
+    launch_totals,
+    reuse,
+    thread_totals,
+    warp_totals,
+)
+from kernelscope.traffic.trace import Event, Place, Space, Trace
+
+pytestmark = pytest.mark.slow
+
+TEXT = """#line 1 "mean.cu"
+struct Geometry { int width, height, channels, out_width, first, last, a, b, c; };
+__constant__ int weights[64];
+extern "C" __global__ void mean_global(
+    const unsigned char* source, unsigned char* output, Geometry g)
+{
+    const int lane = threadIdx.x + blockIdx.x * blockDim.x;
+    BODY
+}
+"""
+
+Traced = Callable[[str], Trace]
+READ, WRITE = Event.READ, Event.WRITE
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> Traced:
+    """Run a body as the mean filter's kernel, one block of 64 threads; return its trace."""
+    assert HostCompiler.find() is not None
+
+    def run(body: str) -> Trace:
+        monkeypatch.setattr(tracing, "read_source", lambda file: TEXT.replace("BODY", body))
+        tracer = Tracer(threads=1)
+        monkeypatch.setattr(tracer, "_traced", _Uncached())
+        pixels = np.arange(4096, dtype=np.uint16).reshape(1, 4096)
+        request = Request.create(Image.from_array(pixels), "mean", block=(64, 1))
+        try:
+            return tracer.trace(request, level_of(request, "global"), 0)
+        finally:
+            tracer.close()
+
+    return run
+
+
+class _Uncached:
+    """Compiles and keeps nothing on disk."""
+
+    def get(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
+        compiler = HostCompiler.find()
+        assert compiler is not None
+        return compiler.tracing().compile(name, source, architecture, defines)
+
+
+def level_of(request: Request, name: str) -> Level:
+    levels = request.step.filter.levels(Device.GPU)
+    return next(each for each in levels if each.id == name)
+
+
+def both(trace: Trace, space: Space, event: Event) -> Totals:
+    """Return the totals, which C++ and NumPy have to agree on."""
+    counted = launch_totals(trace)[space, event]
+    again = warp_totals(trace, requests(trace))[space, event]
+    again.block_sectors = counted.block_sectors  # for caches: C++ only
+    assert counted == again
+    return counted
+
+
+LOADS = "const {type}* cells = (const {type}*)source; output[lane] = (unsigned char)cells[{index}];"
+
+
+@pytest.mark.parametrize(
+    ("kind", "index", "sectors", "needed"),
+    [
+        ("unsigned char", "lane", 2, 2),  # a warp's row of bytes fills a sector
+        ("int", "lane", 8, 8),  # of words, four
+        ("int", "lane + 1", 10, 8),  # not at its beginning, one more for each warp
+        ("int", "2 * lane", 16, 8),  # every other word
+        ("unsigned char", "32 * lane", 64, 2),  # a column: each thread another sector
+        ("int", "7", 2, 2),  # the same cell for all
+        ("unsigned long long", "lane", 16, 16),
+    ],
+)
+def test_sectors_of_global_loads(
+    traced: Traced, kind: str, index: str, sectors: int, needed: int
+) -> None:
+    trace = traced(LOADS.format(type=kind, index=index))
+    loads = both(trace, Space.GLOBAL, READ)
+    assert (loads.accesses, loads.requests) == (64, 2)
+    assert (loads.sectors, loads.needed) == (sectors, needed)
+    stores = both(trace, Space.GLOBAL, WRITE)
+    assert (stores.accesses, stores.requests, stores.sectors, stores.footprint) == (64, 2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "index", "turns", "ideal"),
+    [
+        ("int", "lane % 32", 2, 2),
+        ("int", "2 * lane % 64", 4, 2),  # two words of each other bank
+        ("int", "32 * (lane % 32)", 64, 2),  # all words in one bank
+        ("int", "33 * (lane % 31)", 2, 2),  # a pitch of 33 words avoids it
+        ("int", "5", 2, 2),  # one word for all
+        ("unsigned char", "lane % 32", 2, 2),  # four bytes of a word at once
+        ("double", "lane % 32", 4, 4),  # half a warp at once
+    ],
+)
+def test_banks_of_shared_loads(
+    traced: Traced, kind: str, index: str, turns: int, ideal: int
+) -> None:
+    trace = traced(
+        f"__shared__ {kind} cells[1100]; if (lane == 0) for (int i = 0; i < 1100; ++i)"
+        f" cells[i] = source[i]; __syncthreads(); output[lane] = (unsigned char)cells[{index}];"
+    )
+    loads = both(trace, Space.SHARED, READ)
+    assert (loads.requests, loads.wavefronts, loads.ideal) == (2, turns, ideal)
+    assert loads.conflicts == turns - ideal
+    assert trace.barriers == 64
+
+
+def test_constant_memory_serves_one_address_at_a_time(traced: Traced) -> None:
+    trace = traced("output[lane] = weights[3];")
+    assert both(trace, Space.CONSTANT, READ).conflicts == 0
+    trace = traced("output[lane] = weights[lane];")
+    loads = both(trace, Space.CONSTANT, READ)
+    assert (loads.wavefronts, loads.ideal, loads.conflicts) == (64, 2, 62)
+
+
+def test_threads_that_part_make_requests_of_their_own(traced: Traced) -> None:
+    trace = traced(
+        "if (lane % 2) output[lane] = source[lane]; else output[lane] = source[100 + lane] + 1;"
+    )
+    loads = both(trace, Space.GLOBAL, READ)
+    assert (loads.accesses, loads.requests) == (64, 4)
+    found = branches(trace)
+    assert found.divergent == 2
+    assert found.places == ((Place("mean.cu", 6), 2),)  # where the code before the branch begins
+    assert branches(trace, 0).divergent == 1
+    assert branches(traced("output[lane] = source[lane];")).divergent == 0
+
+
+def test_loops_of_different_length_meet_again_at_a_barrier(traced: Traced) -> None:
+    trace = traced(
+        "int sum = 0; for (int i = 0; i < lane % 32; ++i) sum += source[i]; __syncthreads();"
+        "for (int i = 0; i < 2; ++i) { sum += source[100 + i]; __syncthreads(); }"
+        "output[lane] = sum;"
+    )
+    # Of the first loop 31 requests a warp, with fewer and fewer threads; of the second, two.
+    assert both(trace, Space.GLOBAL, READ).requests == 2 * (31 + 2)
+
+
+def test_a_thread_keeps_order_values_and_lines(traced: Traced) -> None:
+    trace = traced("const int a = source[2 * lane];\n output[lane] = a + 7;")
+    mine = trace.of_thread(5)
+    read, write = mine[mine["event"] <= WRITE]
+    pixels = np.arange(4096, dtype=np.uint16).view(np.uint8)
+    assert (read["event"], read["offset"], read["value"]) == (READ, 10, pixels[10])
+    assert (write["event"], write["offset"], write["value"]) == (WRITE, 5, pixels[10] + 7)
+    lines = [trace.scene.place(int(each["site"])) for each in (read, write)]
+    assert lines == [Place("mean.cu", 7), Place("mean.cu", 8)]
+    totals = thread_totals(trace, 5)
+    assert {key: each.accesses for key, each in totals.items()} == {
+        (Space.GLOBAL, READ): 1,
+        (Space.GLOBAL, WRITE): 1,
+    }
+
+
+def request_of(
+    name: str, side: tuple[int, int], values: Mapping[str, object], **more: object
+) -> Request:
+    pixels = np.random.default_rng(3).integers(0, 256, side, np.uint8)
+    return Request.create(Image.from_array(pixels), name, dict(values), **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def tracer() -> Iterator[Tracer]:
+    made = Tracer()
+    yield made
+    made.close()
+
+
+MASK = {"mask": [[1, 2, 1], [2, 4, 2], [1, 2, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "cells", "rows", "radius"),
+    [
+        ("mean", {"size": 5}, 25, 8, 2),
+        ("mask", MASK, 9, 8, 1),
+        ("median", {"size": 5}, 25, 4, 2),
+        ("sobel", {}, 8, 8, 1),
+    ],
+)
+def test_real_kernels_follow_closed_forms(
+    tracer: Tracer, name: str, values: Mapping[str, object], cells: int, rows: int, radius: int
+) -> None:
+    request = request_of(name, (128, 256), values)
+    middle = (128 // rows // 2) * 8 + 4
+
+    def totals(level: str) -> dict[tuple[Space, Event], Totals]:
+        trace = tracer.trace(request, level_of(request, level), middle)
+        assert not trace.truncated
+        both(trace, Space.GLOBAL, WRITE)
+        return launch_totals(trace)
+
+    threads, warps = 32 * rows, rows
+    plain = totals("global")
+    weights = cells if name == "mask" else 0
+    assert plain[Space.GLOBAL, READ].accesses == threads * (cells + weights)
+    assert plain[Space.GLOBAL, READ].requests == warps * (cells + weights)
+    # A row of bytes is a sector in the middle column, and two in each of the others.
+    side = 2 * radius + 1
+    aligned = cells // side if name != "sobel" else 2
+    assert plain[Space.GLOBAL, READ].sectors == warps * (2 * cells - aligned + weights)
+    shared = totals("shared")
+    tile = (32 + 2 * radius) * (rows + 2 * radius)
+    assert shared[Space.GLOBAL, READ].accesses == tile
+    assert shared[Space.SHARED, WRITE].accesses == tile
+    assert shared[Space.SHARED, READ].accesses == threads * cells
+    assert shared[Space.SHARED, READ].conflicts == 0
+    # The tile's rows begin before a sector and end behind it.
+    assert shared[Space.GLOBAL, READ].footprint == 3 * (rows + 2 * radius)
+    texture = totals("texture")
+    assert texture[Space.TEXTURE, READ].accesses == threads * cells
+    assert texture[Space.TEXTURE, READ].requests == warps * cells
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
+@pytest.mark.parametrize("name", ["mean", "mask", "median", "sobel"])
+def test_loads_are_those_of_nvidias_compiler(tracer: Tracer, name: str, tmp_path: Path) -> None:
+    """At level shared all threads go the same way: each instruction of PTX is executed once."""
+    request = request_of(name, (64, 64), MASK if name == "mask" else {})
+    level = level_of(request, "shared")
+    totals = thread_totals(tracer.trace(request, level, 0), 0)
+    launch = plans(request, level)[0].launch
+    (tmp_path / "kernel.cu").write_text(read_source(name), encoding="utf-8")
+    macros = [f"-D{key}={value}" for key, value in launch.defines.items()]
+    command = ["nvcc", "-ptx", "-arch=sm_90", "-std=c++17", *macros, "kernel.cu"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    text = (tmp_path / "kernel.ptx").read_text(encoding="utf-8")
+    body = text[text.index(f"{launch.kernel}(") :].partition("\n}")[0]
+    spaces = {"ld.shared": Space.SHARED, "ld.const": Space.CONSTANT}
+    for instruction, space in spaces.items():
+        assert body.count(instruction) == totals.get((space, READ), Totals()).accesses
+
+
+def test_a_whole_launch_is_counted_on_several_cores(tracer: Tracer) -> None:
+    request = request_of("mean", (96, 128), {"size": 5})
+    level = level_of(request, "shared")
+    (found,) = tracer.count(request, level)
+    alone = Tracer(threads=1)
+    (again,) = alone.count(request, level)
+    alone.close()
+    assert launch_totals(found) == launch_totals(again)
+    assert (found.counted, found.scene.blocks) == (48, 48)
+    totals = launch_totals(found)
+    assert totals[Space.GLOBAL, WRITE].accesses == 96 * 128
+    assert totals[Space.GLOBAL, WRITE].footprint == 96 * 128 // 32
+    assert totals[Space.GLOBAL, READ].footprint == 96 * 128 // 32
+    assert totals[Space.SHARED, READ].accesses == 25 * 96 * 128
+    tiles = 4 * 12 * 36 * 12
+    assert totals[Space.GLOBAL, READ].accesses == tiles  # the rim folds back inside
+
+
+def test_of_a_large_launch_blocks_that_are_alike_are_counted_once(tracer: Tracer) -> None:
+    request = request_of("mean", (256, 512), {"size": 3})
+    level = level_of(request, "global")
+    (whole,) = tracer.count(request, level)
+    (part,) = tracer.count(request, level, most=1_000_000)
+    assert whole.counted == 16 * 32
+    assert part.counted == 7 * 7
+    assert launch_totals(part) == launch_totals(whole)
+
+
+def test_a_launch_beyond_counting_is_refused(tracer: Tracer) -> None:
+    request = request_of("mean", (256, 512), {"size": 3})
+    with pytest.raises(AppError, match="too often to be counted"):
+        tracer.count(request, level_of(request, "single-block"), most=10_000)
+
+
+def test_a_trace_has_an_end(tracer: Tracer) -> None:
+    request = request_of("mean", (256, 512), {"size": 3})
+    trace = tracer.trace(request, level_of(request, "single-block"), 0, most=5000)
+    assert trace.truncated
+    assert len(trace.records) == 5000
+    with pytest.raises(AppError, match="no block 1"):
+        tracer.trace(request, level_of(request, "single-block"), 1)
+    assert not tracer.trace(request, level_of(request, "global"), 9).truncated
+
+
+def test_reuse_of_the_cells_of_a_block(tracer: Tracer) -> None:
+    request = request_of("mean", (128, 256), {"size": 5})
+    trace = tracer.trace(request, level_of(request, "shared"), 36)
+    assert reuse(trace, Space.GLOBAL) == 1
+    assert reuse(trace, Space.SHARED) == 25 * 256 / (36 * 12)
+    assert reuse(trace, Space.TEXTURE) is None
+
+
+def test_lanes_that_exchange_values_stay_together(tracer: Tracer) -> None:
+    """The tuned mean passes values between lanes, where each waits for the others."""
+    request = request_of("mean", (128, 512), {"size": 5})
+    trace = tracer.trace(request, level_of(request, "tuned"), 0)
+    stores = launch_totals(trace)[Space.GLOBAL, WRITE]
+    assert stores.accesses / stores.requests > 16
+    both(trace, Space.GLOBAL, WRITE)
