@@ -81,6 +81,7 @@ def test_options_reach_the_plan(uncompiled: None, capsys: pytest.CaptureFixture[
     assert grey["defines"]["CHANNELS"] == "1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", WITH_KERNELS, ids=lambda spec: spec.id)
 def test_every_level_of_every_filter(
     spec: FilterSpec, uncompiled: None, capsys: pytest.CaptureFixture[str]

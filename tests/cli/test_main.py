@@ -21,10 +21,11 @@ from PIL import Image as PillowImage
 
 import kernelscope
 from kernelscope import filters
+from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.cli import main as cli
 from kernelscope.cli.common import every_filter, open_backends
 from kernelscope.cli.main import main
-from kernelscope.engine.step import default_text, is_estimated
+from kernelscope.engine.step import default_text
 from kernelscope.manual import allowed
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
@@ -98,6 +99,16 @@ def test_apply_runs_every_filter(spec: FilterSpec, grey: Path, tmp_path: Path) -
     assert read(out).shape[:2] == (20, 30)
 
 
+@pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
+def test_an_emulated_run_has_no_time(
+    grey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert apply("mean", grey, tmp_path / "o.png", "--device=emulated", "--level=shared") == 0
+    said = capsys.readouterr()
+    assert said.out.rstrip().endswith("Emulated GPU shared; 30×20 pixels, not timed")
+    assert " ms" not in said.err
+
+
 @each_filter
 def test_help_shows_every_parameter(spec: FilterSpec, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
@@ -112,7 +123,7 @@ def test_help_shows_every_parameter(spec: FilterSpec, capsys: pytest.CaptureFixt
 
 @each_filter
 def test_defaults_can_be_typed(spec: FilterSpec, grey: Path, tmp_path: Path) -> None:
-    """What the help shows as a default is what an option accepts, with the same result."""
+    """An option accepts the default that the help shows, with the same result."""
     options: list[str] = []
     for parameter in spec.parameters:
         options.append(f"--{parameter.name.replace('_', '-')}")
@@ -282,7 +293,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         serial = own if entry["id"] == "median" else ["serial"]
         assert entry["levels"]["cpu"] == [*serial, "parallel"]
         for parameter, described in zip(spec.parameters, entry["parameters"], strict=True):
-            if is_estimated(parameter):
+            if parameter.is_estimated:
                 assert described["default"] == described["estimate"]
             else:
                 assert parameter.parse(described["default"]) == parameter.default
@@ -342,7 +353,7 @@ def test_anything_but_a_command_opens_the_window(
 
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Open no window but log a line, and remove what listens to the log afterwards."""
+    """Open no window but log a line, and remove the handlers of the log afterwards."""
 
     def run(path: Path | None) -> int:
         logging.getLogger("kernelscope.gui").debug("opened %s", path)

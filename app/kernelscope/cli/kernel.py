@@ -27,6 +27,7 @@ from kernelscope.cli.common import (
 )
 from kernelscope.cli.filter_options import add_filter_options, escape, step_of
 from kernelscope.manual import filter_name
+from kernelscope.spec.devices import Device
 from kernelscope.spec.samples import Kind
 from kernelscope.text import PROGRAM
 
@@ -45,14 +46,14 @@ _SIDES = {Kind.PICTURE: 1024, Kind.VOLUME: 128}
 
 def kernel(arguments: list[str]) -> int:
     """Print a filter's CUDA source and the compiler's report; needs no GPU."""
-    specs = {filter_name(spec): spec for spec in every_filter().values() if spec.levels("gpu")}
+    specs = {filter_name(spec): spec for spec in every_filter().values() if spec.levels(Device.GPU)}
     spec = specs.get(arguments[0].replace("_", "-")) if arguments else None
     if spec is None:
         _general_parser(specs).parse_args(arguments[:1])
         raise AssertionError("the parser accepts no other filter")
     options = _parser(spec).parse_args(arguments[1:])
     request = _request(step_of(spec, options), options)
-    level = next(each for each in spec.levels("gpu") if each.id == options.level)
+    level = next(each for each in spec.levels(Device.GPU) if each.id == options.level)
     from kernelscope.backends.cuda.inspection import plans, reporter
     from kernelscope.backends.cuda.sources import read_source
 
@@ -109,7 +110,7 @@ def _entry_point(spec: FilterSpec, launch: Launch) -> Place | None:
 
 def _request(step: Step, options: argparse.Namespace) -> Request:
     """Return a request for a source of the wanted size and type, which takes no memory."""
-    from kernelscope.engine.options import Device, RunOptions
+    from kernelscope.engine.options import RunOptions
     from kernelscope.engine.request import Request
     from kernelscope.images.image import Image
     from kernelscope.images.scan import Scan
@@ -205,7 +206,7 @@ def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
     )
     add_filter_options(parser, spec)
     launch = parser.add_argument_group("launch")
-    levels = [level.id for level in spec.levels("gpu")]
+    levels = [level.id for level in spec.levels(Device.GPU)]
     launch.add_argument(
         "--level", choices=levels, default=levels[-1], help="memory level (default: %(default)s)"
     )

@@ -33,6 +33,7 @@ from kernelscope.cli.common import (
 from kernelscope.cli.info import info
 from kernelscope.cli.kernel import kernel
 from kernelscope.cli.phantom import phantom
+from kernelscope.cli.trace import trace
 from kernelscope.errors import AppError, Cancelled, ImageReadError, UnknownName
 from kernelscope.text import PROGRAM, one_line
 
@@ -134,6 +135,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "list": list_filters,
     "info": info,
     "kernel": kernel,
+    "trace": trace,
     "bench": bench,
     "phantom": phantom,
 }

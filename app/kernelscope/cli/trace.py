@@ -1,0 +1,248 @@
+"""The command ``trace``: what the levels of a filter read and write, counted without a GPU.
+
+The kernels run on the emulated GPU, on a picture of random samples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelscope.cli.common import STATUS, Parser, every_filter, positive, show, thread_block
+from kernelscope.cli.filter_options import add_filter_options, escape, step_of
+from kernelscope.manual import filter_name
+from kernelscope.spec.devices import Device
+from kernelscope.spec.samples import Kind
+from kernelscope.text import PROGRAM
+
+if TYPE_CHECKING:
+    from kernelscope.engine.request import Request
+    from kernelscope.spec.filter import FilterSpec
+    from kernelscope.spec.levels import Level
+    from kernelscope.traffic.trace import Counts
+
+_TYPES: dict[str, Any] = {"8": np.uint8, "16": np.uint16, "float": np.float32}
+_SIDES = {Kind.PICTURE: 512, Kind.VOLUME: 16}
+
+
+def trace(arguments: list[str]) -> int:
+    """Count what the levels of a filter read and write; needs no GPU."""
+    specs = {filter_name(spec): spec for spec in every_filter().values() if spec.levels(Device.GPU)}
+    spec = specs.get(arguments[0].replace("_", "-")) if arguments else None
+    if spec is None:
+        _general_parser(specs).parse_args(arguments[:1])
+        raise AssertionError("the parser accepts no other filter")
+    options = _parser(spec).parse_args(arguments[1:])
+    levels = [each for each in spec.levels(Device.GPU) if each.id in options.level]
+    request = _request(spec, options)
+    if options.at is not None:
+        return _trace_block(request, levels, options)
+    from kernelscope.backends.emulator.tracing import TooManyAccesses, Tracer
+
+    tracer = Tracer()
+    try:
+        found = {}
+        for level in levels:
+            try:
+                found[level.name] = tracer.count(request, level)
+            except TooManyAccesses as error:
+                print(f"{level.name} is left out: {error}", file=sys.stderr)
+    finally:
+        tracer.close()
+    if options.json:
+        print(
+            json.dumps({"filter": filter_name(spec), "levels": _content(levels, found)}, indent=2)
+        )
+    else:
+        _print_table(spec, request, found)
+    return 0
+
+
+def _trace_block(request: Request, levels: Sequence[Level], options: argparse.Namespace) -> int:
+    """Print the totals of one block, and where its warps part."""
+    from kernelscope.backends.emulator.tracing import Tracer
+    from kernelscope.traffic.totals import branches, launch_totals
+
+    tracer = Tracer()
+    content: list[dict[str, Any]] = []
+    try:
+        for level in levels:
+            found, _ = tracer.trace_pixel(request, level, *options.at)
+            parted = branches(found)
+            content.append(
+                {
+                    "level": level.id,
+                    "kernel": found.scene.kernel,
+                    "block": list(found.block),
+                    "threads": found.scene.threads,
+                    "truncated": found.truncated,
+                    "barriers": found.barriers,
+                    "branches": parted.passed,
+                    "divergent": parted.divergent,
+                    "totals": {
+                        _key(key): asdict(each) for key, each in launch_totals(found).items()
+                    },
+                }
+            )
+    finally:
+        tracer.close()
+    if options.json:
+        print(json.dumps(content, indent=2))
+        return 0
+    for each in content:
+        show(
+            f"{each['kernel']}, block {each['block']}, {each['threads']} threads: "
+            f"{each['branches']:,} branches of warps, {each['divergent']:,} of them divergent"
+            + ("; truncated" if each["truncated"] else "")
+        )
+        for name, totals in each["totals"].items():
+            parts = (f"{value:,} {field.replace('_', ' ')}" for field, value in totals.items())
+            show(f"  {name}: {', '.join(parts)}")
+    return 0
+
+
+def _key(key: tuple[Any, Any]) -> str:
+    space, event = key
+    return f"{space.name.lower()} {'loads' if event == 0 else 'stores'}"
+
+
+def _content(levels: Sequence[Level], found: Mapping[str, list[Counts]]) -> list[dict[str, Any]]:
+    from kernelscope.traffic.totals import launch_totals
+
+    return [
+        {
+            "id": level.id,
+            "launches": [
+                {
+                    "kernel": each.scene.kernel,
+                    "grid": list(each.scene.grid),
+                    "block": list(each.scene.block),
+                    "counted_blocks": each.counted,
+                    "blocks": each.scene.blocks,
+                    "barriers": each.barriers,
+                    "totals": {
+                        _key(key): asdict(totals) for key, totals in launch_totals(each).items()
+                    },
+                }
+                for each in found[level.name]
+            ],
+        }
+        for level in levels
+        if level.name in found
+    ]
+
+
+def _print_table(spec: FilterSpec, request: Request, found: Mapping[str, list[Counts]]) -> None:
+    from kernelscope.traffic.table import figures
+
+    rows = [("", *found), *((each.title, *each.texts()) for each in figures(found))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    show(f"{spec.name}, for each pixel of the output of {request.source.title}:\n")
+    for title, *cells in rows:
+        line = "  ".join(f"{text:>{width}}" for text, width in zip(cells, widths[1:], strict=True))
+        show(f"{title:{widths[0]}}  {line}".rstrip())
+    partly = [
+        f"{each.scene.kernel} ({each.counted:,} of {each.scene.blocks:,})"
+        for launches in found.values()
+        for each in launches
+        if each.counted < each.scene.blocks
+    ]
+    if partly:
+        print(
+            f"Not all blocks were run, but one of each kind: {', '.join(partly)}.", file=sys.stderr
+        )
+
+
+def _request(spec: FilterSpec, options: argparse.Namespace) -> Request:
+    """Return a request for a source of random samples."""
+    from kernelscope.engine.options import RunOptions
+    from kernelscope.engine.request import Request
+    from kernelscope.images.image import Image
+    from kernelscope.images.scan import Scan
+    from kernelscope.images.volume import Volume
+
+    side = options.side or _SIDES[spec.kind]
+    random = np.random.default_rng(side)
+    step = step_of(spec, options)
+    source: Image | Scan
+    if spec.kind is Kind.VOLUME:
+        source = Scan((Volume(random.random((side, side, side), np.float32)),))
+    else:
+        shape = (side, side, 3) if options.rgb else (side, side)
+        dtype = np.dtype(_TYPES[options.type])
+        most = np.iinfo(dtype).max if dtype.kind == "u" else 1
+        pixels = (random.random(shape) * most).astype(dtype)
+        source = Image.from_array(pixels, f"{side}×{side} random pixels")
+    return Request(source, step.with_numbers(), RunOptions(Device.GPU, block=options.block))
+
+
+# Arguments ------------------------------------------------------------------------------
+
+
+def _general_parser(specs: Mapping[str, FilterSpec]) -> argparse.ArgumentParser:
+    catalogue = "\n".join(f"  {name:24}{spec.summary}" for name, spec in specs.items())
+    parser = Parser(
+        prog=f"{PROGRAM} trace",
+        usage=f"{PROGRAM} trace FILTER [options]",
+        description="Counts what the kernels of FILTER read and write at each level, without a "
+        "GPU. “trace FILTER --help” lists the options.",
+        epilog=f"filters with a kernel:\n{catalogue}\n\n{STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("filter", metavar="FILTER", choices=list(specs))
+    return parser
+
+
+def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
+    """Return the parser of everything after the filter."""
+    parser = Parser(
+        prog=f"{PROGRAM} trace {filter_name(spec)}",
+        description=escape(f"Counts what the kernels of {spec.name} read and write."),
+        epilog=STATUS,
+        argument_default=argparse.SUPPRESS,
+    )
+    add_filter_options(parser, spec)
+    launch = parser.add_argument_group("launch")
+    levels = [level.id for level in spec.levels(Device.GPU)]
+    launch.add_argument(
+        "--level",
+        choices=levels,
+        nargs="+",
+        default=levels,
+        metavar="LEVEL",
+        help=f"memory levels (default: all: {', '.join(levels)})",
+    )
+    launch.add_argument(
+        "--block", metavar="WxH", type=thread_block, default=None,
+        help="threads of a block, like 16x16",
+    )  # fmt: skip
+    launch.add_argument(
+        "--side", metavar="N", type=positive, default=None,
+        help=f"side of the square or cube that is filtered (default: {_SIDES[spec.kind]})",
+    )  # fmt: skip
+    launch.add_argument(
+        "--at", metavar="X,Y", type=_pixel, default=None,
+        help="count only the block that computes this pixel of the output, and its branches",
+    )  # fmt: skip
+    if spec.kind is Kind.PICTURE:
+        launch.add_argument(
+            "--type", choices=_TYPES, default="8", help="samples (default: %(default)s bits)"
+        )
+        launch.add_argument("--rgb", action="store_true", default=False, help="a picture in colour")
+    parser.add_argument_group("output").add_argument(
+        "--json", action="store_true", default=False, help="print JSON, for other programs"
+    )
+    return parser
+
+
+def _pixel(text: str) -> tuple[int, int]:
+    x, _, y = text.partition(",")
+    if not (x.isdecimal() and y.isdecimal()):
+        raise argparse.ArgumentTypeError("two numbers are needed, like 3,2")
+    return int(x), int(y)

@@ -1,0 +1,65 @@
+"""The command ``trace``: figures of levels for people and for programs, counted without a GPU."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kernelscope.cli.main import main
+from kernelscope.traffic.trace import SECTOR
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_table_of_levels(capsys: pytest.CaptureFixture[str]) -> None:
+    levels = ("--level", "global", "shared", "texture")
+    assert main(["trace", "mean", "--size", "5", "--side", "64", *levels]) == 0
+    title, _, *lines = capsys.readouterr().out.splitlines()
+    assert title == "Mean, for each pixel of the output of 64×64 random pixels:"
+    rows = {line[:22].strip(): line[22:].split() for line in lines[1:]}
+    assert rows["global loads"] == ["25.00", "1.69", "–"]  # a tile has 36 x 12 cells for 32 x 8
+    assert rows["texture fetches"] == ["–", "–", "25.00"]
+    assert rows["shared loads"] == ["–", "25.00", "–"]
+    assert rows["global stores"] == ["1.00", "1.00", "1.00"]
+    assert rows["bytes of device memory"] == ["2.00", "2.00", "2.00"]
+    assert rows["barriers of a thread"] == ["0.00", "2.00", "0.00"]
+
+
+def test_json_has_totals_of_each_launch(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "sobel", "--side", "64", "--level", "global", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["filter"] == "sobel"
+    (level,) = found["levels"]
+    (launch,) = level["launches"]
+    assert (launch["kernel"], launch["grid"], launch["counted_blocks"]) == (
+        *("sobel_global", [2, 8, 1]),
+        16,
+    )
+    assert launch["totals"]["global loads"]["accesses"] == 8 * 64 * 64
+    assert launch["totals"]["global stores"]["footprint"] == 64 * 64 // SECTOR
+
+
+def test_the_block_of_a_pixel(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["trace", "mean", "--side", "64", "--level", "shared", "--at", "40,9"]
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("mean_shared, block [1, 1, 0], 256 threads")
+    assert "shared loads: 2,304 accesses, 72 requests" in text
+    assert main([*arguments, "--json"]) == 0
+    (block,) = json.loads(capsys.readouterr().out)
+    assert (block["level"], block["truncated"]) == ("shared", False)
+    assert block["totals"]["global loads"]["accesses"] == 34 * 10
+    assert main(["trace", "mean", "--side", "64", "--level", "shared", "--at", "64,9"]) == 1
+    assert "There is no pixel 64, 9" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["trace", "mean", "--at", "three"])
+
+
+def test_volumes_and_partly_counted_launches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "mri-nlm", "--side", "4", "--level", "global"]) == 0
+    assert "global loads" in capsys.readouterr().out
+    assert main(["trace", "mean", "--size", "15", "--side", "2048", "--level", "global"]) == 0
+    found = capsys.readouterr()
+    assert "one of each kind: mean_global (49 of 8,192)" in found.err
+    assert "225.00" in found.out
