@@ -9,8 +9,8 @@ struct Picture {
 };
 
 #ifdef KERNELSCOPE_TRIAL
-// On the emulated GPU each conversion to a number is counted as a read from global memory. Keep what you
-// read in an int or an unsigned char: a Cell that is copied stays uncounted until it is used.
+// On the emulated GPU each conversion to a number is counted as a read from global memory. Keep values that
+// you read in an int or an unsigned char: a Cell that is copied stays uncounted until it is used.
 struct Cell {
     unsigned char value;
     operator int() const

@@ -2,7 +2,7 @@
 
 It does nothing before somebody waits for it: copies and launches are queued on their stream, and
 done by the thread that waits for the stream, or for an event behind them. Who forgets to wait finds
-what was there before; what a download will write is poisoned until then.
+the earlier contents; the target of a download is poisoned until then.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class FakeStream:
         self.reach(self._queued)
 
     def reach(self, number: int) -> None:
-        """Do everything up to what has this number."""
+        """Do everything up to the action with this number."""
         with self._lock:
             while self._begun < number:
                 self._begun += 1
@@ -439,7 +439,7 @@ class FakeStaging(Staging):
 
 
 class FakeCard(Card):
-    """The real `Card`, with its threads and what it frees, over a made-up driver.
+    """The real `Card`, with its threads and its freeing of memory, over a made-up driver.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """The real kernels on the host: compiled by g++, their threads run one after the other.
 
-For tests of arithmetic: what a kernel rounds, packs and saturates does not depend on the machine
+For tests of arithmetic: rounding, packing and saturating do not depend on the machine
 that runs it. Kernels whose threads exchange values within a warp cannot run here.
 """
 
@@ -123,7 +123,7 @@ def _instructions_called(text: str) -> str:
             for operand in _split(field, ",")
             if operand.strip()
         ]
-        # Moves between registers are part of what the instruction does.
+        # Moves between registers belong to the instruction.
         name = next((name for name in names if not name.startswith("mov.")), None)
         call = f"{name.replace('.', '_')}({', '.join(operands)})" if name else "(void)0"
         parts += [text[end : match.start()], call]

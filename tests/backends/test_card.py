@@ -56,6 +56,7 @@ def there_and_back(device: Card, staging: Staging, source: NDArray[Any]) -> NDAr
     return target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_copies_arrive(device: Card, size: int) -> None:
     source = noise(size)
@@ -94,6 +95,7 @@ def test_the_copy_rate_is_that_of_copies_that_ended(
     assert device.call(device.copy_rate) == pytest.approx(2 * 1000 / 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES[1:])
 def test_lanes_copy_beside_the_device(device: Card, size: int) -> None:
     """Their threads have the context too; all three share the helpers."""

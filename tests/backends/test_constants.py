@@ -50,6 +50,7 @@ def value_of(expression: str, macros: Mapping[str, str]) -> int:
     return value_of(first if holds else second, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", gpu_filters(), ids=lambda spec: spec.id)
 def test_defaults_are_what_plans_pass(spec: FilterSpec) -> None:
     own = defaults(read_source(spec.id))

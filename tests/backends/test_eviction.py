@@ -28,7 +28,7 @@ def test_rewrites_twice_the_cache_on_the_stream_of_the_kernels() -> None:
     )
     run: Any = SimpleNamespace(device=device, spare=SimpleNamespace(get=get))
     evict = evictor(run)
-    assert asked == [2 * CACHE], "of what the run frees, and times no allocation of"
+    assert asked == [2 * CACHE], "memory that the run frees, whose allocation it does not time"
     assert not calls
     evict()
     evict()

@@ -82,9 +82,9 @@ def test_every_row_gets_every_step_once_in_order_and_progress_never_falls(
     else:  # of strips, the first one warms up
         assert passes[0] > repeat
         assert passes[BANDS[0] - 1] == repeat
-    assert all(before <= after for before, after in itertools.pairwise(session.told))
-    assert session.told[0] > 0
-    assert session.told[-1] == pytest.approx(1)
+    assert all(before <= after for before, after in itertools.pairwise(session.reported))
+    assert session.reported[0] > 0
+    assert session.reported[-1] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("room", [ROOMY, TIGHT, TIGHTER])
@@ -117,7 +117,7 @@ def test_nothing_leaks_and_nothing_is_freed_twice(room: float) -> None:
 @pytest.mark.parametrize("room", [ROOMY, TIGHT])
 @pytest.mark.parametrize("refused", range(5))
 def test_an_allocation_that_fails_once_costs_nothing_but_time(refused: int, room: float) -> None:
-    """Source, result, a buffer of scratch or what empties the cache: others made off with it."""
+    """Other programs took the memory for source, result, scratch or the cache's buffer."""
     rows = WeightedRows(BANDS)
     session, source = Session(rows, room=room, refused=[refused]), picture(BANDS)
     result = session.filter(source, cold=True)
@@ -233,7 +233,7 @@ def test_short_launches_are_timed_in_batches_and_told_as_one(cold: bool) -> None
     (warm_up,) = (stage for stage in session.stages if stage.name == "warm-up")
     assert not warm_up.counted
     session.assert_nothing_leaked()
-    # What is known is not found out again, and where nothing is repeated nothing else is done.
+    # Known values are not queried again, and without repeats nothing else is done.
     session.card.cuda.calls.clear()
     session.filter(picture(BANDS, 1), cold=cold)
     assert session.card.cuda.calls.count("add") == (42 if cold else 2)  # carefully, in two pieces
@@ -281,7 +281,7 @@ def test_a_batch_that_the_host_queued_too_slowly_is_done_again() -> None:
     holds: list[int] = []
     session.card.cuda.modules[b"hold"]["hold"] = lambda cycles: holds.append(cycles) or 0.0
     session.filter(picture(BANDS), repeat=1, cold=True)
-    # One launch has no second try: what it did to its scratch cannot be done again.
+    # One launch has no second try: its changes to scratch cannot be repeated.
     assert session.card.cuda.calls.count("add") == WARM_UPS + 4 * 42
     assert holds[-4] > 5 * holds[0]  # the more there is to queue
     assert holds[-1] / holds[-4] == pytest.approx(8, rel=1e-3)
@@ -311,7 +311,7 @@ def test_a_measured_launch_that_was_queued_too_slowly_is_done_again() -> None:
 
 
 def test_stages_say_when_they_were() -> None:
-    """In the order in which they began, one after the other, but for what encloses others."""
+    """In the order of their beginnings, one by one, apart from stages that enclose others."""
     rows = WeightedRows(BANDS, pace=1e-7)
     session = Session(rows, copy_seconds=2e-3)
     session.filter(picture(BANDS), repeat=2)

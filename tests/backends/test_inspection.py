@@ -30,7 +30,7 @@ def source_of(kind: Kind) -> Image | Scan:
     ids=lambda spec: spec.id,
 )
 def test_every_choice_can_be_looked_at_before_a_run(spec: FilterSpec) -> None:
-    """The window's *View kernel* has a request only: what a run estimates is not there."""
+    """The window's *View kernel* has a request only, without the estimates of a run."""
     source = source_of(spec.kind)
     choices = [
         (parameter.name, choice.value)

@@ -81,7 +81,7 @@ MOST_LINES = 30
 """Length that fits on a slide."""
 
 MOST_CHANGES = 8
-"""Lines that may differ between two levels: the signature, the memory and what is read from it."""
+"""Lines that may differ between two levels: the signature, the memory and reads from it."""
 
 STENCILS = (
     "mask",
@@ -107,7 +107,7 @@ def function_text(filter_id: str, kernel: str) -> list[str]:
 
 @stencils
 def test_a_level_can_be_read_on_a_slide(filter_id: str) -> None:
-    """Each kernel does, and so does what it calls: the loop over pixels and the filter."""
+    """Each kernel does, and so do the functions it calls: the loop over pixels and the filter."""
     for level in filters.get(filter_id).levels("gpu"):
         if level.id != "tuned":
             kernel = f"{filter_id}_{level.id.replace('-', '_')}"

@@ -1,4 +1,4 @@
-"""Non-local means of pictures: what the levels' launches have in common, and what each adds."""
+"""Non-local means of pictures: common parts of the levels' launches, and additions of each."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_the_report_is_kept_and_other_warnings_go_on(nvcc: Nvcc, tmp_path: Path)
     source = 'extern "C" __global__ void k(float *a) { a[threadIdx.x] *= FACTOR; } // 2 × µ'
     with pytest.warns(DeprecationWarning, match="an aside") as caught:
         cubin = CubinCache(nvcc, tmp_path).get("k", source, "sm_90", {"FACTOR": "3"})
-    assert len(caught) == 1, "what nvcc says is no warning"
+    assert len(caught) == 1, "output of nvcc is no warning"
     found = resources(cubin.log, "k")
     assert found is not None
     assert 0 < found.registers < 40

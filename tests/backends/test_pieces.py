@@ -14,7 +14,7 @@ Pace = Callable[[int], float]
 
 
 def pieces(pace: Pace, rows: int, steps: int, tile: int, at_once: int | None = None) -> list[Piece]:
-    """Return the pieces of a launch over rows 5 and up; `pace` tells how long some units take."""
+    """Return the pieces of a launch over rows 5 and up; `pace` returns how long some units take."""
     launch = Launch("nlm", {}, (32, 8), 1, 1, (32, tile), steps=steps, steps_at_once=at_once)
     pacer = Pacer(launch, 1e7 * max(steps, 1))  # 200 units in the first piece
     found = []

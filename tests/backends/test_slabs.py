@@ -51,6 +51,7 @@ def before_kernel(session: Session, meanwhile: Callable[[int, int], None]) -> No
 # The result ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cards", [1, 2, 3, 4])
 @pytest.mark.parametrize("rows", [1, 4, 7, 15, 100])
 @pytest.mark.parametrize(
@@ -79,8 +80,8 @@ def test_same_bytes_on_any_cards_in_any_slabs(
     np.testing.assert_array_equal(session.filter(source), expected(filter_, source))
     out_rows = filter_.step.task.output_shape[0]
     assert filter_.steps_of == {row: [0, 1] for row in range(out_rows)}
-    assert session.told == sorted(session.told)
-    assert session.told[-1] == pytest.approx(1)
+    assert session.reported == sorted(session.reported)
+    assert session.reported[-1] == pytest.approx(1)
     counts = re.findall(r"(\d+) (?:slab|strip)s? on GPU (\d)", session.notices[0])
     assert sum(int(count) for count, _ in counts) == -(-out_rows // rows)
     assert len({ordinal for _, ordinal in counts}) == min(cards, -(-out_rows // rows))
@@ -349,7 +350,7 @@ def test_a_copy_that_fails_on_one_card_stops_all(
 def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
     direction: str, rows_of_a_slab: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The copy goes on until somebody waits for it, or frees what it uses without waiting."""
+    """The copy continues until a caller waits for it, or frees its memory without waiting."""
     rows_of_a_slab(5)
     session = Session(WeightedRows(VOLUME), room=20)
     copying, ended, goes_on = threading.Event(), threading.Event(), threading.Event()

@@ -110,8 +110,7 @@ def test_other_headers_stay_for_the_compiler_to_complain_about() -> None:
 
 
 # Compiling ----------------------------------------------------------------------------
-
-
+@pytest.mark.slow
 def test_a_source_is_compiled() -> None:
     report = try_out(job()).report
     assert report.ending is Ending.DONE, report
@@ -121,6 +120,7 @@ def test_a_source_is_compiled() -> None:
     assert report.seconds["compile"] > 0
 
 
+@pytest.mark.slow
 def test_errors_stand_at_the_lines_of_the_edited_source() -> None:
     line = next(n for n, text in enumerate(MEAN.split("\n"), 1) if "sum += part" in text)
     report = try_out(job(MEAN.replace("sum += part;", "int unused;\nsum += prt;"))).report
@@ -132,12 +132,14 @@ def test_errors_stand_at_the_lines_of_the_edited_source() -> None:
     assert "prt" in report.messages[0].text
 
 
+@pytest.mark.slow
 def test_a_source_without_its_kernel() -> None:
     report = try_out(job(MEAN.replace("mean_shared", "mean_shred"))).report
     assert report.ending is Ending.NOT_COMPILED
     assert "no kernel “mean_shared”" in report.messages[0].text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["10ll << 30", "1 << 20"])
 def test_too_much_shared_memory_is_an_error(size: str) -> None:
     # The assembler refuses the smaller one, but counts the larger one with 32 bits.
@@ -163,6 +165,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_compiling_without_end_is_stopped(folder: Path) -> None:
     tree = "\n".join(
         f"#define A{n} A{n - 1} A{n - 1} A{n - 1} A{n - 1}" for n in range(1, 20)
@@ -193,6 +196,7 @@ def test_cancelling_ends_the_process(folder: Path) -> None:
     assert gone(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "ending", "text"),
     [
@@ -224,7 +228,7 @@ def test_a_process_that_dies_is_named(
     assert text in report.text
 
 
-# What passes between the processes ------------------------------------------------------
+# Messages between the processes ---------------------------------------------------------
 
 
 def test_jobs_and_reports_survive_the_way(tmp_path: Path) -> None:
@@ -278,6 +282,6 @@ def test_the_child_ends_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(os, "getppid", lambda: next(parents))
     monkeypatch.setattr(os, "_exit", ended.append)
     monkeypatch.setattr(child, "_PARENT_SECONDS", 0)
-    child._follow_parent(7)
+    child.follow_parent(7)
     assert ended == [1]
     assert not list(parents)

@@ -53,8 +53,7 @@ def with_code(code: str) -> str:
 
 
 # Results ------------------------------------------------------------------------------
-
-
+@pytest.mark.slow
 def test_an_unchanged_kernel_is_right() -> None:
     outcome = tried(MEAN)
     assert outcome.report.ending is Ending.DONE, outcome.report
@@ -64,6 +63,7 @@ def test_an_unchanged_kernel_is_right() -> None:
     assert outcome.report.resources["sm_75"].registers > 8
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_is_wrong_where_it_is() -> None:
     outcome = tried(with_code("if (blockIdx.x == 1 && threadIdx.x == 3) return;"))
     ((output, reference),) = outcome.results
@@ -93,6 +93,7 @@ def test_plans_of_all_kinds_survive_the_way(filter_id: str, level: str) -> None:
     assert output.std() > 5
 
 
+@pytest.mark.slow
 def test_border_keep_has_the_kernel_that_puts_the_rim_back() -> None:
     made = work(border=Border.KEEP)
     outcome = tried(MEAN.replace("Sum sum = 0;", "Sum sum = 90;"), made)
@@ -124,6 +125,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_harm_is_stopped_and_named(name: str) -> None:
     code, ending, text = HOSTILE[name]
@@ -134,6 +136,7 @@ def test_harm_is_stopped_and_named(name: str) -> None:
     assert time.monotonic() - start < 30
 
 
+@pytest.mark.slow
 def test_ten_gigabytes_of_shared_memory() -> None:
     code = "__shared__ char all[10ll << 30]; all[threadIdx.x] = 1; output[0] = all[g.width];"
     report = tried(with_code(code)).report
@@ -141,6 +144,7 @@ def test_ten_gigabytes_of_shared_memory() -> None:
     assert "10,737,418,240 bytes" in report.messages[0].text
 
 
+@pytest.mark.slow
 def test_errors_stand_at_their_lines() -> None:
     report = tried(with_code("int a = prt;")).report
     assert report.ending is Ending.NOT_COMPILED
@@ -180,6 +184,7 @@ def test_many_cases_run_in_one_process_with_bounded_memory() -> None:
     assert begun[-1] == len(made)
 
 
+@pytest.mark.slow
 def test_the_case_in_which_a_kernel_dies_is_known() -> None:
     made = [work(), work(border=Border.WRAP), work()]
     launch = made[0].plan.plan.launches[0]
@@ -235,7 +240,7 @@ def test_guards_find_writes_next_to_arrays() -> None:
     assert first.ctypes.data % 512 == 0
     first[...] = 7
     assert not list(guarded.faults())
-    held, start, stop = guarded._held["one"]
+    held, start, stop = guarded.held["one"]
     held[stop + 3], held[start - 2] = 0, 1
     (before, after) = guarded.faults()
     assert "in front of one: 1 bytes, the nearest 2 bytes before" in before

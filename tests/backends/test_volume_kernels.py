@@ -173,7 +173,7 @@ def test_compiles(components: int, parameters: dict[str, Any], architecture: str
         assert report is None
         return
     assert report is not None
-    # What large patches of several components need does not fit into registers.
+    # Large patches of several components do not fit into registers.
     patch = parameters.get("patch_radius", 1)
     if patch == 1 or (components == 1 and patch in (2, 3)):
         assert report.spill_bytes <= FEW_BYTES

@@ -25,7 +25,7 @@ from tests.backends.fake_card import Driver, FakeCard, FakeCubins
 from tests.oracle import PAD_MODES
 
 ROOMY = 2.0
-"""Memory of a card, as a part of what a filter needs for the whole image."""
+"""Memory of a card, as a part of a filter's needs for the whole image."""
 
 
 class WeightedRows:
@@ -148,7 +148,7 @@ class WeightedRows:
 
 
 class HandedRows:
-    """A filter of two kernels: one keeps what the host hands over, row after row, step by step.
+    """A filter of two kernels: one keeps the rows that the host hands over, step by step.
 
     ``keep`` copies the source rows to scratch; before step n of ``take`` the host hands over the
     rows from n on, the outer columns left out, and ``take`` adds n + 1 times those to the result.
@@ -215,7 +215,7 @@ class HandedRows:
 
 
 class Session:
-    """Cards with room for a part of what `filters` need, and what came of filtering on them."""
+    """Cards with room for a part of the memory that `filters` need, and the results on them."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class Session:
         self.card = self.cards[0]
         for rows, card in itertools.product(filters, self.cards):
             rows.load(card)
-        self.told: list[float] = []
+        self.reported: list[float] = []
         self.token = CancelToken()
         self.notices: list[str] = []
         self.stages: tuple[Stage, ...] = ()
@@ -259,10 +259,10 @@ class Session:
             self.notices, self.stages = context.log.notices, context.log.stages
 
     def _tell(self, stage: str, fraction: float) -> None:
-        self.told.append(fraction)
+        self.reported.append(fraction)
 
     def assert_nothing_leaked(self) -> None:
-        """What is on the cards belongs to images that may stay there, and goes with them."""
+        """Memory of the cards belongs to images that may stay there, and is freed with them."""
         for card in self.cards:
             resident = card.resident
             assert sum(a.data.size for a in card.cuda.live.values()) == resident.size

@@ -9,7 +9,7 @@ extern "C" __global__ void edges(const Cell* source, Cell* output, Picture pictu
     if (x >= picture.width) return;
     const int left = clamped(x - 1, picture.width), right = clamped(x + 1, picture.width);
     for (int y = top; y < top + ROWS && y < picture.height; ++y) {
-        // To do: keep what was read of the rows above.
+        // To do: keep the values that were read of the rows above.
         int gx = 0, gy = 0;
         for (int s = -1; s <= 1; ++s) {
             const Cell* row = source + clamped(y + s, picture.height) * picture.width;

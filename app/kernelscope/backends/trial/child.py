@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kernelscope.backends.trial import compiling, emulated
+from kernelscope.backends.trial import checked, compiling, emulated
 from kernelscope.backends.trial.progress import Progress
 from kernelscope.backends.trial.protocol import Ending, Job, Report
-from kernelscope.backends.trial.targets import COMPILE_ONLY, EMULATED
+from kernelscope.backends.trial.targets import CHECKED, COMPILE_ONLY, EMULATED
 from kernelscope.errors import AppError
 
 try:
@@ -31,6 +31,7 @@ _PARENT_SECONDS = 1.0
 _TARGETS: dict[str, Callable[[Job, Path, Progress], Report]] = {
     COMPILE_ONLY: compiling.try_out,
     EMULATED: emulated.try_out,
+    CHECKED: checked.try_out,
 }
 
 
@@ -53,7 +54,7 @@ def main(folder: Path) -> int:
     return 0
 
 
-def _follow_parent(parent: int) -> None:
+def follow_parent(parent: int) -> None:
     """End this process if the window's is killed: nobody would stop an endless loop then."""
     while os.getppid() == parent:
         time.sleep(_PARENT_SECONDS)
@@ -74,5 +75,5 @@ def limit(memory: int) -> None:
 
 
 if __name__ == "__main__":
-    threading.Thread(target=_follow_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=follow_parent, args=(os.getppid(),), daemon=True).start()
     sys.exit(main(Path(sys.argv[1])))

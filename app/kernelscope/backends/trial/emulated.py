@@ -44,13 +44,16 @@ from kernelscope.spec.launch import Launch
 _MOST_THREADS = 4
 """Each reserves a quarter of a gigabyte for the stacks of a block."""
 
-_PRELUDE = """\
+_COUNTER = """\
 #define KERNELSCOPE_TRIAL
 extern "C" __attribute__((visibility("default"))) unsigned long long trial_loads;
 unsigned long long trial_loads;  // cells of pictures, see exercise.cuh
+"""
+
+PRELUDE = """\
 namespace trial {
 // Threads of a block that wait at different lines would hang a card, or mix up data.
-inline void barrier(const char* file, int line)
+UNCHECKED void barrier(const char* file, int line)
 {
     static thread_local const char* first_file;
     static thread_local int first_line;
@@ -80,7 +83,7 @@ extern "C" __attribute__((visibility("default"))) void trial_release()
 #define __syncthreads() trial::barrier(__FILE__, __LINE__)
 #define __trap() __builtin_trap()
 """
-"""In front of the sources: what a trial looks at more closely than the emulated GPU does."""
+"""In front of the sources: checks that a trial makes and the emulated GPU does not."""
 
 
 def try_out(job: Job, folder: Path, progress: Progress) -> Report:
@@ -148,7 +151,7 @@ class _Tools:
 
     def _library(self, file: str, launch: Launch, *, own: bool) -> ctypes.CDLL:
         text = self._edited if own else read_source(file or self._job.reference)
-        made = translate(_PRELUDE + text, launch.defines, launch.kernel)
+        made = translate(_COUNTER + PRELUDE + text, launch.defines, launch.kernel)
         key = launch.kernel, made
         if key not in self._loaded:
             # Versions of the user's would stay in the cache for ever.

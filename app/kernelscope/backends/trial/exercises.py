@@ -28,7 +28,7 @@ SHAPES = ((1, 1), (1, 7), (7, 1), (3, 131), (17, 33), (31, 64), (64, 256))
 
 _BYTES = 1 << 16
 _FIELDS = ("title", "filter", "parameters", "kernel", "block", "tile", "shared_bytes", "goal",
-           "hints", "texture", "constants", "tables")  # fmt: skip
+           "tolerance", "hints", "texture", "constants", "tables")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,8 @@ class Exercise:
     launch : Launch
     goal : float, optional
         Most cells that may be read from global memory for each pixel.
+    tolerance : int
+        By how many levels a pixel may differ, where floats are rounded.
     """
 
     id: str
@@ -63,6 +65,7 @@ class Exercise:
     parameters: Mapping[str, Any]
     launch: Launch
     goal: float | None
+    tolerance: int = 0
 
     @property
     def file(self) -> str:
@@ -95,10 +98,17 @@ def exercises() -> tuple[Exercise, ...]:
     InvalidJson
         If a file of the program is damaged.
     """
-    return tuple(_read(path.parent) for path in sorted(FOLDER.glob("*/exercise.json")))
+    return tuple(read_exercise(path.parent) for path in sorted(FOLDER.glob("*/exercise.json")))
 
 
-def _read(folder: Path) -> Exercise:
+def read_exercise(folder: Path) -> Exercise:
+    """Read the exercise in a folder.
+
+    Raises
+    ------
+    AppError
+        If its description is damaged.
+    """
     content = json_fields.read(folder / "exercise.json", _BYTES)
     content.only(_FIELDS)
     kernel = content["kernel"].text()
@@ -129,6 +139,7 @@ def _read(folder: Path) -> Exercise:
         {name: each.value for name, each in content["parameters"].fields()},
         launch,
         content["goal"].number(0, 1e6) if "goal" in content else None,
+        content["tolerance"].whole(0, 1) if "tolerance" in content else 0,
     )
 
 

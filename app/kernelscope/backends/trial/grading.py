@@ -21,12 +21,15 @@ class Grade:
         Most of those that are allowed.
     titles : tuple of str
         Of the cases; may be empty.
+    memory : str
+        What is wrong with its accesses to memory, in a sentence; empty if nothing was found.
     """
 
     comparisons: tuple[Comparison, ...]
     loads: float = 0.0
     goal: float | None = None
     titles: tuple[str, ...] = ()
+    memory: str = ""
 
     @property
     def right(self) -> int:
@@ -40,12 +43,19 @@ class Grade:
         return next(wrong, self.comparisons[0])
 
     @property
+    def reached(self) -> bool:
+        """Whether it reads no more than the goal allows."""
+        return self.goal is None or self.loads <= self.goal
+
+    @property
     def passed(self) -> bool:
-        """Whether all is right, and the goal is reached."""
-        reached = self.goal is None or self.loads <= self.goal
-        return self.right == len(self.comparisons) and reached
+        """Whether all is right, the memory is used well, and the goal is reached."""
+        return self.right == len(self.comparisons) and self.reached and not self.memory
 
     def __str__(self) -> str:
+        return f"{self._results()} {self.memory}".rstrip()
+
+    def _results(self) -> str:
         worst, cases = self.worst, len(self.comparisons)
         height, width = worst.wrong.shape
         if self.right < cases:
@@ -63,25 +73,36 @@ class Grade:
             own = "the program's own kernel, on the emulated GPU"
             return f"Right: all {width} × {height} pixels equal those of {own}."
         if any(self.titles) and self.goal is None:
-            return f"Passed: right in {cases} of {cases} cases."
+            return f"{'R' if self.memory else 'Passed: r'}ight in {cases} of {cases} cases."
         text = f"Right on all {cases} pictures."
         if self.goal is None:
             return text
         reads = f"{self.loads:.3g} cells a pixel from global memory"
-        if self.passed:
-            return f"Passed. {text} It reads {reads}; the goal is at most {self.goal:.3g}."
+        if self.reached:
+            passed = "Passed. " if self.passed else ""
+            return f"{passed}{text} It reads {reads}; the goal is at most {self.goal:.3g}."
         return f"{text} But it reads {reads}; the goal is at most {self.goal:.3g}."
 
 
 def grade_of(
-    outcome: Outcome, goal: float | None = None, titles: tuple[str, ...] = ()
+    outcome: Outcome,
+    goal: float | None = None,
+    titles: tuple[str, ...] = (),
+    memory: str = "",
+    tolerance: int = 0,
 ) -> Grade | None:
-    """Return the grade of a trial; None if nothing ran to its end."""
+    """Return the grade of a trial; None if nothing ran to its end.
+
+    Parameters
+    ----------
+    tolerance : int
+        By how many levels a pixel may differ.
+    """
     if not outcome.results:
         return None
-    comparisons = tuple(compare(*result) for result in outcome.results)
+    comparisons = tuple(compare(*result, tolerance) for result in outcome.results)
     sizes = [each.wrong.size for each in comparisons]
     largest = sizes.index(max(sizes))
     loads = outcome.report.loads
     count = loads[largest] / sizes[largest] if len(loads) == len(sizes) else 0.0
-    return Grade(comparisons, count, goal, titles)
+    return Grade(comparisons, count, goal, titles, memory)

@@ -21,19 +21,19 @@ class Guarded:
     """Arrays for a kernel, each with guards on both sides."""
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[NDArray[np.uint8], int, int]] = {}
+        self.held: dict[str, tuple[NDArray[np.uint8], int, int]] = {}
 
     def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array full of the pattern; `name` stands for it in `faults`."""
         size = math.prod(shape) * dtype.itemsize
         held = np.full(size + 2 * _GUARD + _ALIGNMENT, _PATTERN, np.uint8)
         start = _GUARD + (-held.ctypes.data - _GUARD) % _ALIGNMENT
-        self._held[name] = held, start, start + size
+        self.held[name] = held, start, start + size
         return held[start : start + size].view(dtype).reshape(shape)
 
     def faults(self) -> Iterator[str]:
         """Yield a sentence for each array next to which something was written."""
-        for name, (held, start, stop) in self._held.items():
+        for name, (held, start, stop) in self.held.items():
             before = np.flatnonzero(held[:start] != _PATTERN)
             after = np.flatnonzero(held[stop:] != _PATTERN)
             if before.size:

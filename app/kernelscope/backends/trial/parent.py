@@ -33,6 +33,7 @@ from kernelscope.backends.trial.protocol import (
     Stage,
     case_folder,
 )
+from kernelscope.backends.trial.targets import CHECKED
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import AppError
 
@@ -62,7 +63,7 @@ class Outcome:
     report : Report
     results : tuple of (ndarray, ndarray)
         For each case the results of the kernel, if all ran to their ends, and of the program's
-        own.
+        own; none of a look at its accesses to memory.
     """
 
     report: Report
@@ -133,7 +134,7 @@ def try_out(
         finally:
             _end(process)
         results = []
-        if report.ending is Ending.DONE:
+        if report.ending is Ending.DONE and job.target != CHECKED:
             for number, work in enumerate(works):
                 case = case_folder(folder, number)
                 output = _array(case / OUTPUT, work.plan)

@@ -30,7 +30,7 @@ MOST_CASES = 1000
 
 
 class Stage(StrEnum):
-    """What the process is at; each has a time limit of its own."""
+    """The stage of the process; each has its own time limit."""
 
     START = "start"
     REFERENCE = "reference"

@@ -7,3 +7,6 @@ COMPILE_ONLY = "compile"
 
 EMULATED = "emulated"
 """It runs on the emulated GPU, next to the program's own kernel."""
+
+CHECKED = "checked"
+"""It runs on the emulated GPU, which looks at every access to memory."""

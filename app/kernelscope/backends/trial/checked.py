@@ -1,0 +1,121 @@
+"""A look at every access of an edited kernel to memory, on the emulated GPU.
+
+A result can be right by chance: the emulator runs the threads of a block in turn, so that a missing
+barrier may go unnoticed, and what lies behind an array may be zero. The findings become messages
+at the lines of the source, like those of a compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.backends.cuda.compiler import CompileError
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.emulator.checking import CheckedBackend, Finding, Kind
+from kernelscope.backends.emulator.compiler import HostCompiler, load_library
+from kernelscope.backends.emulator.launch import Memory
+from kernelscope.backends.emulator.translation import CHECKS, translate
+from kernelscope.backends.trial.compiler_messages import ERROR, MOST_MESSAGES, CompilerMessage
+from kernelscope.backends.trial.emulated import PRELUDE
+from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.backends.trial.progress import Progress
+from kernelscope.backends.trial.protocol import (
+    PLAN,
+    SOURCE,
+    Ending,
+    Job,
+    Report,
+    Stage,
+    case_folder,
+)
+from kernelscope.backends.trial.source_text import expanded
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.control import CancelToken
+from kernelscope.errors import AppError, DeviceUnavailable
+from kernelscope.spec.launch import Launch
+
+_HINTS = {
+    Kind.OUTSIDE: "Check the index of this line against the size of the array.",
+    Kind.INDEX: "Check the index of this line against the size of the array.",
+    Kind.UNINITIALISED: "Give the cell a value first, for the threads outside the image as well.",
+    Kind.RACE_OF_WRITES: "Put __syncthreads() between the two writes, or let one thread write.",
+    Kind.RACE_WITH_READ: "Put __syncthreads() between the write and the read.",
+}
+
+
+def try_out(job: Job, folder: Path, progress: Progress) -> Report:
+    """Run a kernel on each picture of the job and report what it does wrong with memory."""
+    compiler = HostCompiler.find()
+    if compiler is None:
+        raise AppError("No C++ compiler was found to run the kernel with.", "Install g++.")
+    checks = _Checks(job, compiler, progress)
+    for number in range(job.cases):
+        case = case_folder(folder, number)
+        source = np.load(case / SOURCE, allow_pickle=False)
+        try:
+            checks.check(TrialPlan.read(case, PLAN), source)
+        except CompileError as error:
+            return Report(Ending.NOT_COMPILED, error.message)
+        except DeviceUnavailable as error:  # a barrier, which the trial itself reports
+            return Report(Ending.FAULT, error.message)
+    if not checks.findings:
+        return Report(Ending.DONE, seconds=progress.seconds)
+    messages = dict.fromkeys(_message(each) for each in checks.findings)
+    first = checks.findings[0]
+    return Report(
+        Ending.FAULT,
+        f"Wrong access to memory at {first.place or 'an unknown line'}: {_sentence(first)}.",
+        _HINTS[first.kind],
+        messages=tuple(messages)[:MOST_MESSAGES],
+        seconds=progress.seconds,
+    )
+
+
+def _sentence(finding: Finding) -> str:
+    """Return a finding without its place, which the message has."""
+    return str(finding).partition(": ")[2]
+
+
+def _message(finding: Finding) -> CompilerMessage:
+    file, _, line = finding.place.rpartition(":")
+    return CompilerMessage(ERROR, _sentence(finding), file, int(line) if line else 0)
+
+
+class _Checks(CheckedBackend):
+    """Checks the source of a job, with plans that were made elsewhere."""
+
+    def __init__(self, job: Job, compiler: HostCompiler, progress: Progress) -> None:
+        super().__init__(compiler)
+        self._job, self._watching, self._progress = job, compiler.watching(), progress
+        self._edited = expanded(job.name, job.text)
+        self._made: dict[str, ctypes.CDLL] = {}
+
+    def check(self, trial: TrialPlan, source: NDArray[Any]) -> None:
+        """Run the launches of a plan and keep the findings."""
+        task, plan = trial.task, trial.plan
+        memory = Memory.of(task, plan, source.reshape(task.shape))
+        for file, launch in zip(trial.files, plan.launches, strict=True):
+            with self._progress.stage(Stage.COMPILE):
+                library = self._library(file, launch, RunContext())
+            with self._progress.stage(Stage.RUN):
+                self._launch(library, launch, task, memory, CancelToken(), lambda _: None)
+            if self.findings:  # what follows would work with what is wrong already
+                return
+
+    def _library(self, file: str, launch: Launch, context: RunContext) -> ctypes.CDLL:
+        """Return the library of the source that is tried, or of one of the program's."""
+        text = read_source(file) if file else self._edited
+        made = translate(PRELUDE + text, launch.defines, launch.kernel, watch=CHECKS)
+        key = f"{launch.kernel}\0{made}"
+        if key not in self._made:
+            # Versions of the user's would stay in the cache for ever.
+            compile_ = self._cache.get if file else self._watching.compile
+            code = compile_(launch.kernel, made, "host", {}).code
+            library = self._made[key] = load_library(code)
+            self._code[id(library)] = code
+        return self._made[key]
