@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
@@ -54,6 +55,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu") is not None:
             item.add_marker("slow")
+
+
+_TESTS_RUN = pytest.StashKey[int]()
+
+FULL_COLLECTION_EVERY = 50
+"""Tests for each collection of all garbage, old objects too."""
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage between tests only, and on the main thread.
+
+    A thread of one test that collected would destroy widgets of an earlier one while Qt uses
+    them. The program does the same; see `kernelscope.gui.work.garbage`.
+    """
+    gc.disable()
+    gc.collect()
+    gc.freeze()  # the tests themselves, which stay to the end
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Collect the garbage of the test; see `pytest_collection_finish`."""
+    done = yield
+    count = item.session.stash.get(_TESTS_RUN, 0) + 1
+    item.session.stash[_TESTS_RUN] = count
+    gc.collect(2 if count % FULL_COLLECTION_EVERY == 0 else 1)
+    return done
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

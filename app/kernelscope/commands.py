@@ -39,7 +39,7 @@ class State:
     kept: bool = False
     """The pictures of all chosen runs are in memory."""
     baseline: bool = False
-    """The level of the chosen run may become the baseline of others."""
+    """The level of the selected run may become the baseline of others."""
     cards: int = 0
     """Number of steps to the output, those that are off included."""
     later: bool = False
@@ -76,14 +76,14 @@ SEVERAL = Need(lambda state: state.pictures > 1, "Only one picture is open.")
 CLOSED = Need(lambda state: state.closed > 0, "No picture was closed.")
 BUSY = Need(lambda state: state.busy, "No run is in progress.")
 RUNS = Need(lambda state: state.runs > 0, "There is no run yet: press Run (F5).")
-CHOSEN = Need(lambda state: state.chosen > 0, "Choose a run in the panel Runs first.")
+CHOSEN = Need(lambda state: state.chosen > 0, "Select a run in the panel Runs first.")
 KEPT = Need(
     lambda state: state.chosen > 0 and state.kept,
-    "Choose a run in the panel Runs first, one whose picture is still in memory.",
+    "Select a run in the panel Runs first, one whose picture is still in memory.",
 )
 PAIR = Need(
     lambda state: state.chosen == 2 and state.kept,
-    "Choose two runs in the panel Runs first, whose pictures are still in memory.",
+    "Select two runs in the panel Runs first, whose pictures are still in memory.",
 )
 BASELINE = Need(
     lambda state: state.baseline,

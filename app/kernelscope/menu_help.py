@@ -42,6 +42,7 @@ PLACES = {
     "benchmark": _BENCH,
     "stepsMenu": "window#steps",
     "helpMenu": "window#help",
+    "lecture": "lecture",
     "shortcuts": "window#keyboard-shortcuts",
     "gpuInfo": "gpu-levels#how-a-run-uses-the-card",
     **{

@@ -121,7 +121,7 @@ _PANELS = (
         "&Console",
         "dock_watch.toggle_console",
         keys=("F12",),
-        tip="The log: what the program does, how long it takes, and errors",
+        tip="The log: actions of the program with durations, and errors",
         checkable=True,
         icon="debug",
         label="Debug",
@@ -132,7 +132,7 @@ _PANELS = (
         "drawer.toggle",
         group=1,
         keys=("F11",),
-        tip="Hide all panels, or bring them back",
+        tip="Hide or show all panels",
     ),
 )
 
@@ -144,7 +144,7 @@ _HELP = (
         "&Help on This",
         "companions.show_help",
         keys=("F1",),
-        tip="The page about the part of the window that is pointed at or has the focus",
+        tip="The page on the part of the window under the pointer or with the focus",
         everywhere=True,
     ),
     Action(
@@ -152,6 +152,12 @@ _HELP = (
         "&Manual",
         "companions.show_manual",
         tip="The pages of the manual, with a search over all of them",
+    ),
+    Action(
+        "lecture",
+        "&Lecture",
+        "companions.show_lecture",
+        tip="Short pages on memory and speed, with live pictures of the open image",
     ),
     Action(
         "palette",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernelscope import commands, step_menu
 from kernelscope.commands import Action, Submenu
 
-COMPARE_TIP = "Make the level of the chosen run the baseline of all runs that did the same work"
+COMPARE_TIP = "Make the level of the selected run the baseline of all runs that did the same work"
 
 RUNS = Submenu(
     "runsMenu",
@@ -15,14 +15,14 @@ RUNS = Submenu(
             "showRun",
             "&Show Run",
             "run_shelf.show",
-            tip="Show the picture of the run that is chosen, and its settings (Return)",
+            tip="Show the picture of the selected run, and its settings (Return)",
             need=commands.CHOSEN,
         ),
         Action(
             "starRun",
             "S&tar Run",
             "run_shelf.star",
-            tip="Mark the run, or take the mark away (Space); its picture is kept longest",
+            tip="Mark or unmark the run (Space); its picture is kept longest",
             need=commands.CHOSEN,
             label="Star",
         ),
@@ -37,7 +37,7 @@ RUNS = Submenu(
             "saveRun",
             "Save &Picture of Run…",
             "run_shelf.save",
-            tip="Save the output of the run that is chosen",
+            tip="Save the output of the selected run",
             need=commands.KEPT,
             label="Save…",
         ),
@@ -45,7 +45,7 @@ RUNS = Submenu(
             "deleteRun",
             "&Delete Runs",
             "run_shelf.delete",
-            tip="Remove the chosen runs with their pictures (Delete)",
+            tip="Remove the selected runs with their pictures (Delete)",
             need=commands.CHOSEN,
             label="Delete",
         ),
@@ -54,7 +54,7 @@ RUNS = Submenu(
             "Compare T&wo Runs",
             "run_shelf.swipe",
             group=1,
-            tip="Show the pictures of the two chosen runs over each other",
+            tip="Compare the pictures of the two selected runs in one view",
             need=commands.PAIR,
             label="Compare pictures",
         ),
@@ -103,7 +103,7 @@ RUN = (
         "Run All Le&vels",
         "levels.run_all",
         keys=("L",),
-        tip="Run every level of the filter on the present picture, one after the other",
+        tip="Run every level of the filter on the open picture, one after the other",
         need=commands.SOURCE,
         label="Run all",
     ),
@@ -130,7 +130,7 @@ RUN = (
         "Contact S&heet…",
         "companions.show_contact_sheet",
         keys=("Ctrl+Shift+H",),
-        tip="Nine values of a parameter, each with its result on the part in view",
+        tip="Nine values of a parameter, each with its result in the visible part",
         need=commands.SOURCE,
     ),
     Action(
@@ -168,6 +168,14 @@ RUN = (
         tip="The CUDA source of the filter at its level",
         icon="kernel",
         label="Kernel",
+    ),
+    Action(
+        "xray",
+        "X-ra&y of a Pixel…",
+        "companions.show_xray",
+        group=2,
+        tip="Which cells the thread of a pixel reads, step by step, and from which memory",
+        need=commands.SOURCE,
     ),
     Action(
         "exercises",

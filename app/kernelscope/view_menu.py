@@ -88,15 +88,20 @@ _UNITS = tuple(
         f"units{name}",
         title,
         "viewer.choose_units",
-        need=_PICTURE,
+        need=commands.SOURCE,
         tip=tip,
         argument=unit,
         choice="units",
     )
     for name, title, unit, tip in (
         ("Stored", "&As Stored", "stored", "The values in the file: 0 to 65535 for 16 bits"),
-        ("Bytes", "0 to &255", "0 to 255", "Black is 0 and white 255, whatever is stored"),
-        ("Share", "0 to &1", "0 to 1", "Black is 0 and white 1, whatever is stored"),
+        (
+            "Bytes",
+            "0 to &255",
+            "0 to 255",
+            "Black is 0, white 255; in volumes, the brightest voxel",
+        ),
+        ("Share", "0 to &1", "0 to 1", "Black is 0, white 1; in volumes, the brightest voxel"),
     )
 )
 
@@ -155,8 +160,8 @@ _PROBE = (
         "&Magnifier",
         "viewer.toggle_magnifier",
         keys=("Ctrl+M",),
-        tip="Show the surroundings of the cursor enlarged, in both pictures",
-        need=_PICTURE,
+        tip="Show the surroundings of the cursor enlarged, in input and output",
+        need=commands.SOURCE,
         checkable=True,
     ),
     Submenu("unitsMenu", "&Units of Values", _UNITS, group=1),
@@ -170,7 +175,7 @@ _REGIONS = (
             "measuring.choose_tool",
             keys=(keys,),
             tip=tip,
-            need=_PICTURE,
+            need=commands.SOURCE,
             argument=plain(name).rpartition(" ")[2].lower(),
             choice="measuring",
         )
@@ -202,8 +207,8 @@ _REGIONS = (
         "&Move the Pictures",
         "measuring.choose_tool",
         keys=("Ctrl+Alt+M",),
-        tip="Give the left button and the arrow keys back to moving the pictures",
-        need=_PICTURE,
+        tip="Move pictures or the crosshair with the left button and the arrow keys again",
+        need=commands.SOURCE,
         argument="",
         choice="measuring",
     ),
@@ -212,8 +217,8 @@ _REGIONS = (
         "&Delete Region",
         "measuring.remove",
         group=1,
-        tip="Delete the chosen region; in a picture, press Delete",
-        need=_PICTURE,
+        tip="Delete the selected region; in a picture or slice, press Delete",
+        need=commands.SOURCE,
     ),
 )
 

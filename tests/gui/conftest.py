@@ -1,4 +1,4 @@
-"""What holds for every test of the window: no screen is needed, and Qt must not complain."""
+"""Rules for every test of the window: no screen is needed, and Qt must not complain."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QLocale, Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication, QWidget
@@ -29,7 +30,7 @@ from kernelscope.judging.metrics import judge
 from kernelscope.judging.pictures import difference, histogram, suggest_gain
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import Kind
-from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu, Opener, write_picture
+from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu, Opener, wait_until, write_picture
 from tests.patience import PATIENCE
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -71,7 +72,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
         if "qapp" in fixtures:
             item.add_marker(pytest.mark.qt_log_level_fail("WARNING"))
-            # What a screenless platform says about every window that is shown or raised.
+            # Messages of a screenless platform about every window that is shown or raised.
             quiet = r"does not support (propagateSizeHints\(\)|raise\(\)|grabbing the keyboard)"
             item.add_marker(pytest.mark.qt_log_ignore(quiet))
 
@@ -125,14 +126,14 @@ def draw_no_thumbnails(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
 
 @pytest.fixture(scope="session")
 def compiled_judging() -> None:
-    """Compile what judges bytes and volumes, so that no test waits for that, or leaves it."""
+    """Compile the metrics of bytes and volumes, so that no test waits for that, or leaves it."""
     pixels = np.arange(1024, dtype=np.uint8).reshape(32, 32, 1)
     difference(pixels, 255 - pixels, suggest_gain(pixels, 255 - pixels))
     for each in (pixels, pixels.astype(np.float32) / 255):
         judge(each, each[::-1].copy())
         histogram(each)
     for spec in filters.discover().values():
-        seen = pixels
+        seen: NDArray[Any] = pixels
         if spec.kind is Kind.VOLUME:
             seen = np.random.default_rng(0).random((8, 9, 10, 1), np.float32)
         for parameter in spec.parameters:
@@ -168,7 +169,7 @@ def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
     cpu.go.set()
     for window in windows:
         # A window whose save was not answered yet would stay open, and its thread with it.
-        qtbot.waitUntil(lambda window=window: not window.background.owes)
+        wait_until(qtbot, lambda window=window: not window.background.owes)
         window.close()
         window.deleteLater()
 

@@ -1,4 +1,4 @@
-"""A backend under the tests' control, and what one does with a window on it."""
+"""A backend under the tests' control, and actions of a user on a window."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from PIL import Image as Pillow
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessageBox
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.ladder import Place
+from kernelscope.gui.model.rungs import Place
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.spec.crop import Box
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import CPU_LEVELS, Level
@@ -54,6 +55,8 @@ class FakeCpu:
         self.requests: list[Request] = []
         self.estimates: dict[str, object] = {}
         self.compiling = 0.0
+        self.stage = "compute"
+        """The stage that is reported while it waits."""
 
     def availability(self) -> Availability:
         return Availability(True, "test processor")
@@ -72,9 +75,9 @@ class FakeCpu:
         request: Request,
         level: Level,
         context: RunContext,
-    ) -> Image | Scan:
+    ) -> Source:
         self.requests.append(request)
-        context.progress("compute", 0.5)
+        context.progress(self.stage, 0.5)
         self.entered.set()
         while not self.go.wait(0.005) and not self.one.acquire(blocking=False):
             if not self.deaf:
@@ -141,12 +144,18 @@ def shown(window: MainWindow) -> str:
     return "" if image is None else image.title
 
 
+def wait_until(qtbot: QtBot, condition: Callable[..., object]) -> None:
+    """Wait for a condition, which may have defaults to bind the variable of a loop."""
+    qtbot.waitUntil(lambda: bool(condition()))
+
+
 def press(qtbot: QtBot, window: MainWindow, key: str) -> None:
     """Press a shortcut where the focus is."""
     qtbot.waitUntil(lambda: QApplication.activeModalWidget() is None)
     window.activateWindow()  # a desktop does that when a dialog closes
     qtbot.waitUntil(window.isActiveWindow)
-    combination = QKeySequence(key)[0]
+    sequence: Any = QKeySequence(key)
+    combination = sequence[0]
     target = window.focusWidget() or window
     qtbot.keyClick(target, combination.key(), combination.keyboardModifiers())
 
@@ -158,14 +167,14 @@ def run(qtbot: QtBot, window: MainWindow) -> None:
     qtbot.waitUntil(lambda: window.pictures.images.output.image not in (before, None))
 
 
-def child(window: MainWindow, kind: type, name: str):
+def child(window: QWidget, kind: type, name: str):
     """Return the visible widget of this name; filters have parameters of the same name."""
     found = [w for w in window.findChildren(kind, name) if w.isVisibleTo(window)]
     assert len(found) == 1, f"{len(found)} widgets are called {name}"
     return found[0]
 
 
-def dialog(qtbot: QtBot, window: MainWindow, kind: type):
+def dialog(qtbot: QtBot, window: QWidget, kind: type):
     """Wait for a dialog of this kind and return it."""
 
     def find() -> list[QDialog]:
@@ -186,7 +195,7 @@ def choose_place(window: MainWindow, device: str, level: str | None = None) -> N
     window.levels.refresh()  # it waits for the next paint otherwise
     place = Place(Device(device), level)
     if rungs.rung_item(place) is None:
-        rungs.toggle_fold()
+        rungs.toggle_fold(place.device)
     item = rungs.rung_item(place)
     assert item is not None, place
     rungs.setCurrentItem(item)

@@ -1,4 +1,4 @@
-"""What holds for every control of the window: a name, a tooltip, room, and the keyboard.
+"""Rules for every control of the window: a name, a tooltip, room, and the keyboard.
 
 The checks look at the whole window with each filter chosen, so that a new filter or panel is
 held to them without a line here.
@@ -105,7 +105,7 @@ def choose(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
 
 
 def is_internal(widget: QWidget) -> bool:
-    """Tell whether Qt made `widget` as a part of another control."""
+    """Return whether Qt made `widget` as a part of another control."""
     if isinstance(widget, QScrollBar | QHeaderView) or widget.objectName().startswith("qt_"):
         return True
     parent = widget.parentWidget()
@@ -219,8 +219,8 @@ def test_every_parameter_has_a_tooltip(qtbot: QtBot, window: MainWindow, filter_
         assert [editor.toolTip() for editor in editors] == [parameter.help]
 
 
-def lies_behind_a_tab(widget: QWidget) -> bool:
-    """Tell whether `widget` is in a dock that Qt keeps off the window until it is raised."""
+def lies_behind_a_tab(widget: QWidget | None) -> bool:
+    """Return whether `widget` is in a dock that Qt keeps off the window until it is raised."""
     while widget is not None and not isinstance(widget, QDockWidget):
         widget = widget.parentWidget()
     return widget is not None and widget.visibleRegion().isEmpty()
@@ -294,8 +294,10 @@ def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id: 
     window.findChild(QComboBox, "filter").setFocus()
     reached: dict[QWidget, int] = {}
     for step in range(200):
-        reached.setdefault(QApplication.focusWidget(), step)
-        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        focused = QApplication.focusWidget()
+        assert focused is not None
+        reached.setdefault(focused, step)
+        qtbot.keyClick(focused, Qt.Key.Key_Tab)
     assert [label_of(widget) for widget in wanted - set(reached)] == []
 
     in_panel = [widget for widget in reached if window.panel.widget().isAncestorOf(widget)]
@@ -324,6 +326,7 @@ def test_everything_is_in_reach_on_a_small_screen(
         assert window.rect().contains(place)
         assert button.visibleRegion().boundingRect() == button.rect()
     inside = window.panel.widget()
+    assert inside is not None
     for control in controls(window):
         if not inside.isAncestorOf(control):
             continue

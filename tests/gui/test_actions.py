@@ -116,7 +116,7 @@ def test_a_key_shows_and_hides_its_dock(window: MainWindow) -> None:
     assert not quality.isHidden()
 
 
-# What is enabled -----------------------------------------------------------------------
+# Enabled actions -----------------------------------------------------------------------
 
 
 ALL = State(
@@ -158,7 +158,7 @@ CHOSEN = {"showRun", "starRun", "renameRun", "deleteRun"}
 LOOKING = {action.id for action in ACTIONS if action.need is PICTURE} | {
     action.id
     for action in ACTIONS
-    if action.need is SOURCE and action.command.startswith("viewer.")
+    if action.need is SOURCE and action.command.startswith(("viewer.", "measuring."))
 }
 
 
@@ -174,6 +174,7 @@ LOOKING = {action.id for action in ACTIONS if action.need is PICTURE} | {
                 "chooseReference",
                 "saveRecipe",
                 "contactSheet",
+                "xray",
                 *COPIED,
                 *LOOKING,
             },

@@ -1,4 +1,4 @@
-"""Themes and sizes of text: what is chosen is kept, readable, and seen at once."""
+"""Themes and sizes of text: the choice is kept, readable, and visible immediately."""
 
 from __future__ import annotations
 

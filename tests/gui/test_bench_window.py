@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSpinBox,
     QTreeWidget,
+    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
@@ -49,6 +50,7 @@ from kernelscope.bench.recorded import entries
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
+from kernelscope.errors import AppError
 from kernelscope.gui.bench import window as module
 from kernelscope.gui.bench.axes import broken, staggered
 from kernelscope.gui.bench.chart_view import ChartView
@@ -57,6 +59,7 @@ from kernelscope.gui.bench.form import OWN_CHOICE
 from kernelscope.gui.bench.parity_dialog import ParityDialog
 from kernelscope.gui.bench.styles import Style, light
 from kernelscope.gui.bench.window import BenchWindow
+from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
@@ -127,6 +130,12 @@ def bench(make: Maker) -> BenchWindow:
     return make()
 
 
+@pytest.mark.slow
+def test_large_text_fits_a_small_screen(stylist: Stylist, make: Maker) -> None:
+    stylist.apply(Appearance(scale=1.25))
+    assert make().minimumSizeHint().width() <= 1280
+
+
 def test_recorded_results_are_offered_until_there_are_rows(
     qtbot: QtBot, bench: BenchWindow
 ) -> None:
@@ -157,7 +166,7 @@ def test_an_installation_without_recorded_results_offers_none(
     assert not child(make(), QPushButton, "benchRecorded").isVisible()
 
 
-def child(bench: BenchWindow, kind: type, name: str) -> Any:
+def child(bench: QWidget, kind: type, name: str) -> Any:
     found = bench.findChild(kind, name)
     assert found is not None, name
     return found
@@ -280,7 +289,9 @@ def test_presets_fill_the_form(bench: BenchWindow, name: str) -> None:
     assert plan.blocks == preset.plan.blocks
     summary = child(bench, QLabel, "benchSummary").text()
     assert summary.startswith(preset.summary)
-    for sweep in preset.plan.sweeps:  # what is measured is said; the own choice has no part in it
+    for (
+        sweep
+    ) in preset.plan.sweeps:  # the measurement is described; the own choice has no part in it
         assert filters.get(sweep.filter).name in summary
         assert all("×".join(map(str, data.shape[::-1])) in summary for data in sweep.data)
     assert not child(bench, QListWidget, "benchFilters").isVisible()
@@ -412,7 +423,7 @@ FOR_F = {
     "parameters": {"mask": "; ".join([" ".join(["1"] * 9)] * 9), "divisor": "count"},
     "shape": (4096, 4096),
 }
-"""What source F has speed-ups of, of whole runs."""
+"""The whole runs whose speed-ups source F reports."""
 
 
 def levels_of_f() -> list[Row]:
@@ -745,7 +756,7 @@ def test_levels_of_a_device_that_is_not_ticked_count_for_nothing(bench: BenchWin
     for item in items:
         if item.text().startswith("CPU: "):
             item.setCheckState(Qt.CheckState.Unchecked)
-    with pytest.raises(module.AppError, match="No level is chosen"):
+    with pytest.raises(AppError, match="No level is chosen"):
         bench.form.plan()
     gpu.setChecked(True)
     assert items
@@ -765,7 +776,7 @@ def test_the_authors_figures_are_in_view(qtbot: QtBot, bench: BenchWindow) -> No
     qtbot.waitUntil(lambda: tree.viewport().width() > 600)
     assert end <= tree.viewport().width()
     longest = max(tree.fontMetrics().horizontalAdvance(cells[1]) for cells in table(bench))
-    assert header.sectionSize(1) > longest, "and what stands before them is whole"
+    assert header.sectionSize(1) > longest, "and the columns before them are whole"
 
 
 @pytest.mark.parametrize(
@@ -777,7 +788,7 @@ def test_nothing_is_saved_under_the_name_of_another_format(
 ) -> None:
     bench.show_report(measured())
     click(qtbot, bench, button)
-    chooser = bench.findChildren(module.dialogs.QFileDialog)[-1]
+    chooser = bench.findChildren(QFileDialog)[-1]
     choose_files(chooser, tmp_path / name)
     (box,) = bench.findChildren(ErrorDialog)
     assert usual in " ".join(label.text() for label in box.findChildren(QLabel))
@@ -788,7 +799,7 @@ def test_nothing_is_saved_under_the_name_of_another_format(
 def test_an_unwritable_plot_is_an_error(bench: BenchWindow, tmp_path: Path) -> None:
     shown = chart(Plot.BARS, Choice("Mean, mask size 3"), measured().rows)
     for name in ("a.png", "a.svg"):
-        with pytest.raises(module.AppError, match="cannot be written"):
+        with pytest.raises(AppError, match="cannot be written"):
             save_chart(shown, tmp_path / "missing" / name)
 
 
@@ -798,7 +809,7 @@ def test_data_are_saved_and_opened(
     bench.show_report(measured())
     for name in ("out.json", "out.csv"):
         click(qtbot, bench, "benchSaveData")
-        chooser = bench.findChildren(module.dialogs.QFileDialog)[-1]
+        chooser = bench.findChildren(QFileDialog)[-1]
         choose_files(chooser, tmp_path / name)
         assert state(bench) == f"Saved {name}."
     assert load(tmp_path / "out.json").rows == measured().rows
@@ -828,6 +839,7 @@ def test_verify_shows_where_levels_differ(
     wait_for_end(qtbot, bench)
     shown = bench.findChild(ParityDialog)
     assert state(bench) == "Verified Mean."
+    assert shown is not None
     assert "Levels differ by up to" in child(shown, QLabel, "headline").text()
     assert "CPU serial" in child(shown, QLabel, "parityText").text()
     assert not child(shown, QLabel, "parityMap").pixmap().isNull()
@@ -895,6 +907,7 @@ def test_the_menu_opens_it(qtbot: QtBot, window: MainWindow, picture: Path) -> N
     load_picture(qtbot, window, picture)
     press(qtbot, window, "Ctrl+B")
     bench = window.findChild(BenchWindow)
+    assert bench is not None
     assert bench.isVisible()
     named = [w for w in bench.findChildren(QAbstractButton) if w.objectName().startswith("bench")]
     assert named

@@ -51,10 +51,10 @@ def test_the_order_is_drawn_anew_without_a_seed() -> None:
 
 def test_conclusions_name_the_winner_and_the_doubt() -> None:
     assert _answered([True] * 8).conclude("A", "B") == (
-        "A was chosen in 8 of 8 rounds: p = 0.008, chance is no good explanation for that."
+        "A was chosen in 8 of 8 rounds: p = 0.008, this is unlikely to be chance."
     )
     assert _answered([False] * 6 + [True] * 2).conclude("A", "B") == (
-        "B was chosen in 6 of 8 rounds: p = 0.289, chance could well explain that."
+        "B was chosen in 6 of 8 rounds: p = 0.289, this may be chance."
     )
     assert "no difference was seen" in _answered([True, False] * 4).conclude("A", "B")
 

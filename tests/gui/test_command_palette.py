@@ -60,6 +60,7 @@ def test_disabled_commands_come_after_their_equals() -> None:
 def palette(qtbot: QtBot, window: MainWindow) -> CommandPalette:
     press(qtbot, window, "Ctrl+Shift+P")
     palette = window.findChild(CommandPalette)
+    assert palette is not None
     palette.activateWindow()
     qtbot.waitUntil(palette.isActiveWindow)
     qtbot.waitUntil(lambda: QApplication.focusWidget() is palette.findChild(QLineEdit))

@@ -31,11 +31,13 @@ def console(qtbot: QtBot) -> Iterator[Console]:
 
 
 def view_of(console: Console) -> QPlainTextEdit:
-    return console.findChild(QPlainTextEdit, "consoleText")
+    view = console.findChild(QPlainTextEdit, "consoleText")
+    assert view is not None
+    return view
 
 
 def shown(console: Console) -> list[str]:
-    console.text()  # takes in what was just logged
+    console.text()  # takes in the newest lines
     return view_of(console).toPlainText().splitlines()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image as Pillow
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QSpinBox
 from pytestqt.qtbot import QtBot
@@ -18,6 +18,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.gui.canvas.image_views import ImagePair
+from kernelscope.gui.dialogs import contact_sheet
 from kernelscope.gui.dialogs.blind_dialog import BlindDialog
 from kernelscope.gui.dialogs.contact_sheet import ContactSheet, middle
 from kernelscope.gui.model.arrangement import Arrangement
@@ -60,6 +61,14 @@ def _sheet(qtbot: QtBot, window: MainWindow) -> ContactSheet:
 
 def _settled(qtbot: QtBot, sheet: ContactSheet) -> None:
     qtbot.waitUntil(lambda: all(tile.psnr is not None for tile in sheet.tiles if tile.isVisible()))
+
+
+def test_the_sheet_fits_the_screen(
+    qtbot: QtBot, real: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = real.screen().availableSize()
+    monkeypatch.setattr(contact_sheet, "_FRAME", room - QSize(700, 560))
+    assert _sheet(qtbot, real).size() == QSize(700, 560)
 
 
 def test_nine_values_with_their_results_times_and_figures(qtbot: QtBot, real: MainWindow) -> None:
@@ -147,7 +156,7 @@ def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
     assert blind.sides[0].image in (sheet.tiles[0].image, sheet.tiles[4].image)
     QTest.keyClick(sheet.tiles[8], Qt.Key.Key_P)  # a third takes the place of the first
     assert [tile.value for tile in sheet.tiles if "pinned" in tile.text] == [11, 19]
-    sheet.close()  # and what compares its results
+    sheet.close()  # and the window that compares its results
     qtbot.waitUntil(lambda: not sheet.findChildren(QDialog))
 
 

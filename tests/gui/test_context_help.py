@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -45,6 +46,7 @@ def read(qtbot: QtBot, window: QWidget) -> ManualWindow:
     """Return the manual once it is shown, or fail."""
     qtbot.waitUntil(lambda: window.findChild(ManualWindow) is not None)
     manual = window.findChild(ManualWindow)
+    assert manual is not None
     qtbot.waitUntil(manual.isVisible)
     return manual
 
@@ -71,6 +73,7 @@ def test_every_control_of_every_filter_opens_a_page(open_window: Opener) -> None
                 editor = window.findChild(QWidget, f"{spec.id}Form").findChild(
                     QWidget, parameter.name
                 )
+                assert editor is not None
                 own = f"{filter_page(spec)}#{handbook.anchor_of(parameter.label)}"
                 assert {place_of(each) for each in (editor, *controls(editor))} == {own}
     assert len(seen) > 60
@@ -173,6 +176,7 @@ def test_other_windows_have_a_page(open_window: Opener) -> None:
     window.companions.show_kernel()
     window.companions.show_bench()
     for other in (window.companions.kernel_viewer, window.companions.bench):
+        assert other is not None
         for widget in (other, *controls(other)):
             check(place_of(widget))
         other.close()
@@ -187,6 +191,7 @@ def test_the_dialog_of_a_level_shows_its_drawing(qtbot: QtBot, open_window: Open
     window.levels.explain()
     qtbot.waitUntil(lambda: window.findChild(LevelDialog) is not None)
     dialog = window.findChild(LevelDialog)
+    assert dialog is not None
     drawing = dialog.findChild(QWidget, "levelDrawing")
     assert drawing.isVisibleTo(dialog)
     assert drawing.pixmap().width() > 300
@@ -218,7 +223,8 @@ def test_every_entry_of_the_menus_has_a_page(open_window: Opener) -> None:
                 check(place)
                 places.add(place)
     assert {filter_page(spec) for spec in filters.discover().values()} < places
-    ids = {entry.id for path, action in actions() for entry in (*path, action)}
+    ids = {menu.id for path, _ in actions() for menu in path}
+    ids |= {action.id for _, action in actions()}
     assert set(PLACES) - ids == {RECORDED.id}, "the window fills it"
 
 
@@ -235,9 +241,9 @@ def test_f1_in_an_open_menu_opens_the_page_of_the_entry(
     qtbot: QtBot, open_window: Opener, way: tuple[str, ...], page: str
 ) -> None:
     window = open_window()
-    menu = None
+    menu: Any = None
     for name in way:
-        holder = menu if menu is not None else window.menuBar()
+        holder: Any = menu if menu is not None else window.menuBar()
         entry = next(each for each in holder.actions() if each.text().replace("&", "") == name)
         if menu is not None:
             menu.setActiveAction(entry)

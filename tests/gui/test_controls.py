@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -36,8 +37,10 @@ from kernelscope.gui.panels.filter_form import FilterForm
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.spec.parameters import Parameter
 from tests.gui.conftest import LOCALES
 from tests.gui.helpers import FakeCpu, child, dialog, load, press
+from tests.spec.test_parameters import KINDS
 
 
 @pytest.fixture(params=LOCALES)
@@ -57,8 +60,8 @@ def everything(qtbot: QtBot, window: MainWindow) -> list[QWidget]:
     return whole
 
 
-def own(widget: QWidget, kind: type) -> list[QWidget]:
-    """Return the controls of this kind, but not what Qt's own dialogs and lists are made of."""
+def own(widget: QWidget, kind: type) -> list[Any]:
+    """Return the controls of this kind, without the parts of Qt's own dialogs and lists."""
     return [
         each
         for each in widget.findChildren(kind)
@@ -81,7 +84,7 @@ def test_every_control_is_of_the_kind_that_knows_locales_and_wheels(
     window.companions.bench.close()
 
 
-def hosted(qtbot: QtBot, kind: type) -> NumberBox | WholeBox:
+def hosted(qtbot: QtBot, kind: type) -> Any:
     """Return a box in a window of its own, beside a button that can have the focus."""
     host = QWidget()
     qtbot.addWidget(host)
@@ -103,7 +106,7 @@ def leave(box: QWidget) -> None:
 
 
 def type_into(box: NumberBox | WholeBox, text: str) -> None:
-    """Replace what stands in the box, key by key."""
+    """Replace the text of the box, key by key."""
     box.setFocus()
     assert box.hasFocus()
     box.selectAll()
@@ -351,12 +354,28 @@ def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
             line.value()
 
 
+@pytest.mark.parametrize("parameter", KINDS, ids=lambda each: type(each).__name__)
+def test_each_kind_of_parameter_has_an_editor_with_its_default(
+    parameter: Parameter, qtbot: QtBot
+) -> None:
+    from kernelscope.gui.panels.editors import create_editor
+
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    editor = create_editor(parameter, parent)
+    assert editor.value() == parameter.default
+    assert editor.accessibleName() == parameter.label
+    button = editor.findChild(QWidget, f"{parameter.name}Estimate")
+    assert (button is not None) == parameter.has_estimate
+
+
 def test_sizes_of_the_bench_are_never_regrouped(
     locale: str, qtbot: QtBot, window: MainWindow
 ) -> None:
     form = BenchForm(lambda: None)
     qtbot.addWidget(form)
     field = form.findChild(QLineEdit, "benchSizes")
+    assert field is not None
     field.setText("512, 1024")
     assert form._read(field, "Sizes", 16, 99_999) == [512, 1024]
     field.setText("16,384")
@@ -374,7 +393,7 @@ def roll(widget: QWidget, down: int = 1) -> None:
     QTest.wheelEvent(window.windowHandle(), place, QPoint(0, -120 * down))
 
 
-def held(widget: QWidget) -> object:
+def held(widget: Any) -> object:
     return widget.currentText() if isinstance(widget, QComboBox) else widget.value()
 
 

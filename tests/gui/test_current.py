@@ -1,4 +1,4 @@
-"""What the window shows belongs to what is set, or says that it does not."""
+"""The output belongs to the present settings, or is marked as older."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kernelscope.engine.backend import Availability
 from kernelscope.engine.request import Request
 from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -40,11 +41,12 @@ def caption(window: MainWindow) -> str:
 
 
 def is_marked(window: MainWindow) -> bool:
-    """Tell whether the output is marked as of other settings, in all places or in none."""
+    """Return whether the output is marked as of other settings, in all places or in none."""
     label = child(window, QLabel, "runState")
     marks = {
         caption(window).startswith(EARLIER),
-        "color" in child(window, QLabel, "outputTitle").styleSheet(),
+        child(window, QLabel, "outputTitle").palette().windowText().color()
+        == theme.warning_text(window.palette()),
         state(window).startswith(f"{EARLIER}done in"),
         not label.isEnabled(),
     }
@@ -83,7 +85,7 @@ CHANGES: dict[str, tuple[Change, Change]] = {
         lambda w: child(w, QSpinBox, "memoryLimit").setValue(5),
         lambda w: child(w, QSpinBox, "memoryLimit").setValue(0),
     ),
-    "what is no number": (
+    "not a number": (
         lambda w: child(w, QSpinBox, "sizeBox").lineEdit().setText("3.5"),
         lambda w: child(w, QSpinBox, "sizeBox").lineEdit().setText("3"),
     ),
@@ -198,7 +200,7 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     assert window.panel.run_settings() == first
     assert not is_marked(window)
     cpu.requests.clear()
-    run(qtbot, window)  # does again what is seen
+    run(qtbot, window)  # repeats the visible result
     assert (cpu.requests[-1].step.filter.id, cpu.requests[-1].step.border) == (
         "median",
         Border.WRAP,
@@ -225,7 +227,7 @@ def test_undo_brings_back_that_a_number_is_estimated(
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
     child(window, NumberBox, "filter_sigmaBox").setValue(0.125)
-    assert window.panel.automatic == ()
+    assert not window.panel.automatic
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert window.panel.automatic == ("filter_sigma",)

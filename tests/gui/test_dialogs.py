@@ -1,7 +1,8 @@
-"""About, errors and bugs: what they say, that they do not block, that they go away."""
+"""About, errors and bugs: their texts; they do not block, and they close."""
 
 from __future__ import annotations
 
+import errno
 import platform
 from importlib import metadata
 from pathlib import Path
@@ -126,6 +127,7 @@ def test_saving_the_details(qtbot: QtBot, window: QWidget, tmp_path: Path) -> No
     dialog = dialogs.show_bug(window, failure(), "")
     click(qtbot, dialog, "saveButton")
     chooser = dialog.findChild(QFileDialog)
+    assert chooser is not None
     assert chooser.isVisible()
     assert chooser.selectedFiles()[0].endswith("kernelscope-bug.txt")
     choose_files(chooser, tmp_path / "bug.txt")
@@ -137,6 +139,19 @@ def test_a_text_that_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "x.txt"
     with pytest.raises(AppError, match=r"x\.txt"):
         dialogs.write_text(path, "x")
+
+
+def test_a_full_disk_leaves_the_old_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("old")
+
+    def fail(target: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("kernelscope.atomic.replace", fail)
+    with pytest.raises(AppError, match=r"x\.txt: the disk is full"):
+        dialogs.write_text(path, "new")
+    assert path.read_text() == "old"
 
 
 def test_a_text_replaces_the_old_file(tmp_path: Path) -> None:

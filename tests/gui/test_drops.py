@@ -1,4 +1,4 @@
-"""Files that are dropped together, and what is pasted: nothing is left out in silence."""
+"""Files dropped together, and pasted ones: none is left out without a message."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ def said(box: NoticeDialog | ErrorDialog) -> str:
     return f"{box.text()} {box.informativeText()}"
 
 
+@pytest.mark.slow
 @pytest.mark.smoke
 def test_volumes_dropped_together_are_the_components_of_one_scan(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
@@ -123,7 +124,7 @@ def test_pasting_nothing_into_the_mask_says_so(qtbot: QtBot, window: MainWindow)
     QGuiApplication.clipboard().clear()
     window.panel.set_filter("mask")
     before = window.panel.run_settings()
-    window.panel._form._editors["mask"].paste()
+    window.panel.form.editors["mask"].paste()
     box = dialog(qtbot, window, ErrorDialog)
     assert any("empty" in label.text() for label in box.findChildren(QLabel))
     box.reject()

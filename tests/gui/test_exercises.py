@@ -88,7 +88,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 
 def test_the_chosen_exercise_is_shown_with_its_starter(window: ExerciseWindow) -> None:
-    assert len(titles(window)) == 6
+    assert len(titles(window)) == 7
     for number, exercise in enumerate(exercises()):
         editor = choose(window, number)
         assert editor.toPlainText() == exercise.starter
@@ -140,14 +140,14 @@ def test_a_passed_exercise_is_ticked_and_stays_so(
 ) -> None:
     editor = choose(window, 1)
     reads["a pixel"] = 2.0
-    with qtbot.waitSignal(window._panel.compiled):
+    with qtbot.waitSignal(window.panel.compiled):
         QTest.keyClick(editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     assert titles(window)[1] == "– 2. A tile in shared memory"
     reads["a pixel"] = 1.4
-    with qtbot.waitSignal(window._panel.compiled):
+    with qtbot.waitSignal(window.panel.compiled):
         click(qtbot, window, "compileEdit")
     assert titles(window)[1] == "✓ 2. A tile in shared memory (passed)"
-    other = ExerciseWindow(background, edits, Settings(settings._path))
+    other = ExerciseWindow(background, edits, Settings(settings.path))
     qtbot.addWidget(other)
     assert titles(other) == titles(window)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QImage
-from PySide6.QtWidgets import QApplication, QTreeWidgetItem
+from PySide6.QtWidgets import QApplication, QLabel, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
@@ -47,13 +48,14 @@ def browser(qtbot: QtBot) -> FilterBrowser:
 def groups(browser: FilterBrowser) -> list[QTreeWidgetItem]:
     tree = browser.list
     items = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
-    return [item for item in items if not item.isHidden()]
+    return [item for item in items if item is not None and not item.isHidden()]
 
 
 def first(browser: FilterBrowser) -> QTreeWidgetItem:
     """Return the first filter that the search leaves."""
     (group, *_) = groups(browser)
-    return next(c for k in range(group.childCount()) if not (c := group.child(k)).isHidden())
+    items = (group.child(row) for row in range(group.childCount()))
+    return next(item for item in items if item is not None and not item.isHidden())
 
 
 def headings(browser: FilterBrowser) -> list[str]:
@@ -129,11 +131,12 @@ def test_escape_clears_the_search(qtbot: QtBot, browser: FilterBrowser, where: s
 
 def test_nothing_found_is_said(qtbot: QtBot, browser: FilterBrowser) -> None:
     qtbot.keyClicks(browser.search, "xyz")
-    assert browser._nothing.isVisible()
+    notice = browser.findChild(QLabel, "noFilterFound")
+    assert notice.isVisible()
     assert browser.listed == []
     qtbot.keyClick(browser.search, Qt.Key.Key_Return)  # adopts nothing
     browser.search.clear()
-    assert not browser._nothing.isVisible()
+    assert not notice.isVisible()
 
 
 def test_a_group_stays_closed_except_while_searching(browser: FilterBrowser, qtbot: QtBot) -> None:
@@ -239,7 +242,7 @@ class Sketching:
 def thumbnails(monkeypatch: pytest.MonkeyPatch) -> Sketching:
     made = Sketching()
 
-    def start(helper: Helper, lines: object) -> None:
+    def start(helper: Helper, lines: Any) -> None:
         for line in list(lines):
             made.asked.append(line)
         for line in made.asked[-len(filters.discover()) - 1 :]:
@@ -267,6 +270,7 @@ def all_drawn(window: MainWindow) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.smoke
 def test_every_filter_gets_a_thumbnail_of_the_picture_once(
     qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
@@ -283,6 +287,38 @@ def test_every_filter_gets_a_thumbnail_of_the_picture_once(
     assert live.filters.note("nlm") == "slow\n≈ 3 min"
     drawn = thumbnails.names()[: len(live.filters.in_view)]
     assert set(drawn) == set(live.filters.in_view)  # those that are seen came first
+
+
+def test_thumbnails_say_what_they_wait_for(
+    qtbot: QtBot,
+    live: MainWindow,
+    picture: Path,
+    thumbnails: Sketching,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Code that is compiled for the first time takes seconds for each filter."""
+    helper, orders, left = live.filter_shelf.helper, list[str](), ["all"]
+    monkeypatch.setattr(Helper, "start", lambda _, lines: orders.extend(lines))
+    monkeypatch.setattr(Helper, "busy", property(lambda _: bool(orders and left)))
+    live.filter_shelf.compiles.setInterval(200)
+    load(qtbot, live, picture)
+    qtbot.waitUntil(lambda: bool(orders))
+    recipes = [json.loads(json.loads(line)["recipe"]) for line in orders]
+    names = [recipe["steps"][0]["filter"].replace("-", "_") for recipe in recipes]
+    assert {name: live.filters.note(name) for name in names} == dict.fromkeys(names, "waiting…")
+    qtbot.waitUntil(lambda: live.filters.note(names[0]) == "compiling…")
+    assert {live.filters.note(name) for name in names[1:]} == {"waiting…"}
+    helper.answered.emit(json.loads(orders[0])["key"])
+    qtbot.waitUntil(lambda: live.filters.image(names[0]) is not None)
+    qtbot.waitUntil(lambda: live.filters.note(names[1]) == "compiling…")
+    assert live.filters.note(names[0]) == ""
+    for line in orders[1:-1]:
+        helper.answered.emit(json.loads(line)["key"])
+    left.clear()
+    helper.ended.emit()
+    qtbot.waitUntil(lambda: all_drawn(live))
+    assert {live.filters.note(name) for name in names} == {"", "slow\n≈ 3 min", "–"}
+    assert live.filters.note(names[-1]) == "–", "the helper ended without its code"
 
 
 def test_choosing_one_switches_the_form_in_one_step(
@@ -420,9 +456,9 @@ def test_fake_cpu_is_not_used_for_thumbnails(
 def test_the_dock_is_open_at_first_where_there_is_room(
     open_window: Opener, monkeypatch: pytest.MonkeyPatch, *, width: int, wide: bool
 ) -> None:
-    monkeypatch.setattr(placement, "_FIRST_SIZE", placement.QSize(width, 900))
-    screen = placement.QSize(width, 1000)
-    monkeypatch.setattr(placement, "_FRAME", placement.QSize(800, 800) - screen)
+    monkeypatch.setattr(placement, "_FIRST_SIZE", QSize(width, 900))
+    screen = QSize(width, 1000)
+    monkeypatch.setattr(placement, "_FRAME", QSize(800, 800) - screen)
     window = open_window()
     assert window.docks[DockName.FILTERS].isVisible() is wide
     press_ = window.actions_["findFilter"]

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from kernelscope.engine.area import Area
-from kernelscope.engine.options import RunOptions
+from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.freshness import (
     AT_ONCE,
+    EMULATED_SIDE,
+    EMULATING,
     MOVING,
     RESTING,
     Freshness,
@@ -75,10 +77,30 @@ def test_the_visible_part_comes_first_and_the_whole_at_rest() -> None:
     assert next_run(request, VISIBLE, quick, resting=False) is request
 
 
+def test_the_emulated_gpu_computes_at_rest_where_that_is_quick() -> None:
+    request = replace(wanted(), options=RunOptions(device=Device.EMULATED))
+    quick = per_pixel(0.9 * EMULATING / (1000 * 2000))
+    assert next_run(request, VISIBLE, quick, resting=False) is None
+    assert next_run(request, VISIBLE, quick, resting=True) is request
+    fair = per_pixel(0.9 * EMULATING / (402 * 602))
+    part = next_run(request, VISIBLE, fair, resting=True)
+    assert part is not None
+    assert part.region == VISIBLE
+    slow = per_pixel(1.1 * EMULATING / (400 * 600))
+    assert next_run(request, VISIBLE, slow, resting=True) is None
+    first = next_run(request, VISIBLE, lambda request: None, resting=True)
+    assert first is not None
+    assert isinstance(first.region, Region)
+    assert first.region.pixels <= EMULATED_SIDE * EMULATED_SIDE
+    assert next_run(request, VISIBLE, lambda request: None, resting=False) is None
+    further = replace(request, region=None, then=(Follower(request.step, request.options),))
+    assert next_run(further, VISIBLE, lambda request: None, resting=True) is None, "of the whole"
+
+
 def test_an_unknown_cost_is_found_with_a_small_part_in_the_middle() -> None:
     first = next_run(wanted(), VISIBLE, lambda request: None, resting=True)
     assert first is not None
-    assert first.region is not None
+    assert isinstance(first.region, Region)
     assert VISIBLE.contains(first.region)
     assert 9000 < first.region.height * first.region.width < 9500
     assert first.region.top - VISIBLE.top == pytest.approx(
@@ -93,7 +115,7 @@ def test_a_slow_filter_shows_as_much_as_takes_a_tenth_of_a_second() -> None:
     cost = per_pixel(MOVING / 40_000)
     part = next_run(wanted(), VISIBLE, cost, resting=True)
     assert part is not None
-    assert part.region is not None
+    assert isinstance(part.region, Region)
     assert VISIBLE.contains(part.region)
     assert cost(part) == pytest.approx(MOVING, rel=0.02)
 

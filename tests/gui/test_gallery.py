@@ -20,12 +20,13 @@ from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.model.figures import brief_duration, figures_of
 from kernelscope.gui.model.gallery import Gallery, judge_run, thumbnail
 from kernelscope.gui.model.runs import Run
-from kernelscope.gui.model.times import VARYING
+from kernelscope.gui.model.times import BUSY, VARYING
 from kernelscope.gui.panels.headline import Headline
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.judging.metrics import Quality
+from kernelscope.spec.borders import Border
 from tests.gui.helpers import child
 
 MEGABYTE = 1_000_000
@@ -224,10 +225,12 @@ def test_the_headline_has_time_rate_and_gain() -> None:
 def test_times_that_vary_are_a_warning_in_words_with_the_figure_behind_it(qtbot: QtBot) -> None:
     times = (0.009, 0.010, 0.160)
     run = Gallery().add(replace(result(1), repeats=Repeats(times, times, True)))
+    assert run.result is not None
     figures = figures_of(run.result, run)
     assert figures.note == f"CPU parallel, median of 3, {VARYING}"
     assert "%" not in figures.note
     assert figures.detail.startswith("± 755 %: 10.00 ms, median of 3 (9.000 ms to 160.0 ms)")
+    assert figures.detail.endswith(f"; {BUSY}"), "the cause is behind it as well"
     strip = Headline()
     qtbot.addWidget(strip)
     strip.resize(1200, 40)
@@ -287,6 +290,6 @@ def test_every_parameter_of_every_filter_has_a_short_chip() -> None:
 
 def test_chips_of_a_request_have_border_grey_and_block() -> None:
     colour = Image.from_array(np.zeros((9, 9, 3), np.uint8))
-    request = Request.create(colour, "mean", border="wrap", grey=True, block=(16, 8))
+    request = Request.create(colour, "mean", border=Border.WRAP, grey=True, block=(16, 8))
     shown = [chip.text for chip in request.chips() if not chip.usual]
     assert shown == ["wrap border", "in grey", "blocks of 16×8"]

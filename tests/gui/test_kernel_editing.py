@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QComboBox,
+    QFileDialog,
     QInputDialog,
     QLabel,
     QLineEdit,
@@ -26,6 +27,7 @@ from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.compiler_messages import ERROR, WARNING, CompilerMessage
 from kernelscope.backends.trial.parent import Outcome, Work
 from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
+from kernelscope.backends.trial.targets import CHECKED, EMULATED
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
@@ -39,6 +41,7 @@ from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
+from tests.gui.helpers import choose_files, dialog
 
 MEAN = source_files("mean")[0].text
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
@@ -76,7 +79,9 @@ def request(filter_id: str = "mean", level: str = "shared") -> Request:
 
 
 def version_box(viewer: KernelViewer) -> QComboBox:
-    return viewer.findChild(QComboBox, "kernelVersion")
+    box = viewer.findChild(QComboBox, "kernelVersion")
+    assert box is not None
+    return box
 
 
 def choose(viewer: KernelViewer, version: str) -> None:
@@ -231,8 +236,8 @@ def test_copies_and_deleting(qtbot: QtBot, viewer: KernelViewer, edits: Edits) -
 @pytest.mark.parametrize(("name", "problem"), [("a/b", "cannot be used"), (FIRST, "already")])
 def test_names_of_copies_are_checked(viewer: KernelViewer, name: str, problem: str) -> None:
     put(edit(viewer), "// first")
-    viewer._panel.keep()
-    viewer._panel.save_copy(name)
+    viewer.panel.keep()
+    viewer.panel.save_copy(name)
     assert problem in state(viewer)
     assert version_box(viewer).currentData() == FIRST
 
@@ -240,7 +245,7 @@ def test_names_of_copies_are_checked(viewer: KernelViewer, name: str, problem: s
 def test_a_damaged_file_is_named(viewer: KernelViewer, edits: Edits) -> None:
     put(edit(viewer), "// first")
     choose(viewer, "")
-    (path,) = edits._folder.glob("*.json")
+    (path,) = edits.folder.glob("*.json")
     path.write_text(path.read_text()[:-9])
     choose(viewer, FIRST)
     assert path.name in state(viewer)
@@ -250,13 +255,14 @@ def test_a_damaged_file_is_named(viewer: KernelViewer, edits: Edits) -> None:
 def test_a_version_of_another_source_says_so(viewer: KernelViewer, edits: Edits) -> None:
     put(edit(viewer), "// first")
     choose(viewer, "")
-    (path,) = edits._folder.glob("*.json")
+    (path,) = edits.folder.glob("*.json")
     path.write_text(path.read_text().replace('"original": "', '"original": "0'))
     choose(viewer, FIRST)
     assert "has changed since" in state(viewer)
     assert viewer_text(viewer) == "// first"
 
 
+@pytest.mark.slow
 def test_the_difference_from_the_original(qtbot: QtBot, viewer: KernelViewer) -> None:
     editor = edit(viewer)
     put(editor, MEAN.replace("Sum sum = 0;", "Sum sum = 1;"))
@@ -286,7 +292,7 @@ def test_the_editor_s_text_is_compiled_by_a_key(
 ) -> None:
     editor = edit(viewer)
     put(editor, "// mine\n" + MEAN)
-    with qtbot.waitSignal(viewer._panel.compiled):
+    with qtbot.waitSignal(viewer.panel.compiled):
         QTest.keyClick(editor, Qt.Key.Key_Return, CONTROL)
     assert jobs[0].text == "// mine\n" + MEAN
     assert (jobs[0].kernel, jobs[0].name) == ("mean_shared", "mean.cu")
@@ -299,7 +305,7 @@ def test_messages_stand_at_their_lines_and_move_with_them(
     qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]
 ) -> None:
     editor = edit(viewer)
-    with qtbot.waitSignal(viewer._panel.compiled):
+    with qtbot.waitSignal(viewer.panel.compiled):
         click(qtbot, viewer, "compileEdit")
     assert [line for line, _ in editor.messages] == [2, 8]
     assert [each.text for each in editor.messages_at(2)] == ["identifier is undefined"]
@@ -314,8 +320,8 @@ def test_marks_have_two_shapes(qtbot: QtBot, viewer: KernelViewer, jobs: list[Jo
 
     def shape(line: int) -> list[list[bool]]:
         """Return which pixels of the mark of a line are covered, by rows."""
-        column = editor._numbers.grab().toImage()
-        areas = {block.blockNumber(): area for block, area in editor._in_view(500)}
+        column = editor.numbers.grab().toImage()
+        areas = {block.blockNumber(): area for block, area in editor.lines_in_view(500)}
         area = areas[line]
         ground = column.pixelColor(1, area.center().y())
         return [
@@ -325,8 +331,8 @@ def test_marks_have_two_shapes(qtbot: QtBot, viewer: KernelViewer, jobs: list[Jo
 
     editor.verticalScrollBar().setValue(0)
     plain = shape(2)
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     editor.verticalScrollBar().setValue(0)
     error, warning = shape(2), shape(8)
     assert not any(map(any, plain))
@@ -341,14 +347,14 @@ def test_keys_go_from_message_to_message(
     qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]
 ) -> None:
     editor = edit(viewer)
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     editor.moveCursor(QTextCursor.MoveOperation.Start)
 
-    def lines(*modifiers: Qt.KeyboardModifier) -> list[int]:
+    def lines(modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> list[int]:
         found = []
         for _ in range(3):
-            QTest.keyClick(viewer, Qt.Key.Key_F8, *modifiers)
+            QTest.keyClick(viewer, Qt.Key.Key_F8, modifier)
             found.append(editor.textCursor().blockNumber())
         return found
 
@@ -359,8 +365,8 @@ def test_keys_go_from_message_to_message(
 
 def test_the_list_leads_to_the_place(qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]) -> None:
     editor = edit(viewer)
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     tree = viewer.findChild(QTreeWidget, "compilerMessages")
     texts = [tree.topLevelItem(n).text(0) for n in range(tree.topLevelItemCount())]
     assert texts == ["mean.cu:3", "levels.cuh:7", "mean.cu:9"]
@@ -372,6 +378,7 @@ def test_the_list_leads_to_the_place(qtbot: QtBot, viewer: KernelViewer, jobs: l
     assert tabs.currentWidget().textCursor().blockNumber() == 6
 
 
+@pytest.mark.slow
 def test_resources_of_a_version_go_when_it_changes(
     qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -380,8 +387,8 @@ def test_resources_of_a_version_go_when_it_changes(
     )
     monkeypatch.setattr(trials, "try_out", lambda *_, **__: Outcome(done))
     editor = edit(viewer)
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     assert state(viewer) == "Compiled by NVRTC 13.1."
     assert "4321" in facts(viewer)
     put(editor, "// other")
@@ -401,13 +408,13 @@ def test_stop_ends_compiling(
 
     monkeypatch.setattr(trials, "try_out", wait)
     edit(viewer)
-    viewer._panel.compile()
+    viewer.panel.compile()
     qtbot.waitUntil(lambda: bool(tokens))
     assert state(viewer) == "Compiling and running…"
     click(qtbot, viewer, "stopTrial")
     assert tokens[0].cancelled
     assert state(viewer) == "Stopped."
-    viewer._panel.compile()
+    viewer.panel.compile()
     qtbot.waitUntil(lambda: len(tokens) == 2)
     viewer.close()
     assert tokens[1].cancelled
@@ -417,14 +424,14 @@ def test_stop_ends_compiling(
 def test_the_real_compiler(qtbot: QtBot, viewer: KernelViewer) -> None:
     editor = edit(viewer)
     put(editor, MEAN.replace("sum += part;", "sum += prt;"))
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     ((line, message),) = editor.messages
     assert "prt" in editor.document().findBlockByNumber(line).text()
     assert "prt" in message.text
     click(qtbot, viewer, "revertEdit")
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     assert state(viewer).startswith("Right: all 70 × 100 pixels equal")
     assert "sm_75" in facts(viewer)
 
@@ -446,41 +453,76 @@ def test_wrong_pixels_are_counted_shown_and_chosen(
     qtbot: QtBot, viewer: KernelViewer, wrong: None
 ) -> None:
     chosen = []
-    viewer._panel.wrong_pixel_chosen.connect(lambda x, y: chosen.append((x, y)))
+    viewer.panel.wrong_pixel_chosen.connect(lambda x, y: chosen.append((x, y)))
     edit(viewer)
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     assert state(viewer).startswith("Wrong: 2 of 70 × 100 pixels differ")
     figures = viewer.findChild(QLabel, "wrongPixel")
     assert "Column 4, row 2, channel 1\nExpected 7\nGot 9" in figures.text()
     shown = viewer.findChild(WrongPixels)
+    assert shown is not None
     assert shown.isVisible()
     QTest.keyClick(shown, Qt.Key.Key_Right)
     assert "Column 1, row 3, channel 1\nExpected 7\nGot 200" in figures.text()
     QTest.keyClick(shown, Qt.Key.Key_Right)
     QTest.keyClick(shown, Qt.Key.Key_Left)
     assert chosen == [(4, 2), (1, 3), (4, 2), (1, 3)]
-    area = shown._area()
+    area = shown.area()
     scale = area.width() / 70
     at = area.topLeft() + QPointF(5.5 * scale, 1.5 * scale)
     qtbot.mouseClick(shown, Qt.MouseButton.LeftButton, pos=at.toPoint())
     assert shown.chosen == (4, 2)
 
 
+def test_wrong_accesses_to_memory_stand_at_their_lines(
+    qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result is right, but by chance."""
+    picture = np.zeros((100, 70, 1), np.uint8)
+    race = CompilerMessage(ERROR, "mean_shared, block 0, thread 1 reads 1 bytes", "mean.cu", 61)
+    answers = {
+        EMULATED: Outcome(Report(Ending.DONE, compiler="NVRTC 13.1"), ((picture, picture),)),
+        CHECKED: Outcome(Report(Ending.FAULT, "Wrong access at 61.", "Wait.", messages=(race,))),
+    }
+    asked: list[tuple[str, int]] = []
+
+    def answer(job: Job, works: Sequence[Work], *_: object) -> Outcome:
+        asked.append((job.target, len(works)))
+        return answers[job.target]
+
+    monkeypatch.setattr(trials, "try_out", answer)
+    editor = edit(viewer)
+    with qtbot.waitSignal(viewer.panel.graded) as graded:
+        viewer.panel.compile()
+    qtbot.waitUntil(lambda: [message for _, message in editor.messages] == [race])
+    assert asked == [(EMULATED, 1), (CHECKED, 1)]
+    assert state(viewer) == (
+        "Right: all 70 × 100 pixels equal those of the program's own kernel, on the emulated GPU. "
+        "Wrong access at 61. Wait."
+    )
+    assert not graded.args[0].passed
+    answers[CHECKED] = Outcome(Report(Ending.TIME, "It took too long."))
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
+    assert state(viewer).endswith("Its accesses to memory were not checked: It took too long.")
+    assert editor.messages == []
+
+
 def test_wrong_pixels_have_a_colour_and_a_pattern(
     qtbot: QtBot, viewer: KernelViewer, wrong: None
 ) -> None:
     edit(viewer)
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     shown = viewer.findChild(WrongPixels)
     shown.setFixedSize(1400, 2000)
     shown._chosen = None  # without the ring
     image = shown.grab().toImage()
 
     def colours(x: int, y: int) -> set[str]:
-        at = shown._area().topLeft()
-        scale = shown._area().width() / 70
+        at = shown.area().topLeft()
+        scale = shown.area().width() / 70
         return {
             image.pixelColor(int(at.x() + (x + a / 20) * scale), int(at.y() + y * scale + 4)).name()
             for a in range(2, 18)
@@ -494,8 +536,8 @@ def test_the_map_goes_when_the_text_changes(
     qtbot: QtBot, viewer: KernelViewer, wrong: None
 ) -> None:
     editor = edit(viewer)
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     QTest.keyClicks(editor, "x")
     assert not viewer.findChild(WrongPixels).isVisible()
     assert not viewer.findChild(QLabel, "wrongPixel").isVisible()
@@ -517,8 +559,8 @@ def test_a_stopped_kernel_is_named(
 ) -> None:
     monkeypatch.setattr(trials, "try_out", lambda *_, **__: Outcome(report))
     edit(viewer)
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     assert state(viewer).startswith(text)
     assert not viewer.findChild(WrongPixels).isVisible()
 
@@ -527,12 +569,12 @@ def test_a_stopped_kernel_is_named(
 def test_a_hostile_kernel_leaves_the_window_as_it_was(qtbot: QtBot, viewer: KernelViewer) -> None:
     editor = edit(viewer)
     put(editor, MEAN.replace("Sum sum = 0;", "Sum sum = *(volatile int*)8;"))
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     assert "SIGSEGV" in state(viewer)
     put(editor, MEAN.replace("Sum sum = 0;", "Sum sum = 9;"))
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     assert state(viewer).startswith("Wrong: 7,000 of 70 × 100 pixels differ")
 
 
@@ -542,8 +584,14 @@ def test_grading_goes_through_the_cases_of_the_contract(
     shown, counts = [], []
 
     def answer(
-        job: Job, works: Sequence[Work], limits: Limits, token: object, begun: Callable[[int], None]
+        job: Job,
+        works: Sequence[Work],
+        limits: Limits,
+        token: object,
+        begun: Callable[[int], None] = lambda number: None,
     ) -> Outcome:
+        if job.target == CHECKED:
+            return Outcome(Report(Ending.DONE))
         counts.append(len(works))
         begun(2)
         right = np.zeros((3, 3, 1), np.uint8)
@@ -553,8 +601,8 @@ def test_grading_goes_through_the_cases_of_the_contract(
 
     monkeypatch.setattr(trials, "try_out", answer)
     edit(viewer)
-    viewer._panel._case.connect(lambda *case: shown.append(case))
-    with qtbot.waitSignal(viewer._panel.compiled):
+    viewer.panel._case.connect(lambda *case: shown.append(case))
+    with qtbot.waitSignal(viewer.panel.compiled):
         QTest.keyClick(viewer, Qt.Key.Key_Return, CONTROL | SHIFT)
     # Three types, eight borders, grey and RGB, three sizes; one pixel is too small for valid.
     assert counts == [3 * 2 * (8 * 3 - 1)]
@@ -576,7 +624,7 @@ def test_a_case_in_which_a_kernel_is_stopped_is_named(
 
     monkeypatch.setattr(trials, "try_out", answer)
     edit(viewer)
-    with qtbot.waitSignal(viewer._panel.compiled):
+    with qtbot.waitSignal(viewer.panel.compiled):
         click(qtbot, viewer, "gradeEdit")
     assert state(viewer) == (
         "Case 3 of 138 (uint8, grey, border reflect, 33 × 17): It ran for 9 s. Look for a loop."
@@ -596,8 +644,8 @@ def test_what_cannot_run_is_compiled_and_says_why(
     monkeypatch.setattr(trials, "try_out", answer)
     monkeypatch.setattr(HostCompiler, "find", lambda: None)
     edit(viewer)
-    with qtbot.waitSignal(viewer._panel.compiled):
-        viewer._panel.compile()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
     assert targets == ["compile"]
     assert "needs a C++ compiler" in state(viewer)
 
@@ -637,6 +685,7 @@ def test_finding(qtbot: QtBot, viewer: KernelViewer) -> None:
     editor.moveCursor(QTextCursor.MoveOperation.Start)
     QTest.keyClick(editor, Qt.Key.Key_F, CONTROL)
     field = viewer.findChild(QLineEdit, "findText")
+    assert field is not None
     assert field.isVisible()
     QTest.keyClicks(field, "two")
     assert viewer.findChild(QLabel, "findCount").text() == "3 found"
@@ -652,9 +701,55 @@ def test_finding(qtbot: QtBot, viewer: KernelViewer) -> None:
     assert viewer.isVisible(), "Escape closes the bar, not the window"
 
 
+@pytest.mark.slow
 def test_lines_that_are_left_out_are_dimmed_as_one_types(
     qtbot: QtBot, viewer: KernelViewer
 ) -> None:
     editor = edit(viewer)
     put(editor, "int a;\n#if SIZE > 3\nint b;\n#endif\n")
     qtbot.waitUntil(lambda: editor.dimmed_lines == (2,))
+
+
+# --- new kernels ---
+
+
+def test_a_template_is_one_step_of_undo(qtbot: QtBot, viewer: KernelViewer) -> None:
+    editor = edit(viewer)
+    put(editor, "// mine")
+    click(qtbot, viewer, "templateEdit")
+    assert "void mean_shared(const Sample* source" in editor.toPlainText()
+    assert state(viewer).startswith("A template")
+    QTest.keyClick(editor, Qt.Key.Key_Z, CONTROL)
+    assert editor.toPlainText() == "// mine"
+
+
+def test_levels_without_a_template_offer_none(viewer: KernelViewer) -> None:
+    edit(viewer)
+    button = viewer.findChild(QAbstractButton, "templateEdit")
+    assert button.isVisible()
+    viewer.show_request(request("laplace"))
+    edit(viewer)
+    assert not button.isVisible()
+
+
+def test_a_kernel_and_its_test_are_saved(
+    qtbot: QtBot, viewer: KernelViewer, tmp_path: Path
+) -> None:
+    put(edit(viewer), 'extern "C" __global__ void mean_shared() {}  // mine\n')
+    click(qtbot, viewer, "filesEdit")
+    chooser = dialog(qtbot, viewer, QFileDialog)
+    choose_files(chooser, tmp_path / "own_mean.cu")
+    text = (tmp_path / "own_mean.cu").read_text()
+    assert text == 'extern "C" __global__ void own_mean_shared() {}  // mine\n'
+    assert "'size': 3" in (tmp_path / "test_own_mean.py").read_text()
+    assert state(viewer).startswith("Saved own_mean.cu and test_own_mean.py.")
+
+
+def test_a_name_that_no_filter_can_have_is_refused(
+    qtbot: QtBot, viewer: KernelViewer, tmp_path: Path
+) -> None:
+    edit(viewer)
+    click(qtbot, viewer, "filesEdit")
+    choose_files(dialog(qtbot, viewer, QFileDialog), tmp_path / "My Mean.cu")
+    assert "“My Mean” cannot be the id" in state(viewer)
+    assert not list(tmp_path.glob("*.cu"))

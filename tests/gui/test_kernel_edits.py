@@ -22,14 +22,14 @@ def edit(name: str = FIRST, text: str = "int ß;\n") -> Edit:
 
 
 def file_of(edits: Edits) -> Path:
-    (path,) = edits._folder.glob("*.json")
+    (path,) = edits.folder.glob("*.json")
     return path
 
 
 def test_a_version_is_kept(edits: Edits) -> None:
     assert edits.read("mean", "shared", FIRST) is None
     edits.write(edit())
-    assert Edits(edits._folder).read("mean", "shared", FIRST) == edit()
+    assert Edits(edits.folder).read("mean", "shared", FIRST) == edit()
     assert edits.read("mean", "global", FIRST) is None
     assert edits.read("median", "shared", FIRST) is None
 

@@ -26,6 +26,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.backends.cuda import inspection
+from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.inspection import plan, plans
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.engine.backend import Availability, Fact, FactGroup
@@ -40,7 +41,7 @@ from kernelscope.gui.dialogs.difference_view import DifferenceView
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, SAME
 from kernelscope.gui.model.kernel_edits import Edits
-from kernelscope.gui.model.ladder import Place
+from kernelscope.gui.model.rungs import Place
 from kernelscope.gui.panels.gpu_options import GpuOptions
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.fact_table import FactTable
@@ -109,7 +110,7 @@ def click(qtbot: QtBot, viewer: KernelViewer, name: str) -> None:
     qtbot.mouseClick(viewer.findChild(QAbstractButton, name), Qt.MouseButton.LeftButton)
 
 
-# What is shown ------------------------------------------------------------------------
+# Contents -----------------------------------------------------------------------------
 
 
 def test_values_and_buttons_are_whole_in_a_small_window(qtbot: QtBot, viewer: KernelViewer) -> None:
@@ -435,7 +436,7 @@ def test_a_missing_compiler_is_explained(
     def version(self: object) -> str:
         raise RuntimeError("libnvrtc.so.13 not found")
 
-    monkeypatch.setattr(inspection.Nvrtc, "version", version)
+    monkeypatch.setattr(Nvrtc, "version", version)
     click(qtbot, viewer, "compileReport")
     state = viewer.findChild(QLabel, "kernelState")
     qtbot.waitUntil(lambda: "needs NVRTC" in state.text())
@@ -474,7 +475,8 @@ def test_ctrl_c_copies_the_selected_rows(qtbot: QtBot) -> None:
     facts.set_group(FactGroup("B", (Fact("three", "3"),)))
     facts.set_group(FactGroup("A", (Fact("one", "11", "ms"),)))
     assert facts.text() == "A\none\t11 ms\nB\nthree\t3"
-    facts.setCurrentItem(facts.topLevelItem(1).child(0))
+    item: Any = facts.topLevelItem(1).child(0)
+    facts.setCurrentItem(item)
     qtbot.keyClick(facts, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text() == "three\t3"
 
@@ -586,7 +588,7 @@ class FakeGpu:
 @pytest.fixture
 def window(qtbot: QtBot, tmp_path: Any) -> Iterator[MainWindow]:
     settings = Settings(tmp_path / "settings.json")
-    gpu = FakeGpu()
+    gpu: Any = FakeGpu()
     window = MainWindow({"gpu": gpu, "cpu": gpu}, settings)
     qtbot.addWidget(window)
     window.show()
@@ -620,6 +622,7 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     window.panel.set_filter("mean")
     window.companions.show_kernel()
     viewer = window.findChild(KernelViewer)
+    assert viewer is not None
     window.file_dialogs.loaded.emit(Image.from_array(np.zeros((20, 30), np.uint8)))
     window.panel.choose_place(Place(Device.GPU, "global"))
     options = window.findChild(GpuOptions, "gpuOptions")

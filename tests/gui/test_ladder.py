@@ -1,9 +1,10 @@
-"""The ladder in the window: click, keys, all levels, recorded figures, and what is never shown."""
+"""The ladder in the window: click, keys, all levels, recorded figures, hidden rungs."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
@@ -18,7 +19,8 @@ from kernelscope.engine.options import Device
 from kernelscope.errors import AppError
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.level_dialog import LevelDialog
-from kernelscope.gui.model.ladder import AUTO, Agreement, Entry, Place
+from kernelscope.gui.model.ladder import Agreement, Entry
+from kernelscope.gui.model.rungs import AUTO, Place
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press
 
@@ -33,7 +35,7 @@ def entry(window: MainWindow, place: Place) -> Entry:
     rungs = window.levels.ladder.rungs
     item = rungs.rung_item(place)
     if item is None:
-        rungs.toggle_fold()
+        rungs.toggle_fold(place.device)
         item = rungs.rung_item(place)
     assert item is not None, place
     found = item.data(Qt.ItemDataRole.UserRole)
@@ -157,10 +159,10 @@ def test_results_that_differ_are_marked(
 ) -> None:
     run = cpu.run
 
-    def wrong(request: object, level: object, context: object) -> object:
-        image = run(request, level, context)  # type: ignore[arg-type]
-        if level.id == "parallel":  # type: ignore[attr-defined]
-            return image.like(image.planes ^ 1)  # type: ignore[union-attr]
+    def wrong(request: Any, level: Any, context: Any) -> object:
+        image: Any = run(request, level, context)
+        if level.id == "parallel":
+            return image.like(image.planes ^ 1)
         return image
 
     monkeypatch.setattr(cpu, "run", wrong)
@@ -236,7 +238,9 @@ def test_a_missing_card_has_recorded_figures_with_their_day(ready: MainWindow) -
     assert shown.time is None
     rungs = ready.levels.ladder.rungs
     folds = [rungs.item(row).text() for row in range(rungs.count())]
-    assert f"▾ No GPU here: recorded on an H100, {shown.figure.date}" in folds
+    assert f"▾ No GPU: H100 at {shown.figure.row.size}, {shown.figure.date}" in folds
+    fold = next(rungs.item(row) for row in range(rungs.count()) if "No GPU" in folds[row])
+    assert folds[rungs.row(fold)].removeprefix("▾ ") in fold.toolTip(), "where it is cut off"
     item = rungs.rung_item(TUNED)
     assert item is not None
     for words in ("Recorded, not measured here", "H100", shown.figure.date, "mask size 3"):
@@ -311,6 +315,6 @@ def test_with_a_card_its_rungs_run(qtbot: QtBot, open_window: Opener, picture: P
 
 
 def test_the_ladder_stays_small(ready: MainWindow) -> None:
-    ready.levels.ladder.rungs.toggle_fold()
+    ready.levels.ladder.rungs.toggle_fold(Device.GPU)
     assert ready.levels.ladder.sizeHint().height() > 100
     assert ready.levels.ladder.height() <= 210

@@ -18,21 +18,17 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.model.ladder import (
-    AUTO,
     LIMIT,
     Agreement,
     Axis,
     Entry,
     Ladder,
-    Place,
-    chosen_place,
     compare,
     expected_times,
-    marked,
     race,
-    rungs,
     short_time,
 )
+from kernelscope.gui.model.rungs import AUTO, Place, chosen_place, marked, rungs
 from kernelscope.images.image import Image
 from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu
 
@@ -90,6 +86,46 @@ def test_without_a_card_its_rungs_have_the_reason_and_auto_names_the_cpu() -> No
     }
 
 
+class FakeEmulated(FakeGpu):
+    id = "emulated"
+    name = "Emulated GPU"
+
+
+def with_emulated(state: Availability | None, filter_id: str = "mean") -> Any:
+    backends = {"gpu": FakeGpu(), "cpu": FakeCpu(), "emulated": FakeEmulated()}
+    states = {"gpu": NO_GPU, **({"emulated": state} if state is not None else {})}
+    return rungs(filters.get(filter_id), backends, states)
+
+
+def test_the_emulated_gpu_stands_last_and_auto_never_takes_it() -> None:
+    found = with_emulated(HERE)
+    devices = list(dict.fromkeys(rung.place.device for rung in found))
+    assert devices == [Device.AUTO, CPU, GPU, Device.EMULATED]
+    assert found[-1].full_name == "Emulated GPU tuned"
+    assert found[0].name == "Auto: CPU parallel"
+    assert chosen_place(Place(Device.AUTO, "shared"), found) == AUTO
+    emulated = Place(Device.EMULATED, "shared")
+    assert chosen_place(emulated, found) == emulated
+    assert marked(Place(Device.EMULATED), found) == found[-1].place
+    order, slow = race(found, {})
+    assert {rung.place.device for rung in (*order, *slow)} == {CPU}
+    assert len(with_emulated(HERE, "gaussian_noise")) == len(offered("gaussian_noise", NO_GPU))
+
+
+def test_without_a_compiler_the_gpu_that_is_missing_names_the_extra() -> None:
+    for state, hint in (
+        (HERE, "in the group “Emulated GPU”"),
+        (Availability(False, "No C++ compiler was found."), "install g++ or clang++"),
+        (None, ""),
+    ):
+        found = with_emulated(state)
+        obstacles = {rung.obstacle for rung in found if rung.place.device is GPU and not rung.gap}
+        assert len(obstacles) == 1
+        assert hint in obstacles.pop()
+        offers = any(rung.place.device is Device.EMULATED for rung in found)
+        assert offers is (state is HERE)
+
+
 @pytest.mark.parametrize(
     ("wanted", "filter_id", "gpu", "place", "rung"),
     [
@@ -136,14 +172,21 @@ def test_a_single_run_has_no_time_to_compare() -> None:
     assert ladder.time(run.request, options("serial")) is None
 
 
+def to_compare(ladder: Ladder, request: Request, found: Any) -> tuple[Any, Any]:
+    """Return the reference and the pairs, of which there have to be some."""
+    compared = ladder.to_compare(request, found)
+    assert compared is not None
+    return compared
+
+
 def test_results_are_compared_with_the_serial_level_whenever_it_comes() -> None:
     ladder, source, found = Ladder(), picture(), offered()
     first = result(source, "parallel", output=picture(9))
     ladder.add(first)
-    reference, pairs = ladder.to_compare(first.request, found)
+    reference, pairs = to_compare(ladder, first.request, found)
     assert (reference.full_name, pairs) == ("CPU parallel", {})
     ladder.add(result(source, "serial", output=picture(8)))
-    reference, pairs = ladder.to_compare(first.request, found)
+    reference, pairs = to_compare(ladder, first.request, found)
     assert reference.full_name == "CPU serial"
     ((place, (expected, other)),) = pairs.items()
     assert place == Place(CPU, "parallel")
@@ -159,7 +202,7 @@ def test_results_are_compared_with_the_serial_level_whenever_it_comes() -> None:
     assert ladder.to_compare(first.request, found) == (reference, {})
     again = result(source, "parallel", output=picture(8))
     ladder.add(again)  # a new result is compared again
-    _, pairs = ladder.to_compare(first.request, found)
+    _, pairs = to_compare(ladder, first.request, found)
     assert place in pairs
 
 
@@ -168,7 +211,7 @@ def test_nothing_is_said_about_results_of_other_settings() -> None:
     ladder.add(result(source, "serial"))
     ladder.add(result(source, "parallel", size=7))
     assert ladder.to_compare(Request.create(source, "mean"), found) is None
-    _, pairs = ladder.to_compare(Request.create(source, "mean", {"size": 7}), found)
+    _, pairs = to_compare(ladder, Request.create(source, "mean", {"size": 7}), found)
     assert pairs == {}
 
 

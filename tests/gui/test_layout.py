@@ -12,7 +12,7 @@ from kernelscope.gui.window import placement
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.settings_column import SettingsColumn
 from kernelscope.menus import DockName
-from tests.gui.helpers import press
+from tests.gui.helpers import press, wait_until
 
 
 def test_a_slot_takes_no_room_until_it_is_filled(qtbot: QtBot) -> None:
@@ -102,4 +102,4 @@ def test_a_tab_that_comes_back_takes_the_title_of_its_neighbour(
     qtbot.waitUntil(lambda: timing.titleBarWidget() is None)
     quality.show()
     for dock in (timing, quality):
-        qtbot.waitUntil(lambda dock=dock: dock.titleBarWidget() is not None)
+        wait_until(qtbot, lambda dock=dock: dock.titleBarWidget() is not None)

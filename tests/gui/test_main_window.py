@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -46,9 +46,8 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.engine.step import is_estimated
 from kernelscope.errors import AppError, ImageWriteError
-from kernelscope.files import SAMPLES
+from kernelscope.files import SAMPLES, read_image
 from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.canvas.camera import ZOOM_STEP
 from kernelscope.gui.canvas.image_view import ImageView
@@ -56,7 +55,7 @@ from kernelscope.gui.dialogs import file_dialogs, saving
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.ladder import Rung
+from kernelscope.gui.model.rungs import Rung
 from kernelscope.gui.panels import run_table
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import NAMES, icon
@@ -67,7 +66,9 @@ from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.image import Image
 from kernelscope.menus import DockName
 from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import GPU_LEVELS
+from kernelscope.spec.parameters import FloatParameter
 from tests.gui.helpers import (
     NO_GPU,
     WIDTH,
@@ -86,6 +87,7 @@ from tests.gui.helpers import (
     save_as,
     shown,
     state,
+    wait_until,
     write_picture,
 )
 from tests.patience import PATIENCE
@@ -177,7 +179,7 @@ def test_paste_and_copy(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     press(qtbot, window, "Ctrl+C")
     copied = QGuiApplication.clipboard().image()
-    assert copied.pixelColor(6, 4).getRgb()[:3] == (0xEF, 0xDF, 0xCF)
+    assert copied.pixelColor(6, 4).name() == "#efdfcf"
 
 
 def test_paste_without_a_picture_says_so(qtbot: QtBot, window: MainWindow) -> None:
@@ -205,12 +207,11 @@ def test_hanging_file_does_not_stand_in_the_way(
     qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch
 ) -> None:
     go = threading.Event()
-    real = file_dialogs.read_image
 
     def read(path: Path, **options: object) -> Image:
         if path.name == "hangs.png":
             go.wait(PATIENCE)
-        return real(picture)
+        return read_image(picture)
 
     monkeypatch.setattr(file_dialogs, "read_image", read)
     window.file_dialogs.open(Path("hangs.png"))
@@ -469,7 +470,7 @@ def test_what_a_format_does_not_keep_is_said(
         press(qtbot, window, "Ctrl+S")
         save_as(qtbot, window, tmp_path / name)
         said = f"Saved {tmp_path / name}.{more}"
-        qtbot.waitUntil(lambda said=said: window.statusBar().currentMessage() == said)
+        wait_until(qtbot, lambda said=said: window.statusBar().currentMessage() == said)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -547,7 +548,7 @@ def test_unavailable_gpu_is_shown_disabled_with_the_reason(
     gaps = filters.get(window.panel.filter_id).gaps("gpu")
     assert {rung.place.level for rung in of_gpu() if rung.gap} == set(gaps)
     for rung in of_gpu():
-        assert rung.obstacle == gaps.get(rung.place.level, NO_GPU.summary)
+        assert rung.obstacle == gaps.get(rung.place.level or "", NO_GPU.summary)
     window.companions.show_gpu()
     dialog(qtbot, window, GpuDialog).reject()
 
@@ -739,16 +740,17 @@ def test_a_letter_in_the_mask_is_explained_once(qtbot: QtBot, window: MainWindow
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
 def test_every_filter_runs_with_the_values_that_its_form_shows(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, spec: filters.FilterSpec
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, spec: FilterSpec
 ) -> None:
     load(qtbot, window, picture)
-    action = window.findChild(object, f"filter{spec.id}")
+    action = window.findChild(QAction, f"filter{spec.id}")
     action.trigger()
     run(qtbot, window)
     assert cpu.requests[-1].step.filter is spec
     wanted = spec.validate({})
     for parameter in spec.parameters:
-        if is_estimated(parameter):  # its button is down from the start
+        if parameter.is_estimated:  # its button is down from the start
+            assert isinstance(parameter, FloatParameter)
             wanted[parameter.name] = estimated(
                 parameter, window.pictures.images.input.image.planes, wanted
             )
@@ -762,7 +764,8 @@ def test_no_two_controls_share_a_mnemonic(window: MainWindow, filter_id: str) ->
     window.panel.set_filter(filter_id)
     texts = [action.text() for action in window.menuBar().actions()]
     for kind in (QLabel, QAbstractButton):
-        texts += [w.text() for w in window.findChildren(kind) if w.isVisible()]
+        labels: list[Any] = window.findChildren(kind)
+        texts += [label.text() for label in labels if label.isVisible()]
     keys = [QKeySequence.mnemonic(text).toString() for text in texts]
     keys = [key for key in keys if key]
     assert len(keys) > 8
@@ -869,7 +872,7 @@ def test_debug_is_down_while_the_console_is_in_sight(qtbot: QtBot, window: MainW
     press(qtbot, window, "F12")
     qtbot.waitUntil(lambda: not console.isVisible())
     assert not button.isChecked()
-    console.parentWidget().show()
+    window.docks[DockName.CONSOLE].show()
     qtbot.waitUntil(button.isChecked)
 
 
@@ -1089,7 +1092,7 @@ def test_no_column_of_runs_is_cut_off(
         for _ in range(4):
             before = len(window.gallery)
             press(qtbot, window, "F5")
-            qtbot.waitUntil(lambda before=before: len(window.gallery) > before)
+            wait_until(qtbot, lambda before=before: len(window.gallery) > before)
     switch = window.findChild(QAbstractButton, "runsTableSwitch")
     assert tree.isVisible() != switch.isVisible(), "the switch is there where there is no room"
     if switch.isVisible():

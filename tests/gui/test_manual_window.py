@@ -32,7 +32,9 @@ def window(qtbot: QtBot) -> Iterator[ManualWindow]:
 
 
 def view_of(window: ManualWindow) -> PageView:
-    return window.findChild(PageView, "manualPage")
+    view = window.findChild(PageView, "manualPage")
+    assert view is not None
+    return view
 
 
 def search(qtbot: QtBot, window: ManualWindow, text: str) -> None:
@@ -44,6 +46,7 @@ def search(qtbot: QtBot, window: ManualWindow, text: str) -> None:
 @pytest.mark.slow
 def test_pages_are_chosen_by_title(window: ManualWindow) -> None:
     titles = window.findChild(QTreeWidget, "manualPages")
+    assert titles is not None
     every = QTreeWidgetItemIterator(titles)
     seen = []
     while (item := every.value()) is not None:

@@ -1,4 +1,4 @@
-"""The mask table: keyboard, clipboard, files, presets, and what it refuses."""
+"""The mask table: keyboard, clipboard, files, presets, and refused input."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtCore import QPoint, QSignalBlocker, Qt
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableWidget
 from pytestqt.qtbot import QtBot
 
+from kernelscope import filters
 from kernelscope.errors import InvalidParameter
+from kernelscope.gui.panels.filter_form import FilterForm, same_values
 from kernelscope.gui.panels.mask_editor import MaskEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.spec.parameters import Mask, MaskParameter, MaskPreset
@@ -207,7 +209,7 @@ def test_the_window_does_not_take_the_keys_of_the_table(
 ) -> None:
     QGuiApplication.clipboard().setText("1 2 3; 4 5 6; 7 8 9")
     window_shortcut = QAction(editor)
-    window_shortcut.setShortcuts(["Ctrl+C", "Ctrl+V"])
+    window_shortcut.setShortcuts([QKeySequence("Ctrl+C"), QKeySequence("Ctrl+V")])
     editor.addAction(window_shortcut)
     table_of(editor).setFocus()
     with qtbot.assertNotEmitted(window_shortcut.triggered):
@@ -284,7 +286,7 @@ def test_a_bad_file_is_reported_by_name(
 def test_a_place_that_cannot_be_written_is_reported(editor: MaskEditor, tmp_path: Path) -> None:
     path = tmp_path / "no such folder" / "m.txt"
     editor.save_to(path)
-    assert str(path) in open_error(editor)
+    assert f"m.txt: the folder {path.parent} does not exist." in open_error(editor)
 
 
 def test_a_bad_mask_is_not_saved(editor: MaskEditor, tmp_path: Path) -> None:
@@ -300,7 +302,9 @@ def test_up_to_seven_all_cells_are_in_view(qtbot: QtBot, editor: MaskEditor, siz
     table = table_of(editor)
     editor.resize(editor.minimumSizeHint())
     qtbot.waitUntil(lambda: editor.size() == editor.minimumSizeHint())
-    corner = table.visualItemRect(table.item(min(size, 7) - 1, min(size, 7) - 1)).bottomRight()
+    item = table.item(min(size, 7) - 1, min(size, 7) - 1)
+    assert item is not None
+    corner = table.visualItemRect(item).bottomRight()
     assert table.viewport().rect().contains(corner - QPoint(1, 1))
     scrolls = table.horizontalScrollBar().maximum() > 0
     assert scrolls == (size > 7)
@@ -316,3 +320,33 @@ def test_the_table_takes_the_room_that_long_weights_need(qtbot: QtBot, editor: M
     qtbot.waitUntil(lambda: table.columnWidth(0) > narrow)
     assert table.columnWidth(0) > table.fontMetrics().horizontalAdvance("-1.234")
     assert table.size() == table.maximumSize()
+
+
+def test_values_that_are_read_twice_follow_each_kind_of_change(qtbot: QtBot) -> None:
+    form = FilterForm(filters.get("mask"))
+    qtbot.addWidget(form)
+    editor = form.editors["mask"]
+    assert isinstance(editor, MaskEditor)
+    first = form.values()["mask"]
+    assert form.values()["mask"] is first
+    five = [[float(x == y) for x in range(5)] for y in range(5)]
+    editor.set_value(five)
+    assert form.values()["mask"] == tuple(map(tuple, five))
+    table = editor.findChild(QTableWidget)
+    assert table is not None
+    table.item(2, 2).setText("7.5")
+    assert form.values()["mask"][2][2] == 7.5
+    with QSignalBlocker(table):
+        table.item(2, 2).setText("8")
+    assert form.values()["mask"][2][2] == 8
+    table.item(0, 0).setText("?")
+    with pytest.raises(InvalidParameter):
+        form.values()
+
+
+def test_whole_and_real_numbers_are_not_the_same_values() -> None:
+    assert same_values({"size": 3, "border": "wrap"}, {"size": 3, "border": "wrap"})
+    assert not same_values({"size": 3}, {"size": 3.0})
+    assert not same_values({"size": 3}, {"size": 5})
+    assert not same_values({"size": 3}, {"size": 3, "threshold": 1})
+    assert not same_values({"mask": ((1, 2),)}, {"mask": ((1.0, 2),)})

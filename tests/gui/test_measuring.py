@@ -16,6 +16,7 @@ from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.menus import DockName
 from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run
 from tests.gui.test_viewer import drag, mouse
 
@@ -62,6 +63,15 @@ def figures(qtbot: QtBot, window: MainWindow, lines: int) -> list[list[str]]:
     qtbot.waitUntil(lambda: len(table()) == lines)
     qtbot.wait(100)  # a table of the earlier place would be replaced by then
     return table()
+
+
+def test_a_tool_brings_its_panel_to_the_front(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    window.docks[DockName.MEASURE].hide()
+    press(qtbot, window, "Ctrl+Alt+R")
+    qtbot.waitUntil(lambda: not window.measure.visibleRegion().isEmpty())
 
 
 def test_a_rectangle_is_drawn_and_measured_in_input_and_output(

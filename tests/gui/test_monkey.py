@@ -13,6 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ _TURNS = (*_KEYS[:4], Qt.Key.Key_Plus, Qt.Key.Key_Minus)
 _SHORTCUTS = "ZYUKRVC01"
 _TEXTS = ("0.03", "0,05", "-1", "1e999", "497848.3", "9" * 40, "", "abc", "1/3", "1;2 3")
 _UNTOUCHED = ("quit", "benchmark", "gpuInfo", "help", "manual", "about")
-"""What would end the test, or opens windows with tests of their own."""
+"""Actions that would end the test, or open windows that have tests of their own."""
 
 
 class Hand:
@@ -101,7 +102,7 @@ class Hand:
         if popup is not None:
             popup.close()
 
-    def pick(self, *kinds: type) -> QWidget | None:
+    def pick(self, *kinds: type) -> Any:
         found = [
             widget
             for kind in kinds
@@ -145,7 +146,8 @@ class Hand:
         modifiers = Qt.KeyboardModifier.ControlModifier
         if self.chance.random() < 0.3:
             modifiers |= Qt.KeyboardModifier.ShiftModifier
-        QTest.keyClick(self.window.focusWidget() or self.window, letter.lower(), modifiers)
+        click: Any = QTest.keyClick  # takes text as well, which its stub does not know
+        click(self.window.focusWidget() or self.window, letter.lower(), modifiers)
         return f"Ctrl+{letter}"
 
     def wheel(self) -> str:
@@ -296,13 +298,13 @@ class Memory:
 
 
 def own_threads() -> list[threading.Thread]:
-    """Return what runs in the background, beside the worker."""
+    """Return the background work, apart from the worker's."""
     own = (each for each in threading.enumerate() if each.name.startswith("kernelscope-"))
     return [each for each in own if each.name != "kernelscope-worker"]
 
 
-def tell(hand: Hand, errors: list[BaseException]) -> str:
-    """Return what was done last, and where that failed."""
+def report(hand: Hand, errors: list[BaseException]) -> str:
+    """Return the last actions, and the place of the failure."""
     return "\n".join([*hand.done[-25:], *traceback.format_exception(errors[0])])
 
 
@@ -356,8 +358,8 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     for number in range(ACTIONS):
         hand.act()
         memory.note(number + 1)
-        assert not bugs, tell(hand, bugs)
-        assert not strays, tell(hand, strays)
+        assert not bugs, report(hand, bugs)
+        assert not strays, report(hand, strays)
         assert window.isVisible(), hand.done[-10:]
     assert len({name.split()[0] for name in hand.done}) > 9
     assert len(finished) > 5
@@ -384,7 +386,7 @@ _ODD = (
 
 
 def keys() -> list[str]:
-    """Return all that the program keeps, and what it does not."""
+    """Return all objects that the program keeps, and those that it does not."""
     of_runs = ("device", "level", "border", "grey", "block", "repeat", "memoryLimit")
     parameters = [
         f"filters/{spec.id}/{parameter.name}"
@@ -460,7 +462,7 @@ def test_a_window_is_on_a_screen_wherever_it_was_saved(open_window: Opener, stor
     window = open_window()
     window.resize(700, 650)
     window.close()
-    data = Settings(store).blob("geometry").data()
+    data = bytes(Settings(store).blob("geometry").data())
     chance = random.Random(5)
     for trial in range(25):
         settings = Settings(store)

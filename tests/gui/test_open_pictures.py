@@ -25,6 +25,7 @@ from tests.gui.helpers import (
     press,
     run,
     shown,
+    wait_until,
     write_picture,
 )
 from tests.gui.test_drops import drop, said
@@ -238,7 +239,7 @@ def test_closing_and_opening_again(qtbot: QtBot, four: MainWindow) -> None:
     assert not four.actions_["closePicture"].isEnabled()
     for title in ("d.png", "c.png", "a.png"):
         press(qtbot, four, "Ctrl+Shift+T")
-        qtbot.waitUntil(lambda title=title: shown(four) == title)
+        wait_until(qtbot, lambda title=title: shown(four) == title)
     assert four.pictures.result is output
     assert not four.actions_["reopenPicture"].isEnabled()
 

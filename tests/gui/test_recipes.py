@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.images.image import Image
+from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import Kind
@@ -107,7 +109,7 @@ def test_a_recipe_runs_step_by_step_and_can_be_undone(
     ]
     assert cpu.requests[0].step.parameters["variance"] == 0.002
     assert (cpu.requests[1].step.parameters["size"], cpu.requests[1].step.border) == (5, "wrap")
-    # What was before the noise judges the steps that follow.
+    # The picture before the noise judges the steps that follow.
     assert [request.reference for request in cpu.requests] == [None, original, original]
     np.testing.assert_array_equal(window.pictures.images.input.image.pixels, original.pixels)
     np.testing.assert_array_equal(window.pictures.images.output.image.pixels, 255 - original.pixels)
@@ -133,7 +135,7 @@ def test_progress_names_the_step_and_cancel_ends_the_recipe(
     press(qtbot, window, "Esc")
     assert state(window) == "Cancelled."
     assert not window.recipes.busy
-    # What was done stays, and is shown.
+    # Completed steps stay, and are shown.
     qtbot.waitUntil(lambda: window.pictures.images.input.image is window.page.source)
     assert [each.step.filter.id for each in window.page.moment.steps] == ["gaussian_noise"]
     cpu.go.set()
@@ -152,7 +154,7 @@ def test_cancel_between_two_steps_is_heard(
     go_on, entered = threading.Event(), threading.Event()
     real = Step.with_numbers
 
-    def with_numbers(*arguments: object, **options: object) -> Step:
+    def with_numbers(*arguments: Any, **options: Any) -> Step:
         # The shapes are looked at first, on the thread of the window.
         if threading.current_thread() is not threading.main_thread():
             entered.set()
@@ -195,7 +197,7 @@ def test_a_recipe_that_cannot_be_is_refused_before_anything_runs(
     box = dialog(qtbot, window, ErrorDialog)
     assert "broken.json" in box.text()
     box.reject()
-    large = {"filter": "mean", "parameters": {"size": 17}, "border": "valid"}
+    large: dict[str, object] = {"filter": "mean", "parameters": {"size": 17}, "border": "valid"}
     run_recipe(qtbot, window, write_recipe(tmp_path / "large.json", large, large))
     box = dialog(qtbot, window, ErrorDialog)
     assert box.text().startswith("Step 2, Mean: The 17×17 neighbourhood does not fit")
@@ -349,7 +351,7 @@ def test_a_recipe_may_leave_a_number_to_the_picture(
     parameter: FloatParameter,
 ) -> None:
     load(qtbot, window, picture)
-    step = {"filter": spec.id, "parameters": {parameter.name: "estimate"}}
+    step: dict[str, object] = {"filter": spec.id, "parameters": {parameter.name: "estimate"}}
     run_recipe(qtbot, window, write_recipe(tmp_path / "estimate.json", step))
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     (request,) = cpu.requests
@@ -362,8 +364,11 @@ def test_a_saved_recipe_leaves_open_what_the_loaded_one_did(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    open_step = {"filter": "nlm", "parameters": {"filter_sigma": "estimate"}}
-    number = {"filter": "nlm", "parameters": {"filter_sigma": 0.25}}
+    open_step: dict[str, object] = {
+        "filter": "nlm",
+        "parameters": {"filter_sigma": "estimate"},
+    }
+    number: dict[str, object] = {"filter": "nlm", "parameters": {"filter_sigma": 0.25}}
     path = write_recipe(tmp_path / "a.json", open_step, {"filter": "median"}, number, open_step)
     run_recipe(qtbot, window, path)
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
@@ -397,14 +402,16 @@ def test_every_run_estimates_until_a_number_is_set(
     button = child(window, QToolButton, "filter_sigmaEstimate")
     spec = filters.get("nlm")
     image = window.pictures.images.input.image
-    expected = estimated(spec.parameter("filter_sigma"), image.planes, spec.defaults())
+    parameter = spec.parameter("filter_sigma")
+    assert isinstance(parameter, FloatParameter)
+    expected = estimated(parameter, image.planes, spec.defaults())
     assert button.isChecked(), "the default"
     window.runner.run()
     qtbot.waitUntil(lambda: len(cpu.requests) == 1)
     assert cpu.requests[0].step.parameters["filter_sigma"] == pytest.approx(expected, rel=1e-3)
     assert box.value() == pytest.approx(expected, rel=1e-3)
     assert button.isChecked(), "the next run estimates again"
-    assert window.panel._form.texts()["filter_sigma"] == "estimate"
+    assert window.panel.form.texts()["filter_sigma"] == "estimate"
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     box.setValue(0.05)
     assert not button.isChecked()
@@ -425,7 +432,7 @@ def test_estimating_is_said_and_its_cancel_logged(
     go_on, entered = threading.Event(), threading.Event()
     real = chain.prepare
 
-    def prepare(*arguments: object, **options: object) -> object:
+    def prepare(*arguments: Any, **options: Any) -> object:
         entered.set()
         assert go_on.wait(PATIENCE)
         return real(*arguments, **options)
@@ -450,7 +457,7 @@ def test_something_can_be_estimated() -> None:
 
 def test_a_recipe_says_what_was_done() -> None:
     image = Image.from_array(np.zeros((9, 9), np.uint8))
-    request = Request.create(image, "mean", {"size": 5}, border="wrap", grey=True)
+    request = Request.create(image, "mean", {"size": 5}, border=Border.WRAP, grey=True)
     step = request.step
     assert (step.filter.id, dict(step.parameters)) == ("mean", {"size": 5})
     assert (step.border, step.grey) == ("wrap", True)
@@ -487,13 +494,13 @@ def test_long_runs_tell_the_time_left(qtbot: QtBot, monkeypatch: pytest.MonkeyPa
         assert label.text() == stage.capitalize()
         now += 1
         bar.show_progress(stage, 0.1)
-        assert label.text() == f"{stage.capitalize()} 10 %"  # too early to tell
+        assert label.text() == f"{stage.capitalize()} 10 %"  # too early for an estimate
         now += 4
         bar.show_progress(stage, 0.25)
         assert label.text() == f"{stage.capitalize()} 25 %, 15 s left"
     now += 595
     bar.show_progress("kernel", 0.5, "Step 2 of 3, Mean: ")
-    assert label.text() == "Step 2 of 3, Mean: Kernel 50 %"  # another step begins anew
+    assert label.text() == "Step 2 of 3, Mean: Kernel 50 %"  # another step starts again
     now += 600
     bar.show_progress("kernel", 0.75, "Step 2 of 3, Mean: ")
     assert label.text() == "Step 2 of 3, Mean: Kernel 75 %, 10 min left"
@@ -518,10 +525,10 @@ def test_what_has_no_part_in_the_result_is_not_offered(
     form = FilterForm(filters.get(filter_id))
     qtbot.addWidget(form)
     form.set_values(changes)
-    offered = {name: editor.isEnabled() for name, editor in form._editors.items()}
+    offered = {name: editor.isEnabled() for name, editor in form.editors.items()}
     assert {name for name, enabled in offered.items() if not enabled} == idle
     text = filters.get(filter_id).describe(form.values())
     labels = [filters.get(filter_id).parameter(name).label.lower() for name in idle]
     assert not any(f", {label} " in text for label in labels if label != "sigma")
     form.reset()
-    assert filter_id == "mri_nlm" or all(each.isEnabled() for each in form._editors.values())
+    assert filter_id == "mri_nlm" or all(each.isEnabled() for each in form.editors.values())

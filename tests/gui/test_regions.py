@@ -11,7 +11,8 @@ from skimage.metrics import peak_signal_noise_ratio
 
 from kernelscope.engine.area import Corner
 from kernelscope.gui.model.arrangement import Units
-from kernelscope.gui.model.measurements import Measured, as_csv, measure
+from kernelscope.gui.model.measurements import as_csv, measure
+from kernelscope.gui.model.profiles import Measured
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
 

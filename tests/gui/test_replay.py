@@ -25,7 +25,6 @@ from kernelscope.gui.model.replay import command_line, python
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
-from kernelscope.spec.variants import variants
 from tests.gui.helpers import load
 
 
@@ -40,7 +39,7 @@ def _requests() -> list[Request]:
     for id_, spec in filters.discover().items():
         found.append(Request.create(_picture(), id_))
         for parameter in spec.parameters:
-            for value in variants(parameter, spec.defaults()[parameter.name], 3):
+            for value in parameter.variants(spec.defaults()[parameter.name], 3):
                 found.append(Request.create(_picture(), id_, {parameter.name: value}))
         found += [Request.create(_picture(), id_, border=border) for border in spec.borders]
         found.append(Request.create(_picture(), id_, grey=True))

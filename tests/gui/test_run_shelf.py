@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.dialogs.run_pair import RunPair
 from kernelscope.gui.model.arrangement import Arrangement
-from kernelscope.gui.model.figures import figures_of
+from kernelscope.gui.model.figures import describe_gain, figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.times import VARYING
 from kernelscope.gui.window.live import Live
@@ -30,6 +30,7 @@ from tests.gui.helpers import (
     run,
     save_as,
     shown,
+    wait_until,
     write_picture,
 )
 
@@ -154,7 +155,7 @@ def test_two_chosen_runs_lie_over_each_other(
     assert images.output.image is five.result.image
     assert images.output.canvas.names == (f"Run {three.number}", f"Run {five.number}")
     pair.findChild(QAction, "pairSide_By_Side").trigger()
-    assert images.arrangement is Arrangement.SIDE_BY_SIDE
+    qtbot.waitUntil(lambda: images.arrangement is Arrangement.SIDE_BY_SIDE)
     pair.close()
 
 
@@ -213,8 +214,31 @@ def test_a_reference_that_is_chosen_later_gives_the_runs_their_figures(
     truth = Image.from_array(255 - window.page.source.planes[:, :, 0], "truth")
     window.page.set_reference(truth)
     qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.gallery))
-    assert all(np.isinf(each.psnr) for each in window.gallery), "the fake filter inverts"
+    assert all(each.psnr == np.inf for each in window.gallery), "the fake filter inverts"
     qtbot.waitUntil(lambda: headline(window).endswith("equal to the reference"))
+
+
+def test_a_run_aside_is_compared_with_the_reference_too(
+    qtbot: QtBot, window: MainWindow, picture: Path, compiled_judging: None
+) -> None:
+    load(qtbot, window, picture)
+    median_of(qtbot, window, 3)
+    assert isinstance(window.page.source, Image)
+    window.page.set_reference(window.page.source)
+    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.gallery))
+    window.actions_["runLevels"].trigger()
+    qtbot.waitUntil(lambda: len(window.gallery) == 3)
+    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.gallery))
+    assert len({each.psnr for each in window.gallery}) == 1
+
+
+def test_a_gain_of_nothing_has_no_direction() -> None:
+    assert [describe_gain(value) for value in (3.14, -0.06, -0.04, 0.0)] == [
+        "+3.1 dB",
+        "−0.1 dB",
+        "±0.0 dB",
+        "±0.0 dB",
+    ]
 
 
 @pytest.mark.parametrize("level", ["serial", "parallel"])
@@ -238,7 +262,7 @@ def test_the_button_names_what_it_compares_with(
         )
         before = len(window.gallery)
         press(qtbot, window, "F5")
-        qtbot.waitUntil(lambda before=before: len(window.gallery) > before)
+        wait_until(qtbot, lambda before=before: len(window.gallery) > before)
     newest = next(run for run in window.gallery if run.level == level)
     window.runs.choose(newest)
     assert action.text() == f"&Compare with CPU {level}"
@@ -246,6 +270,7 @@ def test_the_button_names_what_it_compares_with(
     if level == "serial":
         assert note.toolTip() == "The other levels are compared with CPU serial."
         assert action.toolTip() == note.toolTip(), "where there is no room for the note"
+        assert note.text() in ("", note.toolTip()), "it is not cut off"
         return
     action.trigger()
     assert not action.isEnabled()

@@ -96,7 +96,7 @@ def with_psnr(each: Result, psnr: float) -> Result:
 
 def add(panel: RunsPanel, *results: Result) -> list[Run]:
     """Add runs to the gallery; the last one is then on top."""
-    gallery = panel._gallery
+    gallery = panel.gallery
     runs = []
     for each in results:
         run = gallery.add(each)
@@ -180,7 +180,12 @@ def test_a_bar_shows_kernel_transfers_and_the_rest(panel: RunsPanel) -> None:
         drawn.pixelColor(left + round(share * width), area.center().y()) for share in (0.25, 0.7)
     ]
     assert found == [kernel_fill(panel.palette()), transfers_fill(panel.palette())]
-    assert panel.findChild(QWidget, "timingLegend").isVisible()
+    legend = panel.findChild(QWidget, "timingLegend")
+    assert legend.isVisible()
+    panel.resize(700, 320)  # room for the pictures alone, which have no bars
+    panel.refresh()
+    assert not table.isVisible()
+    assert not legend.isVisible()
 
 
 def test_a_level_has_its_colour_and_its_name(panel: RunsPanel) -> None:
@@ -316,7 +321,7 @@ def test_runs_with_other_transfers_are_measured_apart(panel: RunsPanel) -> None:
     transfers = COLUMN_NAMES.index("Transfers")
     assert "No upload: the picture was on the card" in item(panel, 1).toolTip(transfers)
     assert "Upload: 2.000 ms" in item(panel, 0).toolTip(transfers)
-    panel._gallery.runs.choose(panel.table.shown[1])
+    panel.gallery.runs.choose(panel.table.shown[1])
     panel.refresh()
     assert column(panel, "Speed-up")[:2] == ["–", "baseline"], "the same level"
 
@@ -403,7 +408,9 @@ def test_a_click_on_a_row_wants_the_run_and_one_on_a_group_does_not(
         qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=area.center())
     assert wanted.args == [run]
     assert panel.strip.selected() == [run]
-    heading = table.visualItemRect(table.topLevelItem(0))
+    first = table.topLevelItem(0)
+    assert first is not None
+    heading = table.visualItemRect(first)
     with qtbot.assertNotEmitted(panel.wanted):
         qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=heading.center())
 

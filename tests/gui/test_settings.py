@@ -8,6 +8,7 @@ import stat
 import sys
 from pathlib import Path
 
+import platformdirs
 import pytest
 from hypothesis import given
 from hypothesis import settings as how
@@ -89,7 +90,7 @@ def test_a_folder_that_cannot_be_written_costs_the_settings_alone(tmp_path: Path
     assert settings.text("filter") == "mean"
 
 
-# Qt's own file may hold what a text and a folder hold, and objects ----------------------
+# Qt's own file may hold texts, folders, and objects -------------------------------------
 
 
 @how(deadline=None, max_examples=60)
@@ -103,7 +104,7 @@ def test_texts_of_earlier_versions_are_taken_over(
     store.setValue("folders/open", "/a b/ü")
     store.setValue("geometry", QByteArray(b"\0\1"))
     store.sync()
-    texts = module._read_earlier(path)
+    texts = module.read_earlier(path)
     assert texts["folders/open"] == "/a b/ü"
     assert "geometry" not in texts
     if not text.startswith("@"):
@@ -116,7 +117,7 @@ def test_objects_in_the_file_of_earlier_versions_are_not_read(
     path = tmp_path / "Kernelscope.conf"
     path.write_text('[General]\nfilter=@Variant(\\0\\0\\0\\x7f)\nstate="@ByteArray(x)"\ngpu=0\n')
     monkeypatch.setattr(module, "_EARLIER", path)
-    monkeypatch.setattr(module.platformdirs, "user_config_path", lambda name: tmp_path / name)
+    monkeypatch.setattr(platformdirs, "user_config_path", lambda name: tmp_path / name)
     settings = Settings()
     assert settings.text("filter") == settings.text("state") == ""
     assert settings.text("gpu") == "0"

@@ -107,8 +107,10 @@ def test_a_filter_that_is_too_slow_has_a_cost_in_place_of_a_picture(backend: Cpu
     made = draw(scene, step, backend, patience=0.0)
     assert made.planes is None
     assert made.problem == "Too slow for a thumbnail."
+    assert made.cost is not None
     assert made.cost > 0
     larger = draw(scene_of(1600, 1600), step, backend, patience=0.0)
+    assert larger.cost is not None
     assert larger.cost > 2 * made.cost  # of 16 times the pixels; times vary
 
 
@@ -119,6 +121,7 @@ def test_a_search_in_the_whole_picture_costs_the_square_of_its_pixels(backend: C
     made = draw(scene_of(480, 640), step, backend, patience=0.5)
     assert made.planes is None
     assert made.problem == "Every pixel looks at the whole picture."
+    assert made.cost is not None
     assert made.cost > 5  # 307,200 pixels of 307,200 each
     between = scene_of(60, 80)  # quick enough as a whole
     np.testing.assert_array_equal(

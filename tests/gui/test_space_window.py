@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -17,7 +19,7 @@ from tests.gui.test_volume_viewer import volume
 
 
 @pytest.fixture
-def space(qtbot: QtBot) -> SpaceWindow:
+def space(qtbot: QtBot) -> Iterator[SpaceWindow]:
     failures: list[Exception] = []
     background = Background()
     window = SpaceWindow(background, failures.append)
@@ -64,15 +66,23 @@ def test_keys_turn_and_zoom(qtbot: QtBot, space: SpaceWindow) -> None:
 
 
 def test_threshold_and_surface_change_the_picture(qtbot: QtBot, space: SpaceWindow) -> None:
-    before = pictures(space)
-    opacity = space.findChild(QSlider, "spaceOpacity")
-    assert not opacity.isEnabled()
-    space.findChild(QComboBox, "spaceKind").setCurrentText("Surface")
-    qtbot.waitUntil(lambda: space.settled)
-    assert opacity.isEnabled()
-    assert space.style_.threshold > 0
     surface = pictures(space)
-    assert surface != before
+    kind, opacity = (
+        space.findChild(QComboBox, "spaceKind"),
+        space.findChild(QSlider, "spaceOpacity"),
+    )
+    assert kind.currentText() == "Surface"
+    assert opacity.isEnabled()
+    kind.setCurrentText("Maximum")
+    qtbot.waitUntil(lambda: space.settled)
+    assert not opacity.isEnabled()
+    maximum = pictures(space)
+    assert maximum != surface
+    space.findChild(QSlider, "spaceThreshold").setValue(0)
+    kind.setCurrentText("Surface")
+    qtbot.waitUntil(lambda: space.settled)
+    assert space.style_.threshold > 0
+    assert pictures(space) == surface
     space.findChild(QSlider, "spaceThreshold").setValue(255)
     qtbot.waitUntil(lambda: space.settled)
     assert pictures(space) != surface

@@ -1,4 +1,4 @@
-"""The status bar: what it shows of a message that is too long."""
+"""The status bar shows a part of a message that is too long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MESSAGE = "GPU tuned.  MRI NLM, dimensions 3d, search radius 5 voxels, patch rad
 
 
 class Watched(StatusBar):
-    """Knows what it drew last, from the left edge on."""
+    """Keeps its last drawing, from the left edge on."""
 
     drawn = ""
 

@@ -16,7 +16,7 @@ from kernelscope.gui.model.gallery import Order
 from kernelscope.gui.model.history import Origin
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.menus import DockName
-from tests.gui.helpers import FakeCpu, Opener, child, load, press, run
+from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -57,7 +57,7 @@ def live(qtbot: QtBot, open_window: Opener, picture: Path, cpu: FakeCpu) -> Main
         if id_ != "median":
             before = window.page.source
             window.page.use_output()
-            qtbot.waitUntil(lambda before=before: window.page.source is not before)
+            wait_until(qtbot, lambda before=before: window.page.source is not before)
     settle(qtbot, window)
     cpu.requests.clear()
     return window

@@ -21,7 +21,7 @@ from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 from tests.files.test_volumes_dicom import pixels
 from tests.files.test_volumes_dicom import write as write_slice
-from tests.gui.helpers import dialog
+from tests.gui.helpers import dialog, wait_until
 from tests.gui.test_volume_page import titles, voxels, write
 
 
@@ -38,7 +38,9 @@ def click(qtbot: QtBot, dialog: QDialog, name: str) -> None:
 
 
 def button(dialog: QDialog, name: str) -> QPushButton:
-    return dialog.findChild(QPushButton, name)
+    found = dialog.findChild(QPushButton, name)
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -184,7 +186,7 @@ def test_volumes_of_other_sizes_open_one_after_the_other(
     assert set(window.settings.recent_files) == set(paths)
     for name in ("1.nii", "0.nii"):
         window.volumes.undo()
-        qtbot.waitUntil(lambda name=name: titles(window) == [name])
+        wait_until(qtbot, lambda name=name: titles(window) == [name])
         assert window.volumes.viewer.input.volume is window.volumes.part
     assert window.volumes.history.undo_name == ""
 

@@ -22,6 +22,7 @@ from kernelscope.gui.canvas.drawing import draw
 from kernelscope.gui.canvas.layer import Layer
 from kernelscope.gui.canvas.picture_canvas import PictureCanvas
 from kernelscope.gui.canvas.tools import Place, Touch
+from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
@@ -46,8 +47,8 @@ def colour(canvas: PictureCanvas, x: float, y: float) -> tuple[int, int, int]:
     """Return the colour in which the middle of a pixel of the input is drawn."""
     drawn = canvas.grab().toImage()
     place = canvas.to_widget(QPointF(x + 0.5, y + 0.5)).toPoint()
-    red, green, blue, _ = drawn.pixelColor(place).getRgb()
-    return red, green, blue
+    found = drawn.pixelColor(place)
+    return found.red(), found.green(), found.blue()
 
 
 def grey(canvas: PictureCanvas, x: float, y: float) -> int:
@@ -55,7 +56,7 @@ def grey(canvas: PictureCanvas, x: float, y: float) -> int:
     return value
 
 
-def mouse(canvas: PictureCanvas, kind: QEvent.Type, at: QPointF, button: Qt.MouseButton) -> None:
+def mouse(canvas: QWidget, kind: QEvent.Type, at: QPointF, button: Qt.MouseButton) -> None:
     """Send an event of the mouse: Qt's own helpers send no buttons while the mouse moves."""
     pressed = Qt.MouseButton.NoButton if kind is QEvent.Type.MouseButtonRelease else button
     place = canvas.mapToGlobal(at)
@@ -63,7 +64,7 @@ def mouse(canvas: PictureCanvas, kind: QEvent.Type, at: QPointF, button: Qt.Mous
     QApplication.sendEvent(canvas, event)
 
 
-def drag(canvas: PictureCanvas, start: QPointF, way: QPointF, button: Qt.MouseButton) -> None:
+def drag(canvas: QWidget, start: QPointF, way: QPointF, button: Qt.MouseButton) -> None:
     mouse(canvas, QEvent.Type.MouseButtonPress, start, button)
     mouse(canvas, QEvent.Type.MouseMove, start + way, button)
     mouse(canvas, QEvent.Type.MouseButtonRelease, start + way, button)
@@ -192,6 +193,7 @@ def test_arrangement_and_units_are_remembered(qtbot: QtBot, open_window: Opener)
     second = open_window()
     assert second.actions_["swipe"].isChecked()
     assert second.actions_["unitsShare"].isChecked()
+    assert second.volumes.viewer.probe.units is Units.SHARE
     assert not second.actions_["probe"].isChecked()
 
 
@@ -311,7 +313,7 @@ def test_a_display_belongs_to_its_picture(qtbot: QtBot, scan: MainWindow, pictur
     pair = scan.pictures.images
     chosen = Display(-5, 40, 2, ColourMap.MAGMA)
     pair.choose_display(Side.INPUT, chosen)
-    press(qtbot, scan, "Ctrl+U")  # what was made from it keeps it
+    press(qtbot, scan, "Ctrl+U")  # its results keep it
     qtbot.waitUntil(lambda: pair.output.image is None)
     assert pair.displays.of(Side.INPUT) == chosen
     load(qtbot, scan, picture)
@@ -465,7 +467,7 @@ def test_cells_of_a_residual_have_the_change(qtbot: QtBot, ran: MainWindow) -> N
     ran.set_view("residual")
     pair = ran.pictures.images
     qtbot.waitUntil(lambda: pair.output.layer is not None and pair.output.layer.minus is not None)
-    cells = pair.output.canvas.values
+    cells: Any = pair.output.canvas.values
     assert cells(pair.output.layer, 20, 10) == ["+135"]
     assert cells(pair.output.layer, 39, 29) == ["-55"]
     assert cells(pair.input.layer, 20, 10) == ["60"]
@@ -504,7 +506,7 @@ class Frame:
 
 
 class Pencil:
-    """A tool that keeps what it was given."""
+    """A tool that keeps its arguments."""
 
     cursor = Qt.CursorShape.PointingHandCursor
 
@@ -526,10 +528,10 @@ class Pencil:
     def release(self, touch: Touch) -> None:
         self._note("release", touch)
 
-    def hover(self, point: QPointF, side: Side) -> None:
+    def hover(self, touch: Touch) -> None:
         pass
 
-    def key(self, event: QKeyEvent) -> bool:
+    def key(self, event: QKeyEvent, plane: int | None = None) -> bool:
         self.seen.append(("key", event.key(), 0, ""))
         return event.key() == Qt.Key.Key_Delete
 

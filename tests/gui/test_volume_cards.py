@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Order
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.menus import DockName
-from tests.gui.helpers import FakeCpu, Opener, press
+from tests.gui.helpers import FakeCpu, Opener, press, wait_until
 from tests.gui.test_steps import cards, ran, settle
 from tests.gui.test_volume_page import add, open_scan, voxels, write
 from tests.gui.test_volume_steps import COUNT
@@ -33,7 +34,7 @@ def live(qtbot: QtBot, open_window: Opener, tmp_path: Path, cpu: FakeCpu) -> Mai
         if id_ != "median":
             before = window.page.source
             window.page.use_output()
-            qtbot.waitUntil(lambda before=before: window.page.source is not before)
+            wait_until(qtbot, lambda before=before: window.page.source is not before)
     settle(qtbot, window)
     cpu.requests.clear()
     return window
@@ -61,7 +62,8 @@ def test_an_earlier_step_is_edited_and_all_components_follow(
     assert cards(live) == ["negative", "mri_nlm*", "median"]
     assert live.page.result.output is end
     assert ran(cpu) == []
-    live.panel._form._editors["search_radius"].set_value(2)
+    editor: Any = live.panel.form.editors["search_radius"]
+    editor.set_value(2)
     settle(qtbot, live)
     assert set(ran(cpu)) == {"mri_nlm", "median"}, "the first step is kept"
     assert live.page.result.output is not end

@@ -52,7 +52,9 @@ def test_a_colour_map_colours_input_and_output(shown: VolumeViewer) -> None:
         assert image is not None
         row, column = 5, 7
         step = grey(pane.views[0])[row, column]
-        assert image.pixelColor(column, row).getRgb()[:3] == tuple(table(ColourMap.VIRIDIS)[step])
+        pixel = image.pixelColor(column, row)
+        colour = (pixel.red(), pixel.green(), pixel.blue())
+        assert colour == tuple(table(ColourMap.VIRIDIS)[step])
     assert np.array_equal(grey(shown.input.views[0]), before)
 
 

@@ -12,8 +12,10 @@ from PIL import Image as Pillow
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QDockWidget,
+    QDoubleSpinBox,
     QFileDialog,
     QInputDialog,
     QLabel,
@@ -21,6 +23,7 @@ from PySide6.QtWidgets import (
     QListWidget,
     QMessageBox,
     QPushButton,
+    QSpinBox,
     QTreeWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -34,6 +37,7 @@ from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.filters.mri_nlm.sigma import estimate_local
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth
 from kernelscope.gui.canvas.pane import EARLIER
+from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.dialogs.together_dialog import TogetherDialog
@@ -51,6 +55,7 @@ from kernelscope.images.planes import Window
 from kernelscope.images.volume import Volume
 from kernelscope.judging.volumes import judge_volume
 from kernelscope.menus import DockName
+from kernelscope.spec.parameters import FloatParameter
 from tests.files.test_volumes_dicom import OTHER, pixels
 from tests.files.test_volumes_dicom import write as write_slice
 from tests.gui.helpers import (
@@ -64,6 +69,7 @@ from tests.gui.helpers import (
     press,
     save_as,
     state,
+    wait_until,
 )
 from tests.gui.test_judging import counted
 
@@ -220,7 +226,7 @@ def test_components_are_added_sorted_shown_and_removed(
     listed.setCurrentRow(2)
     assert caption(window, "Input").startswith("Input: PD.nii, ")
 
-    listed.model().moveRow(listed.rootIndex(), 2, listed.rootIndex(), 0)  # what dragging does
+    listed.model().moveRow(listed.rootIndex(), 2, listed.rootIndex(), 0)  # as dragging does
     qtbot.waitUntil(lambda: titles(window) == ["PD.nii", "T1.nii.gz", "T2.nii"])
     assert listed.currentRow() == 0  # the one that was shown still is
     assert caption(window, "Input").startswith("Input: PD.nii, ")
@@ -263,7 +269,7 @@ def test_volumes_that_do_not_match_are_explained_and_left_out(
     problem.reject()
     assert titles(window) == ["T1.nii.gz"]
     assert window.statusBar().currentMessage() == "", "nothing is being opened any more"
-    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))  # what failed is forgotten
+    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))  # the failure is forgotten
 
 
 # --- running ---
@@ -411,6 +417,7 @@ def test_an_earlier_run_comes_back_with_its_steps(
     qtbot.waitUntil(lambda: window.volumes.result is None)
     run(qtbot, window)
     result = window.volumes.result
+    assert result is not None
     open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
     window.show_again(result, FormState.of(result.request))
     assert window.volumes.result is result
@@ -665,6 +672,7 @@ def test_kernel_and_estimate_work_for_volumes_too(
     qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – Non-local means")
     viewer.close()
     window.runner.estimate("filter_sigma")
+    assert window.volumes.source is not None
     expected = estimate(Request.create(window.volumes.source, "nlm"), flat)
 
     def shown() -> float:
@@ -677,6 +685,8 @@ def estimate(request: Request, voxels: np.ndarray) -> float:
     """Return the filter's estimate from the slice in the middle, scaled as it is filtered."""
     slice_ = (voxels[voxels.shape[0] // 2] / voxels.max())[:, :, None]
     parameter = request.step.filter.parameter("filter_sigma")
+    assert isinstance(parameter, FloatParameter)
+    assert parameter.estimate is not None
     return parameter.estimate(slice_.astype(np.float32), request.step.parameters)
 
 
@@ -727,6 +737,7 @@ def test_all_components_are_saved_each_with_its_header(
     ):
         saved = read_volume(tmp_path / name)
         np.testing.assert_array_equal(saved.voxels, np.rint(voxels(seed) / 2).astype(np.int16))
+        assert saved.affine is not None
         np.testing.assert_allclose(saved.affine, affine, atol=1e-7)
 
 
@@ -816,9 +827,9 @@ def test_a_slice_goes_to_the_filters_of_pictures_as_it_is_shown(
 def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) -> None:
     window.findChild(QAction, "newPhantom").trigger()
     order = dialog(qtbot, window, PhantomDialog)
-    for box, side in zip(order._sides, (20, 24, 16), strict=True):
-        box.setValue(side)
-    order._contrasts[Contrast.T2W].setChecked(True)
+    for name, side in (("width", 20), ("height", 24), ("depth", 16)):
+        child(order, QSpinBox, name).setValue(side)
+    child(order, QCheckBox, Contrast.T2W.value).setChecked(True)
     qtbot.mouseClick(order.findChild(QPushButton, "makePhantom"), Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
     first, second = window.volumes.source.volumes
@@ -849,7 +860,7 @@ def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) 
 def test_a_phantom_without_contrasts_cannot_be_ordered(qtbot: QtBot) -> None:
     order = PhantomDialog()
     qtbot.addWidget(order)
-    order._contrasts[Contrast.T1W].setChecked(False)
+    child(order, QCheckBox, Contrast.T1W.value).setChecked(False)
     assert not order.findChild(QPushButton, "makePhantom").isEnabled()
 
 
@@ -864,14 +875,16 @@ def test_voxels_of_a_phantom_have_the_size_that_was_set(qtbot: QtBot) -> None:
     order = PhantomDialog()
     qtbot.addWidget(order)
     assert order.order.voxel is None
-    order._has_voxel.setChecked(True)
-    for box, size in zip(order._voxel, (0.94, 1.5, 4), strict=True):
+    child(order, QCheckBox, "hasVoxel").setChecked(True)
+    for name, size in (("width", 0.94), ("height", 1.5), ("depth", 4)):
+        box = child(order, QDoubleSpinBox, f"{name}InMillimetres")
         assert box.isEnabled()
         box.setValue(size)
     assert order.order.voxel == (4, 1.5, 0.94)
     made = replace(order.order, shape=(12, 20, 30)).make()
     for volume in (made[0][0], made[1][0]):
         assert volume.spacing == (4, 1.5, 0.94)
+        assert volume.affine is not None
         np.testing.assert_allclose(volume.affine, np.diag([0.94, -1.5, 4, 1]))
     wanted = head((12, 20, 30), [Contrast.T1W], voxel=(4, 1.5, 0.94)).truth[Contrast.T1W]
     np.testing.assert_array_equal(made[1][0].voxels, wanted)
@@ -884,6 +897,7 @@ def test_a_volume_is_saved_as_a_folder_of_pictures(
     open_scan(qtbot, window, write_volume(Volume.from_array(values), tmp_path / "a.tif"))
     run(qtbot, window)
     made = window.volumes.shown_output
+    assert made is not None
     window.file_dialogs.save([made], "made")
     chooser = dialog(qtbot, window, QFileDialog)
     (kind,) = (each for each in chooser.nameFilters() if "*.pngs" in each)
@@ -933,7 +947,7 @@ def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
     qtbot.waitUntil(lambda: panel.topLevelItemCount() > 0)
     judged = counted(monkeypatch, volume_page, "judge_volumes")
     followed = counted(monkeypatch, Actions, "name_steps")
-    drawn = counted(monkeypatch, volume_page.VolumeViewer, "show_output")
+    drawn = counted(monkeypatch, VolumeViewer, "show_output")
     run(qtbot, window)
     qtbot.waitUntil(lambda: panel.topLevelItem(0).text(2) not in ("", "–"))
     qtbot.wait(50)
@@ -974,7 +988,7 @@ def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_pat
     asked.accept()
     for number in (1, 2):
         wanted = np.where(np.isnan(both[number]), 7, both[number])
-        qtbot.waitUntil(lambda wanted=wanted: np.array_equal(window.volumes.part.voxels, wanted))
+        wait_until(qtbot, lambda wanted=wanted: np.array_equal(window.volumes.part.voxels, wanted))
         press(qtbot, window, ".")
 
 
@@ -999,7 +1013,7 @@ def test_components_and_references_are_asked_too(
     window.file_dialogs.open_component(path)
     dialog(qtbot, window, QInputDialog).accept()
     qtbot.waitUntil(lambda: titles(window) == [scan.name, "holes.nii"])
-    window.file_dialogs._open_reference_volume(path)
+    window.file_dialogs.open_reference_volume(path)
     dialog(qtbot, window, QInputDialog).accept()
     qtbot.waitUntil(lambda: window.volumes.reference is not None)
     assert window.volumes.reference.image.title == "holes.nii"

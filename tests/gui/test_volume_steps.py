@@ -124,7 +124,7 @@ def test_the_volumes_are_played(qtbot: QtBot, window: MainWindow, file: Path) ->
     assert seen[:COUNT] == [f"Volume  {n} / {COUNT}" for n in (2, 3, 4, 1)]
     press(qtbot, window, "Alt+P")
     assert not window.files.members.bar.playing
-    assert not window.files.members._timer.isActive()
+    assert not window.files.members.timer.isActive()
     press(qtbot, window, "Alt+P")
     assert window.files.members.bar.playing
     child(window, Slider, "volumeStepSlider").setValue(3)

@@ -39,7 +39,7 @@ def viewer(qtbot: QtBot) -> VolumeViewer:
 
 
 def grey(view: PlaneView) -> np.ndarray:
-    """Return what a view draws, shape (rows, columns)."""
+    """Return the drawing of a view, shape (rows, columns)."""
     assert isinstance(view.image, QImage)
     rows, columns = view.image.height(), view.image.width()
     bits = np.frombuffer(view.image.constBits(), np.uint8)

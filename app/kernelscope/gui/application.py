@@ -23,6 +23,7 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work import crash_log
 from kernelscope.gui.work.crash_log import CrashLog
+from kernelscope.gui.work.garbage import GarbageCollector
 
 SWITCH_INTERVAL = 0.0005
 """Seconds that other threads wait for the interpreter at most while the window is busy.
@@ -75,7 +76,7 @@ def _backends(settings: Settings) -> dict[str, Backend]:
     if not os.environ.get(GPU_VARIABLE):
         with contextlib.suppress(ValueError):  # nothing was chosen, or another program wrote it
             chosen = gpu_numbers(settings.text("gpu"))
-    return create_backends(chosen)
+    return create_backends(chosen, emulated=True)
 
 
 def run(path: Path | None = None) -> int:
@@ -95,13 +96,16 @@ def run(path: Path | None = None) -> int:
     window.show()
     window.find_gpu()
     window.open_first(path)
+    garbage = GarbageCollector()
+    garbage.start()
     if crashes:
         messages.show_crash(window, crashes)
     status = application.exec()
+    garbage.stop()
     log.close()
     if threading.active_count() > 1:
         # A kernel is being compiled, or a file hangs. Neither can be interrupted, and ending
-        # the interpreter under a compiler is not safe. What is worth keeping is on the disk.
+        # the interpreter under a compiler is not safe. Everything worth keeping is on the disk.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

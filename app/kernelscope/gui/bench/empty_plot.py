@@ -1,4 +1,4 @@
-"""What stands in place of a plot: a line that helps, and recorded results to open."""
+"""Shown in place of a plot: a line that helps, and recorded results to open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to measure, as the user sets it."""
+"""The form in which the user sets a measurement."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class BenchForm(QWidget):
         self._masks = self._numbers("benchMasks", _MASKS, "For the filters that have a mask size")
         self._open_image = QCheckBox("The &open image instead", self)
         self._open_image.setObjectName("benchOpenImage")
-        self._open_image.setToolTip("Measure on what is open in the main window")
+        self._open_image.setToolTip("Measure on the picture or volume of the main window")
         self._open_image.toggled.connect(self._sizes.setDisabled)
 
     def _build_devices(self) -> QHBoxLayout:
@@ -111,7 +111,7 @@ class BenchForm(QWidget):
             "benchBlocks",
             "",
             "Threads of a GPU's blocks, such as 8x8 16x16 256x1: a row for each, at levels up to "
-            "texture; empty for what a filter plans",
+            "texture; empty for the filter's own",
         )
         self._blocks.setPlaceholderText("as planned")
         self._peers = QCheckBox("Also &libraries, where installed", self)
@@ -162,7 +162,7 @@ class BenchForm(QWidget):
         self._devices[GPU].setChecked(available)
 
     def plan(self) -> Plan:
-        """Return what is set.
+        """Return the measurement that is set.
 
         Raises
         ------
@@ -275,7 +275,7 @@ class _Summary(QLabel):
 
 
 def _contents(plan: Plan) -> str:
-    """Return what a plan measures: filters, and the sizes of their data."""
+    """Return the filters of a plan and the sizes of their data."""
     sizes: dict[str, dict[str, None]] = {}
     for sweep in plan.sweeps:
         of_filter = sizes.setdefault(filters.get(sweep.filter).name, {})

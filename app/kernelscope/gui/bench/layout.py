@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt
@@ -87,9 +87,14 @@ def side_column(
 
 
 def results(
-    bar: QLayout, view: QWidget, hint: QWidget, origin: QWidget, table: QWidget
+    bar: QLayout,
+    view: QWidget,
+    hint: QWidget,
+    origin: QWidget,
+    tools: Sequence[QWidget],
+    table: QWidget,
 ) -> QSplitter:
-    """Return the right side: the plot above, the table below."""
+    """Return the right side: the plot above, the table below its origin and its buttons."""
     upper = QWidget()
     picture = QVBoxLayout(upper)
     picture.setContentsMargins(0, 0, 0, 0)
@@ -99,7 +104,11 @@ def results(
     lower = QWidget()
     column = QVBoxLayout(lower)
     column.setContentsMargins(0, 0, 0, 0)
-    column.addWidget(origin)
+    row = QHBoxLayout()
+    row.addWidget(origin, 1)
+    for tool in tools:
+        row.addWidget(tool)
+    column.addLayout(row)
     column.addWidget(table, 1)
     splitter = QSplitter(Qt.Orientation.Vertical)
     splitter.setObjectName("benchResults")

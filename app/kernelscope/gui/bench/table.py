@@ -15,7 +15,7 @@ from kernelscope.gui.widgets import theme
 _COLUMNS = (
     ("Filter", 32, "The filter and its parameters"),
     ("By", 20, "Device and level, or library"),
-    ("Size", 14, "Width × height; of what was timed, where that is a part"),
+    ("Size", 14, "Width × height; of the timed part, where only a part was timed"),
     (
         "ms",
         12,
@@ -29,7 +29,7 @@ _COLUMNS = (
     (
         "Authors’ figures (their hardware)",
         48,
-        "What the source’s author reported, not measured here",
+        "Reported by the source’s author, not measured here",
     ),
     ("Remark", 60, "Differences of libraries, load by other programs, why there is no time"),
 )
@@ -39,7 +39,7 @@ _BESIDE = 5
 """Where the authors' figures stand: right of our time and its spread."""
 
 _GROWING = 2, 3, 5
-"""Columns with what was timed and what all of it would take: never cut off."""
+"""Columns with the time of a part and the estimate for the whole: never cut off."""
 
 
 class BenchTable(QTreeWidget):
@@ -69,7 +69,7 @@ class BenchTable(QTreeWidget):
         self.clear()
         self.setColumnHidden(_THEIRS, True)
         self._rows, self._items = [], []
-        for column in range(_THEIRS):  # room for what is behind them, which rows take as they need
+        for column in range(_THEIRS):  # the columns behind them take room as their rows need
             self.setColumnWidth(column, self.header().sectionSizeHint(column))
         for row in rows:
             self.add(row)
@@ -141,6 +141,6 @@ class BenchTable(QTreeWidget):
 
 
 def _time(row: Row, seconds: float, waiting: bool) -> str:
-    """Return milliseconds; where a part was timed, with what all of the data would take."""
+    """Return milliseconds; where a part was timed, with the estimate for the whole."""
     text = short(1e3 * seconds, 4)
     return f"{text} (≈ {short(1e3 * full_time(row, waiting), 4)})" if row.is_part else text

@@ -76,12 +76,12 @@ _FRAME = QSize(16, 48)
 
 _PLOTS = "PNG picture (*.png);;SVG drawing (*.svg)"
 _WAITING = (
-    "On: whole runs, with upload and download of the GPU: what a user waits for. Off: computing "
+    "On: whole runs, with upload and download of the GPU, as a user waits for them. Off: computing "
     "alone. The authors’ figures are shown where they are of the same."
 )
 _NO_CHOICE = {
     Plot.STAGES: "This plot shows computing and transfers apart.",
-    Plot.ROOFLINE: "A roofline is about computing alone.",
+    Plot.ROOFLINE: "A roofline covers computing only.",
 }
 """Why a plot cannot be with transfers or without."""
 
@@ -97,7 +97,7 @@ class BenchWindow(QWidget):
     bridge : WorkerBridge
         Whose worker measures, until a filter is run; the rows so far are kept.
     current : callable
-        Returns the request that Run would make in the main window, or None: what is verified.
+        Returns the request that Run would make in the main window, which is verified, or None.
     opened : callable
         Returns the picture or the scan that is open, or None.
     """
@@ -144,10 +144,10 @@ class BenchWindow(QWidget):
         self._show_state("Ready.")
         self._refresh()
 
-    # --- what the buttons do ---
+    # --- actions of the buttons ---
 
     def run(self) -> None:
-        """Measure what is set."""
+        """Measure with the present settings."""
         try:
             plan = self.form.plan()
         except AppError as error:
@@ -157,13 +157,13 @@ class BenchWindow(QWidget):
         self._measure(plan)
 
     def quick_look(self) -> None:
-        """Measure what answers the first question, and show it in one picture."""
+        """Answer the first question with few measurements and one picture."""
         self.form.set_preset(QUICK_LOOK.name)
         self._plot.setCurrentText(Plot.SPEED_UP)
         self.run()
 
     def cancel(self) -> None:
-        """Stop measuring; what was measured is kept."""
+        """Stop measuring; rows that are complete are kept."""
         if self._busy:
             self._show_state("Stopping…")
             self._bridge.stop_job()
@@ -199,7 +199,7 @@ class BenchWindow(QWidget):
             self._choose_file("Save the plot", "bench.png", _PLOTS, lambda p: save_chart(shown, p))
 
     def save_data(self) -> None:
-        """Ask where, then write what was measured as JSON or CSV."""
+        """Ask where, then write the measurements as JSON or CSV."""
         if (report := self._report) is not None:
 
             def write(path: Path) -> None:
@@ -391,15 +391,14 @@ class BenchWindow(QWidget):
     # --- building ---
 
     def _lay_out(self) -> None:
-        self._run = button("benchRun", "&Run", "Measure what is set (F5)", self.run)
+        self._run = button("benchRun", "&Run", "Measure with these settings (F5)", self.run)
         self._cancel = button(
-            "benchCancel", "&Cancel", "Stop; what was measured is kept (Esc)", self.cancel
+            "benchCancel", "&Cancel", "Stop; complete rows are kept (Esc)", self.cancel
         )
         self._verify = button(
             "benchVerify",
             "&Verify levels",
-            "Run every level of the main window’s filter on the open image, and show where any "
-            "two differ most",
+            "Run every level of the main window’s filter on the open image, and compare them",
             self.verify,
         )
         self._save_plot = button(
@@ -424,7 +423,9 @@ class BenchWindow(QWidget):
         side = side_column(
             self.form, (self._run, self._cancel), (self._progress, self._state, self._verify)
         )
-        right = results(self._plot_bar(), self.chart_view, self._hint, self._origin, self._table)
+        tools = (self._save_data, self._open)
+        plot = (self._plot_bar(), self.chart_view, self._hint)
+        right = results(*plot, self._origin, tools, self._table)
         self._banner = self._offer()
         layout = QVBoxLayout(self)
         layout.addWidget(self._banner)
@@ -432,17 +433,17 @@ class BenchWindow(QWidget):
         self.resize(QSize(1320, 760).boundedTo(self.screen().availableSize() - _FRAME))
 
     def _plot_bar(self) -> QHBoxLayout:
-        self._plot = combo("benchPlotKind", "Plot", "What the plot shows")
+        self._plot = combo("benchPlotKind", "Plot", "Contents of the plot")
         self._plot.addItems([str(plot) for plot in Plot])
         self._plot.currentIndexChanged.connect(self._refresh)
-        self._about = combo("benchAbout", "Of", "Which rows the plot is about")
+        self._about = combo("benchAbout", "Of", "Rows that the plot shows")
         self._about.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._about.setMinimumContentsLength(12)
         self._about.currentIndexChanged.connect(self._draw)
         self._about.textActivated.connect(self._want)
-        self._baseline = combo("benchBaseline", "Baseline", "What speed-ups are over")
+        self._baseline = combo("benchBaseline", "Baseline", "Row that speed-ups refer to")
         self._baseline.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._baseline.textActivated.connect(self._want_baseline)
         self._waiting = QCheckBox("With &transfers")
@@ -460,8 +461,7 @@ class BenchWindow(QWidget):
             bar.addWidget(label)
             bar.addWidget(box, 1 if box is self._about else 0)
         bar.addWidget(self._waiting)
-        for widget in (self._save_plot, self._save_data, self._open):
-            bar.addWidget(widget)
+        bar.addWidget(self._save_plot)
         return bar
 
     def _offer(self) -> QFrame:

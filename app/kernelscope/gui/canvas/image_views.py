@@ -170,7 +170,7 @@ class ImagePair(QWidget):
         self.output.set_running(running)
 
     def redraw(self) -> None:
-        """Draw again what is in view."""
+        """Draw the visible part again."""
         for view in self._views:
             view.canvas.redraw()
 
@@ -417,7 +417,7 @@ class ImagePair(QWidget):
         self._describe()
 
     def _describe(self) -> None:
-        """Mark the probe in both pictures and write what is there."""
+        """Mark the probe in both pictures and write their values there."""
         values = self._values()
         if self._place is None or not values:
             for view in self._views:

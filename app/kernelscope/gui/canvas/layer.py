@@ -1,4 +1,4 @@
-"""Draws a picture of any type as it is displayed: only what is seen, at the level it is seen at.
+"""Draws a picture of any type as it is displayed: only the visible part, at its scale.
 
 Samples become bytes when they are painted, as many as the screen has pixels. So a run, a change
 of level or a colour map costs nothing for the rest of the picture.
@@ -151,7 +151,7 @@ class Layer:
         room: QRect,
         want: Callable[[Pyramid, int], None],
     ) -> None:
-        """Draw what is seen.
+        """Draw the visible part.
 
         Parameters
         ----------

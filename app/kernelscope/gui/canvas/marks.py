@@ -1,4 +1,4 @@
-"""What is drawn over pictures for reading them: grid, values, probe, divide, names, magnifier."""
+"""Aids drawn over pictures: grid, values, probe, divide, names, magnifier."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtCore import QLineF, QPointF, QRect, QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
 
 GRID_FROM = 20.0
 """Device pixels per pixel from which the grid is drawn: 2000 %."""
 
 LENS = 176
 """Side of the magnifier."""
+
+_LENS_FACTOR = 4.0
+_LENS_LEAST = 8.0
+"""The magnifier shows pixels four times as large as around it, and at least 8 device pixels."""
 
 _GRID = QColor(128, 128, 128, 150)
 _INK = QColor("#ffffff")
@@ -169,15 +173,44 @@ def draw_divide(painter: QPainter, place: float, room: QRectF, *, upright: bool)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
 
-def lens_path(centre: QPointF) -> QPainterPath:
-    """Return the outline of the magnifier."""
+def lens_factor(cell: float) -> float:
+    """Return how much the magnifier enlarges pixels of `cell` device pixels."""
+    return max(_LENS_FACTOR, _LENS_LEAST / cell)
+
+
+def draw_lens(
+    painter: QPainter,
+    middle: QPointF,
+    ground: QColor,
+    cell: QSizeF,
+    draw: Callable[[QPainter, QRect], None],
+) -> None:
+    """Draw the magnifier.
+
+    Parameters
+    ----------
+    cell : QSizeF
+        Size of the pixel in its middle, which is marked, in device pixels.
+    draw : callable
+        Draws the picture into a room in device pixels, with that pixel in its middle.
+    """
+    ratio = painter.device().devicePixelRatioF()
+    side = round(LENS * ratio)
+    lens = QPixmap(side, side)
+    lens.fill(ground)
+    inner = QPainter(lens)
+    draw(inner, lens.rect())
+    marked = QRectF(QPointF(), cell)
+    marked.moveCenter(QPointF(side, side) / 2)
+    draw_marker(inner, marked)
+    inner.end()
+    lens.setDevicePixelRatio(ratio)
     path = QPainterPath()
-    path.addEllipse(centre, LENS / 2, LENS / 2)
-    return path
-
-
-def draw_rim(painter: QPainter, path: QPainterPath) -> None:
-    """Draw the rim of the magnifier."""
+    path.addEllipse(middle, LENS / 2, LENS / 2)
+    painter.save()
+    painter.setClipPath(path)
+    painter.drawPixmap(middle - QPointF(LENS, LENS) / 2, lens)
+    painter.restore()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     for pen in (QPen(_EDGE, 4), QPen(_INK, 1.5)):
         painter.setPen(pen)

@@ -1,4 +1,4 @@
-"""The drawing area of a picture: paints what is seen, and emits the requests of mouse and keys."""
+"""The drawing area of a picture: paints its visible part, emits requests of mouse and keys."""
 
 from __future__ import annotations
 
@@ -32,10 +32,6 @@ _NOTCH = 120
 
 _GRIP = 7
 """Pixels on each side of the divide at which it can be taken."""
-
-_LENS_FACTOR = 4.0
-_LENS_LEAST = 8.0
-"""The magnifier shows pixels four times as large as around it, and at least 8 device pixels."""
 
 _ARROWS: dict[int, tuple[int, int]] = {
     Qt.Key.Key_Left: (-1, 0),
@@ -353,27 +349,19 @@ class PictureCanvas(QWidget):
     def _draw_lens(self, painter: QPainter, middle: QPointF, probe: Probe) -> None:
         """Draw the surroundings of the probe larger; the pixel that is read off is marked."""
         ratio = self.devicePixelRatioF()
-        scale = round(max(_LENS_FACTOR * self._scale * ratio, _LENS_LEAST))
-        side = round(marks.LENS * ratio)
-        lens = QPixmap(side, side)
-        lens.fill(theme.canvas_ground(self.palette()))
-        inner = QPainter(lens)
+        scale = round(marks.lens_factor(self._scale * ratio) * self._scale * ratio)
         centre = QPointF(probe.x + 0.5, probe.y + 0.5)
-        for layer, room in self._rooms():
-            if room.contains(middle):
-                origin = centre - QPointF(side, side) / (2 * scale)
-                layer.paint(inner, origin, scale, lens.rect(), self.wanted.emit)
-        marked = QRectF(0, 0, scale, scale)
-        marked.moveCenter(QPointF(side, side) / 2)
-        marks.draw_marker(inner, marked)
-        inner.end()
-        lens.setDevicePixelRatio(ratio)
-        path = marks.lens_path(middle)
-        painter.save()
-        painter.setClipPath(path)
-        painter.drawPixmap(middle - QPointF(marks.LENS, marks.LENS) / 2, lens)
-        painter.restore()
-        marks.draw_rim(painter, path)
+
+        def draw(inner: QPainter, room_in_lens: QRect) -> None:
+            for layer, room in self._rooms():
+                if room.contains(middle):
+                    origin = centre - QPointF(room_in_lens.width(), room_in_lens.height()) / (
+                        2 * scale
+                    )
+                    layer.paint(inner, origin, scale, room_in_lens, self.wanted.emit)
+
+        ground = theme.canvas_ground(self.palette())
+        marks.draw_lens(painter, middle, ground, QSizeF(scale, scale), draw)
 
     # --- mouse ---
 
@@ -407,7 +395,7 @@ class PictureCanvas(QWidget):
         if not self._taken:
             self._choose_cursor(event.position())
             if self.tool is not None:
-                self.tool.hover(self.to_scene(event.position()), self.side)
+                self.tool.hover(self._touch(event))
         self.hovered.emit(self.to_scene(event.position()))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:

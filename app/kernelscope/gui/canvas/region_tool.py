@@ -1,16 +1,16 @@
-"""Regions and lines over the pictures: how they are drawn, and changed by mouse and keys."""
+"""Regions and lines over pictures and slices: how they are drawn, and changed by mouse and keys."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPainterPath, QPen, QTransform
 
 from kernelscope.engine.area import Corner
 from kernelscope.gui.canvas.tools import Place, Touch
-from kernelscope.gui.model.displays import Side
 from kernelscope.gui.model.regions import Interest, Point, Regions, Shape, box_of
 
 _GRIP = 8.0
@@ -31,6 +31,8 @@ _STEPS: dict[int, Corner] = {
 class RegionTool:
     """Draws, moves and resizes regions; an overlay and a tool of an `ImagePair`.
 
+    In a `VolumeViewer`, each plane has regions of its own.
+
     A press on a handle resizes, one inside a region moves it, any other draws a new one.
 
     Parameters
@@ -41,7 +43,8 @@ class RegionTool:
     leave : callable
         Called when Escape is pressed and nothing is being drawn.
     visible : callable
-        Returns the part of the picture in view; Return adds a region in its middle.
+        Returns the part of the picture or slice in view, and its plane or None; Return adds a
+        region in its middle.
 
     Attributes
     ----------
@@ -56,12 +59,14 @@ class RegionTool:
         regions: Regions,
         redraw: Callable[[], None],
         leave: Callable[[], None],
-        visible: Callable[[], QRectF],
+        visible: Callable[[], tuple[QRectF, int | None]],
     ) -> None:
         self.shape = Shape.RECTANGLE
         self._regions, self._redraw, self._leave = regions, redraw, leave
         self._visible = visible
         self._draft: list[Corner] = []
+        self._plane: int | None = None
+        """The plane of that polygon."""
         self._cursor: Corner | None = None
         self._handle = -1
         """The corner of a polygon, or the end of a line, that is dragged."""
@@ -74,17 +79,19 @@ class RegionTool:
 
     def press(self, touch: Touch) -> bool:
         corner = _corner(touch.point, self.shape)
-        if self._draft:
-            self._go_on(corner, touch.scale)
+        if self._draft and touch.plane == self._plane:
+            self._go_on(corner, touch)
             return True
-        chosen, handle = self._regions.chosen, self._handle_at(touch)
+        self._draft = []
+        chosen, handle = self._regions.chosen_in(touch.plane), self._handle_at(touch)
         if chosen is not None and handle >= 0:
             if chosen.shape in (Shape.POLYGON, Shape.LINE):
                 self._handle = handle
             else:
                 self._from, self._resized = chosen.opposite(handle), True
             return True
-        hit = self._regions.at(touch.point.x(), touch.point.y(), _GRIP / touch.scale)
+        x, y, reach = touch.point.x(), touch.point.y(), _GRIP / touch.scale
+        hit = self._regions.at(x, y, reach, touch.plane, touch.aspect)
         self._from = corner
         if hit >= 0:
             self._regions.choose(hit)
@@ -92,6 +99,7 @@ class RegionTool:
             return True
         if self.shape is Shape.POLYGON:
             self._draft, self._from, self._cursor = [corner], None, corner
+            self._plane = touch.plane
             self._redraw()
         return True
 
@@ -109,10 +117,10 @@ class RegionTool:
         elif self._from is None or self._draft or corner == self._from:
             return
         elif self.shape is Shape.LINE:
-            self._regions.add(self.shape, (self._from, corner))
+            self._regions.add(self.shape, (self._from, corner), touch.plane)
             self._from, self._handle = None, 1
         else:
-            self._regions.add(self.shape, box_of(self._from, corner))
+            self._regions.add(self.shape, box_of(self._from, corner), touch.plane)
             self._resized = True
 
     def release(self, touch: Touch) -> None:
@@ -120,27 +128,26 @@ class RegionTool:
             self._regions.choose(-1)  # a click beside all of them
         self._handle, self._resized, self._from, self._moved = -1, False, None, None
 
-    def hover(self, point: QPointF, side: Side) -> None:
-        if self._draft:
-            self._cursor = _corner(point, self.shape)
+    def hover(self, touch: Touch) -> None:
+        if self._draft and touch.plane == self._plane:
+            self._cursor = _corner(touch.point, self.shape)
             self._redraw()
 
     def _handle_at(self, touch: Touch) -> int:
-        """Return the handle of the chosen region under the cursor; -1 for none."""
-        chosen = self._regions.chosen
+        """Return the handle of the selected region under the cursor; -1 for none."""
+        chosen = self._regions.chosen_in(touch.plane)
         for number, (x, y) in enumerate(chosen.handles if chosen is not None else ()):
-            way = (touch.point - QPointF(x, y)) * touch.scale
-            if max(abs(way.x()), abs(way.y())) <= _GRIP:
+            if touch.distance(x, y) <= _GRIP:
                 return number
         return -1
 
     # --- polygons ---
 
-    def _go_on(self, corner: Corner, scale: float) -> None:
+    def _go_on(self, corner: Corner, touch: Touch) -> None:
         """Add a corner; at the first or at the last one the polygon is complete."""
+        at = replace(touch, point=QPointF(*corner))
         for end in (self._draft[0], self._draft[-1]):
-            way = max(abs(corner[0] - end[0]), abs(corner[1] - end[1])) * scale
-            if len(self._draft) >= 3 and way <= _GRIP:
+            if len(self._draft) >= 3 and at.distance(*end) <= _GRIP:
                 self._finish()
                 return
         if corner != self._draft[-1]:
@@ -150,7 +157,7 @@ class RegionTool:
     def _finish(self) -> None:
         corners, self._draft = tuple(self._draft), []
         if len(corners) >= 3:
-            self._regions.add(Shape.POLYGON, corners)
+            self._regions.add(Shape.POLYGON, corners, self._plane)
         self._redraw()
 
     def drop_draft(self) -> None:
@@ -160,9 +167,9 @@ class RegionTool:
 
     # --- keys ---
 
-    def key(self, event: QKeyEvent) -> bool:
+    def key(self, event: QKeyEvent, plane: int | None = None) -> bool:
         modifiers = event.modifiers()
-        step, chosen = _STEPS.get(event.key()), self._regions.chosen
+        step, chosen = _STEPS.get(event.key()), self._regions.chosen_in(plane)
         if step is not None and chosen is not None:
             far = 10 if modifiers & Qt.KeyboardModifier.ShiftModifier else 1
             right, down = far * step[0], far * step[1]
@@ -193,7 +200,7 @@ class RegionTool:
 
     def add(self, shape: Shape) -> None:
         """Add a region of half the width and height of the view in its middle; a line is level."""
-        seen = self._visible()
+        seen, plane = self._visible()
         middle = seen.center()
         across, along = max(seen.width() / 4, 1), max(seen.height() / 4, 1)
         left, top = round(middle.x() - across), round(middle.y() - along)
@@ -205,7 +212,7 @@ class RegionTool:
         elif shape is Shape.LINE:
             y = math.floor(middle.y())
             corners = ((left, y), (right, y))
-        self._regions.add(shape, corners)
+        self._regions.add(shape, corners, plane)
 
     # --- painting ---
 
@@ -213,13 +220,13 @@ class RegionTool:
         to_screen = painter.worldTransform()
         painter.resetTransform()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        chosen = self._regions.chosen
+        chosen = self._regions.chosen_in(place.plane)
         for region in self._regions.all:
-            if region is not chosen:
+            if region is not chosen and region.plane == place.plane:
                 _paint(painter, to_screen, region, chosen=False)
         if chosen is not None:
             _paint(painter, to_screen, chosen, chosen=True)
-        if self._draft:
+        if self._draft and place.plane == self._plane:
             corners = [*self._draft, *([self._cursor] if self._cursor is not None else [])]
             path = _path(to_screen, corners)
             for pen in (QPen(_EDGE, 3), QPen(QColor("#ffffff"), 1.5, Qt.PenStyle.DashLine)):

@@ -1,4 +1,4 @@
-"""Draws what views of slices show, and computes projections of large slabs elsewhere."""
+"""Draws the contents of slice views, and computes projections of large slabs elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.gui.canvas.volume_plane_view import Drawn
+from kernelscope.gui.canvas.slice_images import Drawn
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.projection import Projection, project, project_change, slab
 from kernelscope.gui.model.slice_drawing import Look
@@ -27,7 +27,7 @@ _KEPT = 24
 
 @dataclass(frozen=True)
 class Content:
-    """What a pane shows.
+    """The contents of a pane.
 
     Attributes
     ----------

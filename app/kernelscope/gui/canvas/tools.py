@@ -1,7 +1,8 @@
-"""Protocols of what is drawn over pictures, and of what takes the mouse in their place.
+"""Protocols of drawings over pictures, and of tools that take the mouse in their place.
 
-Both work in picture coordinates: pixel (x, y) of the input covers x to x + 1 and y to y + 1.
-An `ImagePair` holds any number of overlays, and at most one tool::
+Both work in picture coordinates: pixel (x, y) of the input covers x to x + 1 and y to y + 1. In
+volumes, pixels are those of a slice as it is drawn. An `ImagePair` or a `VolumeViewer` holds any
+number of overlays, and at most one tool::
 
     pair.add_overlay(overlay)       # drawn in each view, above the picture
     pair.set_tool(tool)             # None gives the left button back to panning
@@ -30,27 +31,43 @@ class Place:
         Screen pixels (of the painter's widget) per pixel of the picture.
     seen : QRectF
         The part of the scene that is in view, in picture coordinates.
+    plane : int or None
+        The plane of a volume, by its number; None for a picture.
     """
 
     side: Side
     scale: float
     seen: QRectF
+    plane: int | None = None
 
 
 @dataclass(frozen=True)
 class Touch:
-    """A press, drag or release of the left button.
+    """A press, drag or release of the left button, or a move without it.
 
     Attributes
     ----------
     point : QPointF
         In picture coordinates; may lie outside of the picture.
+    scale : float
+        Screen pixels per pixel of the picture, across.
+    plane : int or None
+        As in `Place`.
+    aspect : float
+        Height of a pixel of the picture over its width.
     """
 
     point: QPointF
     side: Side
     scale: float
     modifiers: Qt.KeyboardModifier
+    plane: int | None = None
+    aspect: float = 1.0
+
+    def distance(self, x: float, y: float) -> float:
+        """Return how far a point is away, in screen pixels: the larger of both directions."""
+        across, down = x - self.point.x(), (y - self.point.y()) * self.aspect
+        return max(abs(across), abs(down)) * self.scale
 
 
 class Overlay(Protocol):
@@ -76,7 +93,7 @@ class Tool(Protocol):
 
     def drag(self, touch: Touch) -> None: ...
     def release(self, touch: Touch) -> None: ...
-    def hover(self, point: QPointF, side: Side) -> None: ...
+    def hover(self, touch: Touch) -> None: ...
 
-    def key(self, event: QKeyEvent) -> bool:
+    def key(self, event: QKeyEvent, plane: int | None = None) -> bool:
         """Return whether the key was for the tool; the view takes the others."""

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from kernelscope.gui.canvas.pane import Pane
 from kernelscope.gui.canvas.volume_plane_view import PlaneView
+from kernelscope.gui.model.displays import Side
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.images.planes import Plane
 from kernelscope.images.volume import Volume
@@ -23,12 +24,14 @@ def numbers(part: range) -> str:
 class VolumePane(Pane):
     """The planes of one volume under their caption."""
 
-    def __init__(self, name: str, heading: str, hint: str, parent: QWidget) -> None:
+    def __init__(self, name: str, side: Side, heading: str, hint: str, parent: QWidget) -> None:
         super().__init__(name, heading, hint, parent, padding=12)
         self.volume: Volume | None = None
         self._has_parts = False
         """Whether single slices are shown."""
-        self.views = tuple(PlaneView(f"{name}Plane{number}", self) for number in range(3))
+        self.views = tuple(
+            PlaneView(f"{name}Plane{number}", number, side, self) for number in range(3)
+        )
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSizeF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -21,14 +19,15 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
     QWheelEvent,
-    qRgb,
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.canvas import marks
 from kernelscope.gui.canvas.camera import ZOOM_STEP
+from kernelscope.gui.canvas.slice_images import Drawn, layer_of, picture_of
+from kernelscope.gui.canvas.tools import Overlay, Place, Tool, Touch
 from kernelscope.gui.model.arrangement import Arrangement
-from kernelscope.gui.model.colour_maps import ColourMap, table
+from kernelscope.gui.model.displays import Side
 from kernelscope.gui.widgets import theme
 
 _GAP = 8
@@ -49,6 +48,13 @@ _WHEEL_STEP = 120
 
 _PAGE = 10
 
+_ARROWS: dict[int, tuple[int, int]] = {
+    Qt.Key.Key_Left: (-1, 0),
+    Qt.Key.Key_Right: (1, 0),
+    Qt.Key.Key_Up: (0, -1),
+    Qt.Key.Key_Down: (0, 1),
+}
+
 _STEPS: dict[int, int] = {
     Qt.Key.Key_Up: 1,
     Qt.Key.Key_Right: 1,
@@ -57,23 +63,6 @@ _STEPS: dict[int, int] = {
     Qt.Key.Key_PageUp: _PAGE,
     Qt.Key.Key_PageDown: -_PAGE,
 }
-
-
-class Drawn(NamedTuple):
-    """A slice as it is painted.
-
-    Attributes
-    ----------
-    steps : ndarray of uint8, shape (rows, columns), optional
-        Steps of the colour map, C-ordered; None for no slice.
-    colour_map : ColourMap
-    layer : ndarray of uint8, shape (rows, columns, 4), optional
-        Colours with opacity, painted over it.
-    """
-
-    steps: NDArray[np.uint8] | None = None
-    colour_map: ColourMap = ColourMap.GREY
-    layer: NDArray[np.uint8] | None = None
 
 
 class PlaneView(QWidget):
@@ -104,7 +93,15 @@ class PlaneView(QWidget):
         The line between input and output was moved to this share of the view.
     held : bool
         Space was pressed, or released.
+    probed : int, int
+        The keyboard moves the probe by that many columns and rows.
     resized
+
+    Parameters
+    ----------
+    number : int
+        The plane that is drawn, as overlays and tools number it.
+    side : Side
     """
 
     pressed = Signal()
@@ -117,18 +114,26 @@ class PlaneView(QWidget):
     chosen = Signal()
     divided = Signal(float)
     held = Signal(bool)
+    probed = Signal(int, int)
     resized = Signal()
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, number: int, side: Side, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
+        self.number, self.side = number, side
+        self.overlays: Sequence[Overlay] = ()
+        self.tool: Tool | None = None
+        self.magnified = False
+        """Whether a magnifier is drawn at the probe."""
+        self._taken = ""
+        """The use of the left button: “divide”, “tool” or “point”; empty while it is up."""
         self.image: QImage | None = None
         self.behind: QImage | None = None
         """The input, painted on its side of the line between input and output."""
         self.note = ""
         """Written into the lower left corner."""
         self._layer: QImage | None = None
-        self._arrangement, self._divide, self._divides = Arrangement.SIDE_BY_SIDE, 0.5, False
+        self._arrangement, self._divide = Arrangement.SIDE_BY_SIDE, 0.5
         self._probe: tuple[tuple[int, int], tuple[marks.Line, ...]] | None = None
         self._cross = (0, 0)
         self._letters = ""
@@ -144,17 +149,12 @@ class PlaneView(QWidget):
 
     def show_slice(self, drawn: Drawn) -> None:
         """Draw a slice, or nothing if it has no steps."""
-        self.image = _image(drawn)
-        self._layer = None
-        if drawn.layer is not None:
-            rows, columns = drawn.layer.shape[:2]
-            layout = QImage.Format.Format_RGBA8888
-            self._layer = QImage(drawn.layer.data, columns, rows, 4 * columns, layout).copy()
+        self.image, self._layer = picture_of(drawn), layer_of(drawn)
         self.update()
 
     def show_behind(self, drawn: Drawn) -> None:
         """Draw a slice of the input on its side of the line, or none without steps."""
-        self.behind = _image(drawn)
+        self.behind = picture_of(drawn)
         self.update()
 
     def show_divide(self, arrangement: Arrangement, share: float) -> None:
@@ -190,11 +190,8 @@ class PlaneView(QWidget):
         """Return the column and row at a point, outside of the slice too; None without one."""
         if self.image is None or self._area.isEmpty():
             return None
-        offset = point - self._area.topLeft()
-        return (
-            math.floor(offset.x() / self._area.width() * self.image.width()),
-            math.floor(offset.y() / self._area.height() * self.image.height()),
-        )
+        place = self._to_slice(point)
+        return math.floor(place.x()), math.floor(place.y())
 
     def point_of(self, column: int, row: int) -> QPointF:
         """Return the middle of a place, where it is drawn."""
@@ -202,6 +199,27 @@ class PlaneView(QWidget):
         return self._area.topLeft() + QPointF(
             (column + 0.5) * self._area.width() / self.image.width(),
             (row + 0.5) * self._area.height() / self.image.height(),
+        )
+
+    def seen(self) -> QRectF:
+        """Return the part of the slice that is in view, in its columns and rows."""
+        if self.image is None or self._area.isEmpty():
+            return QRectF()
+        corners = (self._to_slice(QPointF()), self._to_slice(QPointF(self.width(), self.height())))
+        whole = QRectF(0, 0, self.image.width(), self.image.height())
+        return QRectF(*corners).intersected(whole)
+
+    def _to_slice(self, point: QPointF) -> QPointF:
+        """Return the point of the slice at a point of the view; whole numbers are edges."""
+        cell, offset = self._cell, point - self._area.topLeft()
+        return QPointF(offset.x() / cell.width(), offset.y() / cell.height())
+
+    @property
+    def _cell(self) -> QSizeF:
+        """The size of a voxel on the screen."""
+        assert self.image is not None
+        return QSizeF(
+            self._area.width() / self.image.width(), self._area.height() / self.image.height()
         )
 
     # --- Qt ---
@@ -217,6 +235,7 @@ class PlaneView(QWidget):
                 painter.drawImage(self._area, self._layer)
             self._draw_behind(painter)
             self._draw_cross(painter)
+            self._draw_overlays(painter)
             self._draw_letters(painter)
             self._draw_probe(painter)
             if self.note:
@@ -232,16 +251,22 @@ class PlaneView(QWidget):
         self._from = event.position()
         self.pressed.emit()
         if event.button() == Qt.MouseButton.LeftButton:
-            self._divides = self._on_line(event.position())
-            if not self._divides:
+            if self._on_line(event.position()):
+                self._taken = "divide"
+            elif self._has_tool and self.tool is not None and self.tool.press(self._touch(event)):
+                self._taken = "tool"
+            else:
+                self._taken = "point"
                 self._point(event.position())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         way = event.position() - self._from
         if event.buttons() & Qt.MouseButton.LeftButton:
-            if self._divides:
+            if self._taken == "divide":
                 self.divided.emit(self._share(event.position()))
-            else:
+            elif self._taken == "tool" and self.tool is not None:
+                self.tool.drag(self._touch(event))
+            elif self._taken == "point":
                 self._point(event.position())
         elif event.buttons() & Qt.MouseButton.RightButton:
             self.windowed.emit(way.x(), -way.y())
@@ -249,12 +274,36 @@ class PlaneView(QWidget):
             self.panned.emit(way.x(), way.y())
         elif not event.buttons():
             self.setCursor(self._shape(event.position()))
+            if self._has_tool and self.tool is not None:
+                self.tool.hover(self._touch(event))
         self._from = event.position()
         self.hovered.emit(self.place_at(event.position()))
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
+            if self._taken == "tool" and self.tool is not None:
+                self.tool.release(self._touch(event))
+            self._taken = ""
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton and self.tool is None:
             self.chosen.emit()
+
+    @property
+    def _has_tool(self) -> bool:
+        """Whether a tool can be used: there is a slice to use it on."""
+        return self.tool is not None and self.image is not None and not self._area.isEmpty()
+
+    def _touch(self, event: QMouseEvent) -> Touch:
+        cell = self._cell
+        return Touch(
+            self._to_slice(event.position()),
+            self.side,
+            cell.width(),
+            event.modifiers(),
+            self.number,
+            cell.height() / cell.width(),
+        )
 
     def leaveEvent(self, event: QEvent) -> None:
         self.hovered.emit(None)
@@ -271,9 +320,15 @@ class PlaneView(QWidget):
         event.accept()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        step = _STEPS.get(event.key())
+        if self._has_tool and self.tool is not None and self.tool.key(event, self.number):
+            return
+        step, arrow = _STEPS.get(event.key()), _ARROWS.get(event.key())
+        modifiers = event.modifiers()
         moves = {Qt.Key.Key_BracketLeft: -_DIVIDE_STEP, Qt.Key.Key_BracketRight: _DIVIDE_STEP}
-        if step is not None:
+        if arrow is not None and modifiers & Qt.KeyboardModifier.ShiftModifier:
+            far = 10 if modifiers & Qt.KeyboardModifier.ControlModifier else 1
+            self.probed.emit(far * arrow[0], far * arrow[1])
+        elif step is not None:
             self.stepped.emit(step)
         elif event.key() == Qt.Key.Key_Space:
             self.held.emit(True)
@@ -343,15 +398,51 @@ class PlaneView(QWidget):
         if self._probe is None or self.image is None:
             return
         place, lines = self._probe
-        size = QSizeF(
-            self._area.width() / self.image.width(), self._area.height() / self.image.height()
-        )
-        cell = QRectF(QPointF(), size)
+        cell = QRectF(QPointF(), self._cell)
         cell.moveCenter(self.point_of(*place))
-        marks.draw_marker(painter, cell)
+        if self.magnified:
+            self._draw_lens(painter, cell)
+            reach = marks.LENS / 2 - 10
+            cell = cell.adjusted(-reach, -reach, reach, reach)
+        else:
+            marks.draw_marker(painter, cell)
         if lines:
             painter.setFont(self.font())
             marks.draw_chip(painter, cell, QRectF(self.rect()), lines)
+
+    def _draw_lens(self, painter: QPainter, cell: QRectF) -> None:
+        """Draw the surroundings of the probe larger; `cell` is its voxel on the screen."""
+        middle, ratio = cell.center(), self.devicePixelRatioF()
+        factor = ratio * marks.lens_factor(ratio * min(cell.width(), cell.height()))
+        upright = self._arrangement is Arrangement.SWIPE
+        before = (middle.x() if upright else middle.y()) < self._line()
+        behind = self._is_divided and before
+
+        def draw(inner: QPainter, room: QRect) -> None:
+            offset = (self._area.topLeft() - middle) * factor
+            area = QRectF(QRectF(room).center() + offset, self._area.size() * factor)
+            image = self.behind if behind else self.image
+            if image is not None:
+                inner.drawImage(area, image)
+            if self._layer is not None and not behind:
+                inner.drawImage(area, self._layer)
+
+        ground = theme.canvas_ground(self.palette())
+        marks.draw_lens(painter, middle, ground, cell.size() * factor, draw)
+
+    def _draw_overlays(self, painter: QPainter) -> None:
+        if not self.overlays or self._area.isEmpty():
+            return
+        cell = self._cell
+        painter.save()
+        painter.setFont(self.font())
+        painter.translate(self._area.topLeft())
+        painter.scale(cell.width(), cell.height())
+        for overlay in self.overlays:
+            painter.save()
+            overlay.paint(painter, Place(self.side, cell.width(), self.seen(), self.number))
+            painter.restore()
+        painter.restore()
 
     def _draw_note(self, painter: QPainter) -> None:
         painter.setFont(self.font())
@@ -391,17 +482,3 @@ class PlaneView(QWidget):
         place = self.place_at(point)
         if place is not None:
             self.pointed.emit(*place)
-
-
-def _image(drawn: Drawn) -> QImage | None:
-    """Return a slice without its layer."""
-    if drawn.steps is None:
-        return None
-    rows, columns = drawn.steps.shape
-    grey = drawn.colour_map is ColourMap.GREY
-    layout = QImage.Format.Format_Grayscale8 if grey else QImage.Format.Format_Indexed8
-    # A copy: Qt does not keep the array alive.
-    image = QImage(drawn.steps.data, columns, rows, columns, layout).copy()
-    if not grey:
-        image.setColorTable([qRgb(*colour) for colour in table(drawn.colour_map).tolist()])
-    return image

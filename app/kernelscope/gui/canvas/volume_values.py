@@ -9,6 +9,8 @@ from PySide6.QtCore import QPointF, QSizeF
 from kernelscope.gui.canvas.marks import Line
 from kernelscope.gui.canvas.slices import Content, Slabs
 from kernelscope.gui.canvas.volume_pane import numbers
+from kernelscope.gui.model.arrangement import Units
+from kernelscope.gui.model.measurements import white_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.images.planes import Plane, Position, millimetres
@@ -26,6 +28,7 @@ def values_at(
     look: Look,
     plane: Plane | None,
     index: int,
+    factor: float | None = None,
 ) -> list[tuple[str, str]]:
     """Return names and values of a voxel in the input, the output and their difference.
 
@@ -38,6 +41,8 @@ def values_at(
     plane, index
         The slice in which the voxel is looked at: where it is projected, the value that is drawn
         follows in brackets.
+    factor : float, optional
+        By which values are multiplied; see `factor_of`.
     """
     second = "map" if content.window else "output"
     contents = [("input", Content(volume)), (second, Content(content.volume))]
@@ -52,8 +57,8 @@ def values_at(
             value -= each.minus.voxels[position].item()
         drawn = ""
         if plane is not None and look.projection is not Projection.SLICE:
-            drawn = _projected(each, slabs, look, plane, index, position)
-        texts.append((name, f"{value:.4g}{drawn}"))
+            drawn = _projected(each, slabs, look, plane, index, position, factor)
+        texts.append((name, f"{_text(value, factor)}{drawn}"))
     return texts
 
 
@@ -74,8 +79,27 @@ def place_text(volume: Volume, position: Position) -> str:
     return f"{text}   ({', '.join(f'{part:.1f}' for part in place)}) mm"
 
 
+def factor_of(volume: Volume, units: Units) -> float | None:
+    """Return the factor from voxels to other units; None for values as they are stored."""
+    if units is Units.STORED:
+        return None
+    return (255 if units is Units.BYTES else 1) / white_of(volume)
+
+
+def _text(value: float, factor: float | None) -> str:
+    if factor is None:
+        return str(value) if isinstance(value, int) else f"{value:.4g}"
+    return f"{value * factor:.4g}"
+
+
 def _projected(
-    content: Content, slabs: Slabs, look: Look, plane: Plane, index: int, position: Position
+    content: Content,
+    slabs: Slabs,
+    look: Look,
+    plane: Plane,
+    index: int,
+    position: Position,
+    factor: float | None,
 ) -> str:
     """Return “ (maximum 233)”, or nothing while that is being computed."""
     assert content.volume is not None
@@ -85,7 +109,7 @@ def _projected(
     column, row = plane.place(position, content.volume.voxels.shape)
     largest = content.minus is not None and look.projection is not Projection.MEAN
     name = "largest" if largest else look.projection.value.lower()
-    return f" ({name} {values[row, column].item():.4g})"
+    return f" ({name} {_text(values[row, column].item(), factor)})"
 
 
 def note_of(projection: Projection, part: range, state: str, *, drawn: bool, named: str) -> str:

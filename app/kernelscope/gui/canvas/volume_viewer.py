@@ -15,19 +15,24 @@ from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QSize, QSizeF, Signal
+from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from kernelscope.gui.canvas import volume_values as values
-from kernelscope.gui.canvas.camera import ZOOM_STEP, PlaneCamera
+from kernelscope.gui.canvas.camera import ZOOM_STEP
 from kernelscope.gui.canvas.overlay_bar import OverlayBar
 from kernelscope.gui.canvas.plane_switches import PlaneSwitches
 from kernelscope.gui.canvas.projection_control import ProjectionControl
+from kernelscope.gui.canvas.slice_images import Drawn
 from kernelscope.gui.canvas.slices import Content, Key, OutputContent, Slabs
+from kernelscope.gui.canvas.tools import Overlay, Tool
+from kernelscope.gui.canvas.volume_camera import VolumeCamera
 from kernelscope.gui.canvas.volume_pane import SliceSliders, VolumePane
-from kernelscope.gui.canvas.volume_plane_view import Drawn, PlaneView
+from kernelscope.gui.canvas.volume_plane_view import PlaneView
+from kernelscope.gui.canvas.volume_probe import VolumeProbe
 from kernelscope.gui.canvas.window_control import WindowControl
-from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.arrangement import Arrangement, Units
+from kernelscope.gui.model.displays import Side
 from kernelscope.gui.model.projection import Projection, slab
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.images.planes import Plane, Position, Window, planes_of
@@ -49,6 +54,8 @@ class VolumeViewer(QWidget):
         Input and output share the room in another way, or are drawn in another way.
     moved
         Other slices are shown.
+    read_in
+        Values are read off in other units.
     wanted : callable
         Computes projections, off the GUI thread; `take` draws its answer.
     """
@@ -57,6 +64,7 @@ class VolumeViewer(QWidget):
     arranged = Signal()
     displayed = Signal()
     moved = Signal()
+    read_in = Signal()
     wanted = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -67,22 +75,21 @@ class VolumeViewer(QWidget):
         self.plane_number: int | None = None
         """Which plane is shown alone: an index of `planes`; None for all of them."""
         self.look, self.arrangement = Look(), Arrangement.SIDE_BY_SIDE
-        self.shows_values = True
-        """Whether values are written beside the cursor."""
         self._divide = 0.5
         self._shows_input = self._holds_input = False
-        self._content = OutputContent()
+        self.content = OutputContent()
         self._slabs = Slabs()
-        self._probe: tuple[int, Position] | None = None
-        """Plane and voxel under the cursor."""
-        self._camera = PlaneCamera()
         self._active = 0
         self._drawn: dict[tuple[PlaneView, str], tuple[object, ...]] = {}
         """The state that each view was last drawn from; an equal one is not drawn again."""
 
-        self.input = VolumePane("volumeInput", "Input", "Open a volume (Ctrl+O)", self)
-        self.output = VolumePane("volumeOutput", "Output", "Press Run (F5)", self)
+        hint = "Open a volume (Ctrl+O)"
+        self.input = VolumePane("volumeInput", Side.INPUT, "Input", hint, self)
+        self.output = VolumePane("volumeOutput", Side.OUTPUT, "Output", "Press Run (F5)", self)
         self._panes = (self.input, self.output)
+        self._views = (*self.input.views, *self.output.views)
+        self._camera, self.probe = VolumeCamera(self._panes), VolumeProbe(self._panes)
+        self._overlays: tuple[Overlay, ...] = ()
         self._lay_out()
         self._connect()
         self.choose_plane(None)
@@ -92,10 +99,13 @@ class VolumeViewer(QWidget):
     @property
     def active(self) -> tuple[Volume | None, Plane, int]:
         """The slice that was clicked last: its volume, its plane and its number."""
-        pane, number = divmod(self._active, 3)
-        number = number if self.plane_number is None else self.plane_number
-        plane = self.planes[number]
-        return self._panes[pane].volume, plane, self.position[plane.axis]
+        plane = self.planes[self.active_plane]
+        return self._panes[self._active // 3].volume, plane, self.position[plane.axis]
+
+    @property
+    def active_plane(self) -> int:
+        """The plane that is shown alone, or else was clicked last: an index of `planes`."""
+        return self._active % 3 if self.plane_number is None else self.plane_number
 
     @property
     def window_(self) -> Window:
@@ -110,17 +120,17 @@ class VolumeViewer(QWidget):
             z, y, x = (side // 2 for side in volume.voxels.shape)
             self.position = z, y, x
             self._camera.reset()
+            self.probe.clear()
             self.show_output(None)  # it may have no voxel there
         self.planes = planes_of(volume)
         self._switches.name(self.planes)
         self._sliders.set_planes(self.planes, volume.voxels.shape)
-        self._camera.set_extents([values.extent(volume, plane) for plane in self.planes])
         for number, plane in enumerate(self.planes):
             for pane in self._panes:
                 name = pane.heading.lower()
                 pane.views[number].setAccessibleName(f"{plane.name} plane of the {name}")
         self.control.show_volume(volume)
-        self._apply_camera()
+        self._camera.show(volume, self.planes)
 
     def show_output(
         self,
@@ -144,7 +154,7 @@ class VolumeViewer(QWidget):
         brief : str
             Shown in place of `caption`, which its tooltip has.
         """
-        self._content = OutputContent(Content(volume, minus, gain, window))
+        self.content = OutputContent(Content(volume, minus, gain, window))
         self.output.show_volume(volume, caption, hint, brief)
         self._show_panes()
         self.output.place_hint()
@@ -163,15 +173,15 @@ class VolumeViewer(QWidget):
         caption, brief : str
             As for `show_output`.
         """
-        self._content.previews = slices
+        self.content.previews = slices
         self.output.show_parts(caption, brief)
         self._show_panes()
         self._draw()
 
     def mark_earlier(self, axes: frozenset[int]) -> None:
         """Note in the planes across these axes that they show an output of earlier settings."""
-        if axes != self._content.earlier:
-            self._content.earlier = axes
+        if axes != self.content.earlier:
+            self.content.earlier = axes
             self._draw()
 
     @property
@@ -185,7 +195,7 @@ class VolumeViewer(QWidget):
     @property
     def subtracted(self) -> Volume | None:
         """The volume that is subtracted from the output, to show a difference."""
-        return self._content.whole.minus
+        return self.content.whole.minus
 
     def choose_look(self, look: Look) -> None:
         """Draw in other colours, projected, or with differences over the anatomy."""
@@ -208,6 +218,7 @@ class VolumeViewer(QWidget):
         sides = self.input.volume.voxels.shape
         z, y, x = (min(max(p, 0), side - 1) for p, side in zip(position, sides, strict=True))
         self.position = z, y, x
+        self.probe.follow(self.position, self.planes)
         self._draw()
         self.moved.emit()
 
@@ -222,19 +233,17 @@ class VolumeViewer(QWidget):
     def fit(self) -> None:
         """Show whole slices."""
         self._camera.reset()
-        self._apply_camera()
+        self._camera.apply()
 
     def one_to_one(self) -> None:
         """Show the smallest side of a voxel as one pixel, or larger if whole slices fit then."""
-        if self.input.volume is not None:
-            wanted = 1 / min(self.input.volume.spacing) / self.devicePixelRatioF()
-            self._zoom_all(wanted / (self._fit * self._camera.zoom))
+        self._camera.one_to_one(self.position, self.devicePixelRatioF())
 
     def zoom_in(self) -> None:
-        self._zoom_all(ZOOM_STEP)
+        self._camera.zoom_all(self.position, ZOOM_STEP)
 
     def zoom_out(self) -> None:
-        self._zoom_all(1 / ZOOM_STEP)
+        self._camera.zoom_all(self.position, 1 / ZOOM_STEP)
 
     # --- building ---
 
@@ -270,10 +279,11 @@ class VolumeViewer(QWidget):
                 view.hovered.connect(partial(self._hover, number))
                 view.stepped.connect(partial(self._step, number))
                 view.windowed.connect(self.control.drag)
-                view.panned.connect(partial(self._pan, number))
-                view.zoomed.connect(partial(self._zoom_at, number))
+                view.panned.connect(partial(self._camera.pan, number))
+                view.zoomed.connect(partial(self._camera.zoom_at, number))
+                view.probed.connect(partial(self._move_probe, number))
                 view.chosen.connect(partial(self._alternate, number))
-                view.resized.connect(self._apply_camera)
+                view.resized.connect(self._camera.apply)
                 view.divided.connect(self.set_divide)
                 view.held.connect(self._hold)
         self._sliders.chosen.connect(self._slide)
@@ -308,7 +318,7 @@ class VolumeViewer(QWidget):
         self.arrangement = Arrangement(name)
         self._show_panes()
         self._draw()
-        self._apply_camera()
+        self._camera.apply()
         self.displayed.emit()
 
     def set_divide(self, share: float) -> None:
@@ -342,42 +352,73 @@ class VolumeViewer(QWidget):
 
     def toggle_probe(self) -> None:
         """Write the values beside the cursor, or only into the status bar."""
-        self.shows_values = not self.shows_values
+        self.probe.shows_values = not self.probe.shows_values
         self._show_probe()
+
+    def choose_units(self, name: str) -> None:
+        """Read values off in other units; `name` is a value of `Units`."""
+        self.probe.units = Units(name)
+        self._show_probe()
+        self.read_in.emit()
 
     def _hover(self, number: int, place: tuple[int, int] | None) -> None:
         volume = self.input.volume
-        if volume is None:
-            return
-        self._probe = None
-        if place is not None:
-            shape, plane = volume.voxels.shape, self.planes[number]
-            column, row = place
-            if 0 <= column < shape[plane.columns] and 0 <= row < shape[plane.rows]:
-                self._probe = number, plane.moved(self.position, column, row, shape)
-        self._show_probe()
+        if volume is not None:
+            plane, shape = self.planes[number], volume.voxels.shape
+            self.probe.hover(number, place, plane, self.position, shape)
+            self._show_probe()
+
+    def _move_probe(self, number: int, right: int, down: int) -> None:
+        volume = self.input.volume
+        if volume is not None:
+            plane, shape = self.planes[number], volume.voxels.shape
+            self.probe.move(number, (right, down), plane, self.position, shape)
+            self._show_probe()
 
     def _show_probe(self) -> None:
-        """Mark the voxel under the cursor in both panes, and write what is there."""
         volume = self.input.volume
-        if volume is None:
-            return
-        number, position = self._probe or (None, self.position)
-        plane = self.planes[number] if number is not None else None
-        index = self.position[plane.axis] if plane is not None else 0
-        planes = self.planes if plane is None else (plane,)
-        content = self._content.at(position, planes, self.look)
-        found = values.values_at(position, volume, content, self._slabs, self.look, plane, index)
-        facts = (values.place_text(volume, position), *(f"{name} {text}" for name, text in found))
-        self.described.emit("   ".join(facts))
-        for pane in self._panes:
-            own = "input" if pane is self.input else found[-1][0]
-            for each, view in enumerate(pane.views):
-                if each != number or self._probe is None:
-                    view.show_probe(None, ())
-                    continue
-                lines = values.probe_lines(found, own, view.height()) if self.shows_values else ()
-                view.show_probe(self.planes[each].place(position, volume.voxels.shape), lines)
+        if volume is not None:
+            look = self.look
+            text = self.probe.show(
+                volume,
+                self.planes,
+                self.position,
+                lambda position, planes: self.content.at(position, planes, look),
+                self._slabs,
+                look,
+            )
+            self.described.emit(text)
+
+    # --- overlays and tools ---
+
+    def add_overlay(self, overlay: Overlay) -> None:
+        """Draw over the slices from now on; call `update_overlays` after each change."""
+        self._overlays = (*self._overlays, overlay)
+        for view in self._views:
+            view.overlays = self._overlays
+        self.update_overlays()
+
+    def update_overlays(self) -> None:
+        """Draw the overlays again."""
+        for view in self._views:
+            view.update()
+
+    def set_tool(self, tool: Tool | None) -> None:
+        """Give the left button and the keys to a tool; None gives them back."""
+        for view in self._views:
+            view.tool = tool
+
+    def focus(self) -> None:
+        """Give the keyboard to the slice that was clicked last, or shown in its place."""
+        pane = self._panes[self._active // 3]
+        if pane.isHidden() or pane.views[self.active_plane].image is None:
+            pane = self.output if pane.isHidden() else self.input
+        pane.views[self.active_plane].setFocus()
+
+    def visible(self) -> tuple[QRectF, int]:
+        """Return the part in view of the plane that was clicked last, and its number."""
+        pane = self.output if self.input.isHidden() else self.input
+        return pane.views[self.active_plane].seen(), self.active_plane
 
     # --- drawing ---
 
@@ -402,7 +443,7 @@ class VolumeViewer(QWidget):
                 own = pane is self.output and not instead
                 content = Content(volume)
                 if own:
-                    content = self._content.at(self.position, (plane,), look)
+                    content = self.content.at(self.position, (plane,), look)
                 view.show_marks(plane.place(self.position, shape), plane.letters)
                 drawn = self._draw_slice(view, "front", content, plane, index)
                 if pane is self.output:
@@ -410,7 +451,7 @@ class VolumeViewer(QWidget):
                     drawn = self._draw_slice(view, "behind", behind, plane, index) and drawn
                     view.show_divide(self.arrangement, self._divide)
                 named = "Input" if instead and pane is self.output else ""
-                state = self._content.state(plane, content) if own else ""
+                state = self.content.state(plane, content) if own else ""
                 note = values.note_of(look.projection, part, state, drawn=drawn, named=named)
                 view.show_note(note)
         work = self._slabs.take_work()
@@ -454,47 +495,6 @@ class VolumeViewer(QWidget):
         self._both.setDirection(direction.LeftToRight if alone else direction.TopToBottom)
         self._draw()
         self.arranged.emit()
-
-    @property
-    def _fit(self) -> float:
-        """The scale of whole slices, in screen pixels per millimetre."""
-        return self._camera.fit_of(
-            (number, QSizeF(view.size()))
-            for pane in self._panes
-            for number, view in enumerate(pane.views)
-            if not view.isHidden() and not pane.isHidden()
-        )
-
-    def _zoom_all(self, factor: float) -> None:
-        """Magnify all planes about the crosshair."""
-        volume = self.input.volume
-        if volume is None:
-            return
-        self._camera.zoom_about(values.middles(volume, self.planes, self.position), factor)
-        self._apply_camera()
-
-    def _zoom_at(self, number: int, factor: float, point: QPointF) -> None:
-        """Magnify all planes; the point under the cursor stays there."""
-        if self.planes:
-            view = self.input.views[number]
-            middle = QPointF(view.width() / 2, view.height() / 2)
-            self._camera.zoom_at(number, point - middle, factor, self._fit)
-            self._apply_camera()
-
-    def _pan(self, number: int, right: float, down: float) -> None:
-        if self.planes:
-            self._camera.pan(number, QPointF(right, down), self._fit)
-            self._apply_camera()
-
-    def _apply_camera(self) -> None:
-        for pane in self._panes:
-            pane.place_hint()
-        if not self.planes:
-            return
-        fit = self._fit
-        for pane in self._panes:
-            for number, view in enumerate(pane.views):
-                view.set_camera(self._camera.area(number, QSizeF(view.size()), fit))
 
     def sizeHint(self) -> QSize:
         return QSize(640, 420)

@@ -49,29 +49,29 @@ class WindowControl(QWidget):
             "Distance between the values drawn black and white; drag with the right button",
             row,
         )
-        self._auto = Switch(self)
-        self._auto.setObjectName("autoWindow")
-        self._auto.setText("Auto")
-        self._auto.setAccessibleName("Choose level and window automatically")
-        self._auto.setToolTip("From the 1st to the 99th percentile of the input")
-        self._auto.setCheckable(True)
-        self._auto.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        row.addWidget(self._auto)
+        self.auto_button = Switch(self)
+        self.auto_button.setObjectName("autoWindow")
+        self.auto_button.setText("Auto")
+        self.auto_button.setAccessibleName("Choose level and window automatically")
+        self.auto_button.setToolTip("From the 1st to the 99th percentile of the input")
+        self.auto_button.setCheckable(True)
+        self.auto_button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        row.addWidget(self.auto_button)
         for box in (self._level, self._width):
             box.valueChanged.connect(self._on_boxes)
-        self._auto.clicked.connect(self._on_auto)
+        self.auto_button.clicked.connect(self._on_auto)
 
     def show_volume(self, volume: Volume) -> None:
         """Take the window that was chosen for `volume`, or else the automatic one."""
         self._volume = volume
-        self._auto.setChecked(volume not in self._chosen)
+        self.auto_button.setChecked(volume not in self._chosen)
         self._set(self._chosen.get(volume) or self._auto_window(volume))
 
     def choose(self, window: Window) -> None:
         """Use `window` for the volume that is shown, now and later."""
         if self._volume is not None:
             self._chosen[self._volume] = window
-            self._auto.setChecked(False)
+            self.auto_button.setChecked(False)
             self._set(window)
 
     def drag(self, right: float, up: float) -> None:
@@ -85,7 +85,7 @@ class WindowControl(QWidget):
 
     def choose_automatic(self) -> None:
         """Use the automatic window for the volume that is shown."""
-        self._auto.setChecked(True)
+        self.auto_button.setChecked(True)
         self._on_auto(True)
 
     def choose_full(self) -> None:

@@ -82,7 +82,7 @@ class CodeEditor(CodeView):
         self._marks.sort(key=lambda mark: mark.cursor.position())
         self._mark(*self._marked)
         self.viewport().update()
-        self._numbers.update()
+        self.numbers.update()
 
     def next_message(self) -> None:
         """Go to the next message below the cursor, or to the first one."""
@@ -113,7 +113,7 @@ class CodeEditor(CodeView):
         found = [message for where, message in self.messages if where == line]
         return sorted(found, key=lambda each: each.kind != ERROR)
 
-    # --- what is compiled ---
+    # --- the text that is compiled ---
 
     def show_active(self, active: Sequence[bool]) -> None:
         """Dim the lines that are not compiled; the cursor and the view stay."""
@@ -151,11 +151,11 @@ class CodeEditor(CodeView):
     def paint_numbers(self, event: QPaintEvent) -> None:
         """Draw the numbers and, left of them, a disc for errors and a triangle for warnings."""
         super().paint_numbers(event)
-        painter = QPainter(self._numbers)
+        painter = QPainter(self.numbers)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
         side = 0.62 * self.fontMetrics().height()
-        for block, area in self._in_view(event.rect().bottom()):
+        for block, area in self.lines_in_view(event.rect().bottom()):
             found = self.messages_at(block.blockNumber())
             if not found:
                 continue
@@ -185,7 +185,7 @@ class CodeEditor(CodeView):
         font.setItalic(True)
         painter.setFont(font)
         metrics = painter.fontMetrics()
-        for block, area in self._in_view(event.rect().bottom()):
+        for block, area in self.lines_in_view(event.rect().bottom()):
             found = self.messages_at(block.blockNumber())
             if not found:
                 continue
@@ -197,7 +197,7 @@ class CodeEditor(CodeView):
             shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room.width())
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, shown)
 
-    def _in_view(self, bottom: int) -> list[tuple[QTextBlock, QRect]]:
+    def lines_in_view(self, bottom: int) -> list[tuple[QTextBlock, QRect]]:
         """Return the lines in view, and where they are in the viewport."""
         found = []
         block = self.firstVisibleBlock()
@@ -236,7 +236,7 @@ class CodeEditor(CodeView):
         return super().event(event)
 
     def _indent(self, way: int) -> None:
-        """Move the chosen lines, or the text behind the cursor, by one step."""
+        """Move the selected lines, or the text behind the cursor, by one step."""
         cursor = self.textCursor()
         if way > 0 and not cursor.hasSelection():
             cursor.insertText(" " * (_INDENT - cursor.positionInBlock() % _INDENT))

@@ -47,7 +47,7 @@ _RULES = {
     "number": r"\b(?:0[xX][0-9a-fA-F']+|\d[\d']*\.?\d*(?:[eE][+-]?\d+)?)[uUlLfF]*\b|\B\.\d+[fF]?",
 }
 _TOKEN = re.compile("|".join(f"(?P<{name}>{rule})" for name, rule in _RULES.items()))
-"""One pass over a line: what begins first wins, so that a string may contain ``//``."""
+"""One pass over a line: the match that begins first wins, so that a string may contain ``//``."""
 
 _COLOURS = {  # on a light ground, on a dark one; 4.5 : 1 or more against white, black
     "comment": ("#5a6b5a", "#9ab59a"),
@@ -136,7 +136,7 @@ class CodeView(QPlainTextEdit):
         self.setFont(theme.fixed_font())
         self._marked = (0, 0)
         self._active: tuple[bool, ...] = ()
-        self._numbers = _LineNumbers(self)
+        self.numbers = _LineNumbers(self)
         self._highlighter = CudaHighlighter(self.document(), self.palette())
         self.setPlainText(text)
         self.blockCountChanged.connect(self._make_room)
@@ -202,7 +202,7 @@ class CodeView(QPlainTextEdit):
 
     def paint_numbers(self, event: QPaintEvent) -> None:
         """Draw the line numbers that are in view."""
-        painter = QPainter(self._numbers)
+        painter = QPainter(self.numbers)
         painter.fillRect(event.rect(), self.palette().color(QPalette.ColorRole.AlternateBase))
         painter.setFont(self.font())
         painter.setPen(theme.quiet_text(self.palette()))
@@ -210,7 +210,7 @@ class CodeView(QPlainTextEdit):
         top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
         while block.isValid() and top <= event.rect().bottom():
             height = self.blockBoundingRect(block).height()
-            area = QRect(0, round(top), self._numbers.width() - 7, round(height))
+            area = QRect(0, round(top), self.numbers.width() - 7, round(height))
             painter.drawText(area, Qt.AlignmentFlag.AlignRight, str(block.blockNumber() + 1))
             top += height
             block = block.next()
@@ -220,14 +220,14 @@ class CodeView(QPlainTextEdit):
 
     def _on_update(self, area: QRect, scrolled: int) -> None:
         if scrolled:
-            self._numbers.scroll(0, scrolled)
+            self.numbers.scroll(0, scrolled)
         else:
-            self._numbers.update(0, area.y(), self._numbers.width(), area.height())
+            self.numbers.update(0, area.y(), self.numbers.width(), area.height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         area = self.contentsRect()
-        self._numbers.setGeometry(area.left(), area.top(), self.number_width(), area.height())
+        self.numbers.setGeometry(area.left(), area.top(), self.number_width(), area.height())
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

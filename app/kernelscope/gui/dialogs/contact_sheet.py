@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
@@ -40,6 +40,9 @@ from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.spec.parameters import Parameter
+
+_FRAME = QSize(16, 48)
+"""Of the window, which Qt does not know before it is shown."""
 
 _COLUMNS = 3
 _SIDE = 320, 240
@@ -92,7 +95,7 @@ class ContactSheet(QDialog):
         self.setObjectName("contactSheet")
         set_help(self, "window#contact-sheet")
         self.setWindowTitle("Contact sheet")
-        self.resize(1080, 820)
+        self.resize(QSize(1080, 820).boundedTo(self.screen().availableSize() - _FRAME))
         self._bridge, self._request, self._display = bridge, request, display
         self._ticket = 0
         self._shown: Request | None = None
@@ -127,8 +130,8 @@ class ContactSheet(QDialog):
         top.addWidget(self.parameters)
         top.addWidget(self.note, 1)
         for button, tip in (
-            (self.swipe_button, "Lay the two pinned results over each other, with a divide"),
-            (self.blind_button, "Find out whether you see which of the two pinned is better"),
+            (self.swipe_button, "Compare the two pinned results in one view, with a divider"),
+            (self.blind_button, "Test whether you see which of the two pinned results is better"),
         ):
             button.setToolTip(tip)
             button.setAutoDefault(False)

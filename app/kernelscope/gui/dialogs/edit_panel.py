@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
@@ -17,7 +18,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.backends.trial.comparison import Comparison
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
 from kernelscope.backends.trial.grading import grade_of
 from kernelscope.backends.trial.protocol import Ending, Job
@@ -25,16 +25,23 @@ from kernelscope.backends.trial.targets import COMPILE_ONLY
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import AppError
 from kernelscope.gui.dialogs.code_editor import CodeEditor
-from kernelscope.gui.dialogs.wrong_pixels import WrongPixels
+from kernelscope.gui.dialogs.wrong_pixels import WrongPixelsBox
 from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
+from kernelscope.gui.model.new_kernel import files_for
 from kernelscope.gui.model.trials import Subject, Tried, try_subject
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
-from kernelscope.gui.widgets.messages import SELECTABLE, open_dialog
+from kernelscope.gui.widgets.messages import (
+    choose_text_to_save,
+    open_dialog,
+    write_text,
+)
 from kernelscope.gui.work.background import Background
 
 ORIGINAL = "Original"
+
+CUDA_FILES = "CUDA sources (*.cu);;All files (*)"
 
 _TOPIC = "kernel-trial"
 _KEEP_AFTER = 500
@@ -93,9 +100,12 @@ class EditPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addLayout(self._make_buttons())
+        column.addWidget(self._state)
         row = QHBoxLayout()
         row.addWidget(self._make_list(), 1)
-        row.addLayout(self._make_result())
+        self._result = WrongPixelsBox(_ROWS)
+        self._result.map.wrong_pixel_chosen.connect(self.wrong_pixel_chosen)
+        row.addWidget(self._result)
         column.addLayout(row)
         self.hide()
 
@@ -108,10 +118,14 @@ class EditPanel(QWidget):
             ("gradeEdit", "&Grade", "Compare in every case of the filter's contract: types, "
              "borders, channels and odd sizes (Ctrl+Shift+Return)", self.grade),
             ("stopTrial", "&Stop", "Stop compiling or running", self.stop),
-            ("revertEdit", "Re&vert", "Take the original again; undo brings your text back",
+            ("revertEdit", "Re&vert", "Restore the original; undo brings your text back",
              self.revert),
-            ("copyEdit", "Save a co&py…", "Keep this text as a version of another name",
+            ("templateEdit", "&Template", "Replace the text by a kernel of this level to fill in; "
+             "undo brings your text back", self.begin),
+            ("copyEdit", "Save a co&py…", "Save this text as a version with another name",
              self.ask_copy),
+            ("filesEdit", "Save as &files…", "Save the kernel and a test of it under the name of a "
+             "new filter", self.ask_files),
             ("removeEdit", "&Delete version", "Delete the file of this version", self.remove),
         ):  # fmt: skip
             button = self._buttons[name] = QPushButton(text)
@@ -126,7 +140,7 @@ class EditPanel(QWidget):
         self._state.setObjectName("editState")
         self._state.setWordWrap(True)
         self._state.setTextFormat(Qt.TextFormat.PlainText)
-        row.addWidget(self._state, 1)
+        row.addStretch(1)
         return row
 
     def _make_list(self) -> CopyableTree:
@@ -144,24 +158,6 @@ class EditPanel(QWidget):
         self._list.itemActivated.connect(self._on_message)
         self._list.itemClicked.connect(self._on_message)
         return self._list
-
-    def _make_result(self) -> QHBoxLayout:
-        """Return the map of wrong pixels, with the chosen one in figures."""
-        self._map = WrongPixels()
-        self._map.setFixedHeight(_ROWS * self.fontMetrics().lineSpacing())
-        self._map.setMinimumWidth(self._map.sizeHint().width())
-        self._map.wrong_pixel_chosen.connect(self._show_pixel)
-        self._map.wrong_pixel_chosen.connect(self.wrong_pixel_chosen)
-        self._pixel = QLabel()
-        self._pixel.setObjectName("wrongPixel")
-        self._pixel.setTextInteractionFlags(SELECTABLE)
-        self._pixel.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._pixel.setMinimumWidth(30 * self.fontMetrics().averageCharWidth())
-        row = QHBoxLayout()
-        row.addWidget(self._map)
-        row.addWidget(self._pixel)
-        self._show_comparison(None)
-        return row
 
     def sizeHint(self) -> QSize:
         return QSize(0, super().sizeHint().height())
@@ -219,6 +215,8 @@ class EditPanel(QWidget):
             problem = f"A version of yours cannot be read: {damaged[0]}"
         self.setVisible(bool(name))
         self._buttons["gradeEdit"].setVisible(subject.cases is not None)
+        self._buttons["filesEdit"].setVisible(subject.cases is not None)
+        self._buttons["templateEdit"].setVisible(bool(subject.template))
         self._show_state(problem, problem=bool(problem))
         self.chosen.emit(name, text)
 
@@ -226,12 +224,12 @@ class EditPanel(QWidget):
         """Take the editor of the version in view, made by who heard `chosen`."""
         self._editor, self._changed = editor, False
         self._list.clear()
-        self._show_comparison(None)
+        self._result.show_comparison(None)
         if editor is not None:
             editor.textChanged.connect(self._on_typed)
 
     def close_version(self) -> None:
-        """Keep what was changed, and let the editor go."""
+        """Keep the changes, and let the editor go."""
         self.stop()
         self.keep()
         self._editor = None
@@ -243,7 +241,7 @@ class EditPanel(QWidget):
         self._changed = True
         if self._token is None:
             self._show_state("Changed: Ctrl+Return tries it.")
-            self._show_comparison(None)
+            self._result.show_comparison(None)
         if not self._timer.isActive():  # while somebody types without a pause, too
             self._timer.start()
 
@@ -274,15 +272,48 @@ class EditPanel(QWidget):
 
     def revert(self) -> None:
         """Put the program's own source into the editor, as one step that undo takes back."""
-        if self._editor is None or self._subject is None:
+        if self._subject is not None:
+            self._put(self._subject.text, "Reverted; undo (Ctrl+Z) brings your text back.")
+
+    def _put(self, text: str, state: str) -> None:
+        if self._editor is None:
             return
         cursor = self._editor.textCursor()
         cursor.select(cursor.SelectionType.Document)
-        cursor.insertText(self._subject.text)
+        cursor.insertText(text)
+        self._editor.moveCursor(cursor.MoveOperation.Start)
         self._editor.show_messages([])
         self._list.clear()
         self._editor.setFocus()
-        self._show_state("Reverted; undo (Ctrl+Z) brings your text back.")
+        self._show_state(state)
+
+    def begin(self) -> None:
+        """Put the template of the level into the editor, as one step that undo takes back."""
+        if self._subject is not None and self._subject.template:
+            self._put(self._subject.template, "A template; undo (Ctrl+Z) brings your text back.")
+
+    def ask_files(self) -> None:
+        """Let the user choose where the kernel and its test are saved."""
+        subject = self._subject
+        if subject is None:
+            return
+        choose_text_to_save(
+            self, "Save Kernel and Test", f"own_{subject.filter_id}.cu", self.save_files, CUDA_FILES
+        )
+
+    def save_files(self, path: Path) -> None:
+        """Write the kernel to `path`, under the name of the file, and its test beside it."""
+        if self._editor is None or self._subject is None:
+            return
+        subject, text = self._subject, self._editor.toPlainText()
+        try:
+            files = files_for(path.stem, text, subject.filter_id, subject.parameters)
+            for name, content in files.items():
+                write_text(path.with_name(name), content)
+        except AppError as error:
+            self._show_state(str(error), problem=True)
+            return
+        self._show_state(f"Saved {' and '.join(files)}. The page “Add a filter” names the rest.")
 
     def ask_copy(self) -> None:
         """Let the user name a copy of the version in view."""
@@ -342,7 +373,7 @@ class EditPanel(QWidget):
         job = Job(COMPILE_ONLY, subject.file, editor.toPlainText(), subject.kernel, subject.defines)
         self._buttons["stopTrial"].setEnabled(True)
         self._show_state("Compiling and running…" if subject.works else "Compiling…")
-        self._show_comparison(None)
+        self._result.show_comparison(None)
         self._background.start(
             _TOPIC,
             partial(try_subject, subject, job, token, self._case.emit, graded=graded),
@@ -378,7 +409,10 @@ class EditPanel(QWidget):
             for count, word in ((errors, "error"), (warnings, "warning"))
             if count
         )
-        grade = grade_of(outcome, self._subject.goal if self._subject else None, tried.titles)
+        goal, tolerance = None, 0
+        if self._subject is not None:
+            goal, tolerance = self._subject.goal, self._subject.tolerance
+        grade = grade_of(outcome, goal, tried.titles, tried.memory, tolerance)
         comparison = grade.worst if grade is not None else None
         if grade is not None:
             text = str(grade) + (f" {counts.capitalize()}." if counts else "")
@@ -388,7 +422,8 @@ class EditPanel(QWidget):
         elif report.ending is Ending.NOT_COMPILED:
             text = f"Not compiled: {counts}."
         else:
-            text = " ".join(filter(None, (tried.place, report.text, report.hint)))
+            text = " ".join(filter(None, (tried.place, report.text, tried.memory or report.hint)))
+        text = f"{text} {tried.unchecked}".rstrip()
         missed = grade is not None and not grade.passed
         self._end_trial(text, problem=missed or report.ending is not Ending.DONE)
         editor = self._editor
@@ -397,32 +432,11 @@ class EditPanel(QWidget):
         if editor.toPlainText() != job.text:
             report, comparison = replace(report, resources={}), None
             self._show_state(f"{text} The source has changed since.")
-        self._show_messages(editor, job, report.messages)
-        self._show_comparison(comparison)
+        self._show_messages(editor, job, (*tried.findings, *report.messages))
+        self._result.show_comparison(comparison)
         if comparison is not None and grade is not None:
             self.graded.emit(grade)
         self.compiled.emit(report)
-
-    def _show_comparison(self, comparison: Comparison | None) -> None:
-        """Show the map of a run, if there is a pixel to show."""
-        shown = comparison is not None and comparison.count > 0
-        self._comparison = comparison if shown else None
-        self._map.setVisible(shown)
-        self._pixel.setVisible(shown)
-        self._map.show_comparison(self._comparison)
-
-    def _show_pixel(self, x: int, y: int) -> None:
-        """Show the values of a wrong pixel."""
-        if self._comparison is None:
-            return
-        pixel = self._comparison.pixel(x, y)
-        channels = self._comparison.output.shape[-1]
-        channel = f", channel {pixel.channel}" if channels > 1 else ""
-        self._pixel.setText(
-            f"Wrong pixel\nColumn {x}, row {y}{channel}\n"
-            f"Expected {pixel.expected:g}\nGot {pixel.got:g}\n\n"
-            "Arrow keys or a click\nchoose another."
-        )
 
     def _show_messages(
         self, editor: CodeEditor, job: Job, messages: tuple[CompilerMessage, ...]

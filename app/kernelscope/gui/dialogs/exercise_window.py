@@ -65,9 +65,9 @@ class ExerciseWindow(QDialog):
         self._settings = settings
         self._exercise: Exercise | None = None
         self._hints = 0
-        self._panel = EditPanel(background, edits)
-        self._panel.chosen.connect(self._show_version)
-        self._panel.graded.connect(self._on_graded)
+        self.panel = EditPanel(background, edits)
+        self.panel.chosen.connect(self._show_version)
+        self.panel.graded.connect(self._on_graded)
         self._find = FindBar()
         self._tabs = QTabWidget()
         self._tabs.setObjectName("exerciseFiles")
@@ -81,12 +81,12 @@ class ExerciseWindow(QDialog):
         layout = QVBoxLayout(self)
         layout.addWidget(splitter, 1)
         layout.addWidget(self._find)
-        layout.addWidget(self._panel)
+        layout.addWidget(self.panel)
         layout.addWidget(box)
         unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
         self.resize(min(200 * unit, 1280), min(46 * line, 720))
         splitter.setSizes([66 * unit, 134 * unit])
-        make_keys(self, self._panel, self._find, self._in_editor, self._in_view)
+        make_keys(self, self.panel, self._find, self._in_editor, self._in_view)
         self.finished.connect(self.leave)
         self._list.setCurrentRow(0)
 
@@ -130,10 +130,10 @@ class ExerciseWindow(QDialog):
     def _make_work(self) -> QWidget:
         """Return the sources, with the choice of a version above them."""
         caption = QLabel("Vers&ion")
-        caption.setBuddy(self._panel.version_box)
+        caption.setBuddy(self.panel.version_box)
         row = QHBoxLayout()
         row.addWidget(caption)
-        row.addWidget(self._panel.version_box)
+        row.addWidget(self.panel.version_box)
         row.addStretch(1)
         work = QWidget()
         column = QVBoxLayout(work)
@@ -143,9 +143,9 @@ class ExerciseWindow(QDialog):
         return work
 
     def leave(self) -> None:
-        """Stop what runs and keep what was typed."""
-        self._panel.stop()
-        self._panel.keep()
+        """Stop the trial that runs, and keep the text."""
+        self.panel.stop()
+        self.panel.keep()
 
     # --- the chosen exercise ---
 
@@ -158,7 +158,7 @@ class ExerciseWindow(QDialog):
         if item is None:
             return
         exercise: Exercise = item.data(Qt.ItemDataRole.UserRole)
-        self._panel.show_subject(None)
+        self.panel.show_subject(None)
         self._exercise, self._hints = exercise, 0
         while self._tabs.count():
             page = self._tabs.widget(0)
@@ -175,9 +175,10 @@ class ExerciseWindow(QDialog):
             defines={},
             works=exercise.works,
             goal=exercise.goal,
+            tolerance=exercise.tolerance,
             reference=exercise.filter_id,
         )
-        self._panel.show_subject(subject, FIRST)
+        self.panel.show_subject(subject, FIRST)
 
     def _show_text(self) -> None:
         """Show the text, and the hints that were asked for."""
@@ -214,7 +215,7 @@ class ExerciseWindow(QDialog):
         self._tabs.removeTab(1)
         old.deleteLater()
         self._tabs.setCurrentIndex(0)
-        self._panel.attach(view if isinstance(view, CodeEditor) else None)
+        self.panel.attach(view if isinstance(view, CodeEditor) else None)
 
     def _on_graded(self, grade: Grade) -> None:
         """Tick an exercise that is passed; it stays ticked."""

@@ -91,7 +91,7 @@ class FigureDialog(QDialog):
     has_parts : bool
         Whether only a part of the pictures may be in view.
     note : str
-        What the user should know about the result; empty for nothing.
+        Remarks for the user about the result; empty for none.
 
     Signals
     -------

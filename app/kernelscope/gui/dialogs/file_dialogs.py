@@ -52,7 +52,7 @@ class _Choice:
     number : int, optional
         Which of several volumes, from 1.
     nan : float, optional
-        What takes the place of NaN.
+        The value in place of NaN.
     """
 
     number: int | None = None
@@ -135,7 +135,7 @@ class Pictures(QObject):
     def choose_reference(self, kind: Kind) -> None:
         """Let the user choose a file to judge pictures or volumes by."""
         formats = READABLE if kind is Kind.PICTURE else READABLE_VOLUMES
-        open_ = self._open_reference if kind is Kind.PICTURE else self._open_reference_volume
+        open_ = self._open_reference if kind is Kind.PICTURE else self.open_reference_volume
         title = f"Reference {kind.capitalize()}"
         self._choose(title, "referenceDialog", open_, f"All {kind}s", formats)
 
@@ -182,7 +182,9 @@ class Pictures(QObject):
 
         self._read("reference", path, read, self.reference_loaded.emit)
 
-    def _open_reference_volume(self, path: Path) -> None:
+    def open_reference_volume(self, path: Path) -> None:
+        """Read a volume to compare with, in the background."""
+
         def read(choice: _Choice) -> Volume:
             return read_volume(path, choice.number, nan=choice.nan)
 
@@ -241,7 +243,7 @@ class Pictures(QObject):
         then: Callable[[Any], None],
         choice: _Choice | None = None,
     ) -> None:
-        """Read a file in the background, and ask for what only the user can decide about it."""
+        """Read a file in the background, and ask the questions that only the user can answer."""
         decided = choice or _Choice()
 
         def failed(error: Exception) -> None:
@@ -276,7 +278,7 @@ class Pictures(QObject):
         dialog.setObjectName("nan")
         dialog.setWindowTitle("Kernelscope")
         dialog.setLabelText(
-            f"{error.message}\nNumber to filter in their place (what is saved has NaN there again):"
+            f"{error.message}\nNumber to filter in their place (saved files have NaN there again):"
         )
         dialog.setTextValue("0")
         dialog.textValueSelected.connect(chosen)

@@ -26,7 +26,7 @@ class _NarrowTabs(QProxyStyle):
 class FileTabs(QTabBar):
     """Tabs with room for underscores.
 
-    Fusion pushes the text of tabs that are not chosen down, and cuts off what leaves its place.
+    Fusion pushes the text of tabs that are not chosen down, and cuts it off there.
     """
 
     def __init__(self) -> None:

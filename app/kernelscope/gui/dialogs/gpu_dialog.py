@@ -108,7 +108,7 @@ class GpuDialog(QDialog):
             f"<li style='margin-bottom: 4px'>{_with_commands(step)}</li>"
             for step in self._availability.steps
         )
-        label = QLabel(f"<p>What to do:</p><ol style='margin-top: 0'>{items}</ol>")
+        label = QLabel(f"<p>Steps:</p><ol style='margin-top: 0'>{items}</ol>")
         label.setObjectName("steps")
         label.setWordWrap(True)
         label.setTextInteractionFlags(SELECTABLE)

@@ -1,4 +1,4 @@
-"""The CUDA source of a filter at a level, and what became of it."""
+"""The CUDA source of a filter at a level, and the compiler's report."""
 
 from __future__ import annotations
 
@@ -44,12 +44,14 @@ from kernelscope.gui.dialogs.find_bar import FindBar
 from kernelscope.gui.dialogs.kernel_facts import last_run, planned, resources, with_generation
 from kernelscope.gui.model.kernel_difference import Line, difference, text_difference
 from kernelscope.gui.model.kernel_edits import Edits
-from kernelscope.gui.model.trials import Subject, cases_for, work_for
+from kernelscope.gui.model.new_kernel import template_for
+from kernelscope.gui.model.trials import Subject, cases_for, small_work_for, work_for
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
 from kernelscope.gui.work.background import Background
+from kernelscope.spec.devices import Device
 
 _COMPILE = "gpu-compile-report"
 _ORIGINAL = "original"
@@ -95,11 +97,11 @@ class KernelViewer(QDialog):
         self._help.setObjectName("levelHelp")
         self._help.setWordWrap(True)
 
-        self._panel = EditPanel(background, edits)
-        self._panel.chosen.connect(self._show_version)
-        self._panel.edited.connect(self._on_edited)
-        self._panel.compiled.connect(self._on_edit_compiled)
-        self._panel.message_wanted.connect(self._show_place)
+        self.panel = EditPanel(background, edits)
+        self.panel.chosen.connect(self._show_version)
+        self.panel.edited.connect(self._on_edited)
+        self.panel.compiled.connect(self._on_edit_compiled)
+        self.panel.message_wanted.connect(self._show_place)
         self._find = FindBar()
         top = self._make_top()
         self._tabs = QTabWidget()
@@ -122,7 +124,7 @@ class KernelViewer(QDialog):
         layout.addWidget(self._help)
         layout.addWidget(splitter, 1)
         layout.addWidget(self._find)
-        layout.addWidget(self._panel)
+        layout.addWidget(self.panel)
         layout.addWidget(box)
         unit = self.fontMetrics().averageCharWidth()
         size = QSize(210 * unit, 40 * self.fontMetrics().height())
@@ -130,7 +132,7 @@ class KernelViewer(QDialog):
         splitter.setSizes([152 * unit, 58 * unit])
         self.finished.connect(lambda: background.forget(_COMPILE))
         self.finished.connect(self.leave)
-        make_keys(self, self._panel, self._find, self._in_editor, self._in_view)
+        make_keys(self, self.panel, self._find, self._in_editor, self._in_view)
 
     def _make_top(self) -> QHBoxLayout:
         """Return the choice of two levels."""
@@ -152,12 +154,12 @@ class KernelViewer(QDialog):
         compare.setBuddy(self._other)
         top = QHBoxLayout()
         version = QLabel("Vers&ion")
-        version.setBuddy(self._panel.version_box)
+        version.setBuddy(self.panel.version_box)
         for widget in (
             caption,
             self._level,
             version,
-            self._panel.version_box,
+            self.panel.version_box,
             compare,
             self._other,
         ):
@@ -191,7 +193,7 @@ class KernelViewer(QDialog):
 
     def show_request(self, request: Request) -> None:
         """Show the kernel that `request` would run on a GPU."""
-        self._panel.show_subject(None)
+        self.panel.show_subject(None)
         self._request = request
         spec = request.step.filter
         self._headline.setText(spec.describe(request.step.parameters))
@@ -204,7 +206,7 @@ class KernelViewer(QDialog):
             page.deleteLater()
         self._level.blockSignals(True)
         self._level.clear()
-        for level in spec.levels("gpu"):
+        for level in spec.levels(Device.GPU):
             self._level.addItem(level.name, level.id)
             self._level.setItemData(
                 self._level.count() - 1, level.help, Qt.ItemDataRole.ToolTipRole
@@ -215,7 +217,7 @@ class KernelViewer(QDialog):
         self._offer_others()
         self._plan = None
         self._facts.clear_groups()
-        usable = bool(spec.levels("gpu"))
+        usable = bool(spec.levels(Device.GPU))
         for widget in (self._level, self._other, self._tabs, self._facts):
             widget.setEnabled(usable)
         self._compile.setEnabled(usable)
@@ -227,9 +229,9 @@ class KernelViewer(QDialog):
         self._show_level()
 
     def leave(self) -> None:
-        """Stop compiling and keep what was typed."""
-        self._panel.stop()
-        self._panel.keep()
+        """Stop compiling and keep the text."""
+        self.panel.stop()
+        self.panel.keep()
 
     def refresh(self) -> None:
         """Show the last launch of the kernel in view, if there is one by now."""
@@ -248,19 +250,23 @@ class KernelViewer(QDialog):
     def _show_level(self) -> None:
         request = self._request
         assert request is not None
-        level = request.step.filter.levels("gpu")[self._level.currentIndex()]
+        level = request.step.filter.levels(Device.GPU)[self._level.currentIndex()]
         self._background.forget(_COMPILE)
         self._compile.setEnabled(True)
         self._facts.clear_groups()
         self._plan = plan(request, level)
         self._help.setText(" ".join(filter(None, (level.help, self._plan.notice))))
-        file, *_ = source_files(request.step.filter.id)
-        launch = self._plan.launch
-        self._panel.show_subject(
+        step, launch = request.step, self._plan.launch
+        file, *_ = source_files(step.filter.id)
+        radius = step.filter.radius(step.parameters)
+        self.panel.show_subject(
             Subject(
-                *(request.step.filter.id, level.id, file.name, file.text),
+                *(step.filter.id, level.id, file.name, file.text),
                 *(launch.kernel, launch.defines, lambda: [work_for(request, level)]),
                 cases=lambda: cases_for(request, level),
+                small=lambda: small_work_for(request, level),
+                template=template_for(level.id, launch, radius),
+                parameters=step.parameters,
             )
         )
 
@@ -278,7 +284,7 @@ class KernelViewer(QDialog):
         old.deleteLater()
         if in_front:
             self._tabs.setCurrentIndex(place)
-        self._panel.attach(view if isinstance(view, CodeEditor) else None)
+        self.panel.attach(view if isinstance(view, CodeEditor) else None)
         self._compile.setVisible(not name)
         self._offer_others()
         self._show_difference(raised=False)
@@ -359,7 +365,7 @@ class KernelViewer(QDialog):
         self._other.addItem("nothing", None)
         for place in range(self._level.count()):
             self._other.addItem(self._level.itemText(place), self._level.itemData(place))
-        if self._panel.version:
+        if self.panel.version:
             self._other.addItem("the original", _ORIGINAL)
         self._other.setCurrentIndex(max(0, self._other.findData(chosen)))
         self._other.blockSignals(False)
@@ -386,8 +392,8 @@ class KernelViewer(QDialog):
         """Return the chosen difference, and the names of its two sides."""
         if self._other.currentData() == _ORIGINAL:
             before, after = source_files(request.step.filter.id)[0], self._files()[0]
-            return text_difference(before.text, after.text), (ORIGINAL, self._panel.version)
-        levels = request.step.filter.levels("gpu")
+            return text_difference(before.text, after.text), (ORIGINAL, self.panel.version)
+        levels = request.step.filter.levels(Device.GPU)
         first, second = levels[self._level.currentIndex()], levels[self._other.currentIndex() - 1]
         sides = (
             [(each, planned(each, request).facts) for each in plans(request, level)]
@@ -396,7 +402,7 @@ class KernelViewer(QDialog):
         return difference(self._files(), *sides), (first.name, second.name)
 
     def _show_last_run(self, plan: PlannedLaunch) -> None:
-        if self._panel.version:
+        if self.panel.version:
             self._state.setText("Ctrl+Return tries your version without a GPU.")
             return
         report = self._launches.get(plan.launch.kernel)

@@ -9,10 +9,11 @@ from PySide6.QtGui import QPalette, QPixmap
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from kernelscope.gui.dialogs.handbook_view import drawn
-from kernelscope.gui.model.ladder import Entry, describe_figure, describe_time
+from kernelscope.gui.model.ladder import Entry
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.handbook import pictures
 from kernelscope.manual import level_page
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.level_colours import colour
 
@@ -89,10 +90,9 @@ class LevelDialog(QDialog):
         if rung.obstacle:
             word = "Not for this filter" if rung.gap else "Cannot run here"
             parts.append(f"<p><b>{word}.</b> {escape(rung.obstacle)}</p>")
-        if entry.time is not None:
-            parts.append(f"<p><b>Time.</b> {escape(describe_time(entry.time))}</p>")
+        if entry.timing:
+            parts.append(f"<p><b>Time.</b> {escape(entry.timing)}</p>")
         if entry.figure is not None:
-            parts.append(f"<p><b>Time.</b> {escape(describe_figure(entry.figure))}</p>")
             parts.append(f"<p>File: {escape(entry.figure.path.name)}</p>")
         if entry.parity is not None:
             parts.append(f"<p><b>Result.</b> {escape(entry.parity.describe())}</p>")
@@ -104,7 +104,7 @@ class LevelDialog(QDialog):
         self._draw()
         recorded = entry.figure is not None
         self._bench.setText("Open in &Benchmark" if recorded else "&Benchmark")
-        self._kernel.setVisible(rung.device == "GPU" and not rung.gap)
+        self._kernel.setVisible(rung.place.kernels is Device.GPU and not rung.gap)
         self.adjustSize()
 
     def _page(self) -> str:
@@ -112,7 +112,7 @@ class LevelDialog(QDialog):
         place = self._entry.rung.place if self._entry is not None else None
         if place is None or place.level is None:
             return "gpu-levels"
-        return level_page(place.device.value, place.level)
+        return level_page(place.kernels.value, place.level)
 
     def _draw(self) -> None:
         """Draw the blocks and memories of the level, as its page does."""
@@ -120,7 +120,7 @@ class LevelDialog(QDialog):
         self._drawing.setVisible(place is not None and place.level is not None)
         if place is None or place.level is None:
             return
-        content = pictures.render(f"level/{place.device.value}/{place.level}")
+        content = pictures.render(f"level/{place.kernels.value}/{place.level}")
         ink = self.palette().color(QPalette.ColorRole.WindowText)
         image = drawn(content, ink, self.devicePixelRatioF(), _DRAWING)
         self._drawing.setPixmap(QPixmap.fromImage(image))

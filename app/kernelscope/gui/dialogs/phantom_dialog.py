@@ -41,7 +41,7 @@ _NOISES = {
     Noise.GAUSSIAN: ("Gaussian", "real images"),
     Noise.UNIFORM: ("uniform", "no scanner"),
 }
-"""What kinds of noise are called, and where they come from."""
+"""Names of the kinds of noise, and their origin."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class PhantomDialog(QDialog):
         self._seed = WholeBox(self)
         self._seed.setObjectName("noiseSeed")
         self._seed.setRange(0, 10**6)
-        self._seed.setToolTip("The same number gives the same noise again")
+        self._seed.setToolTip("The same number gives the same noise")
 
     @property
     def order(self) -> Order:

@@ -1,4 +1,4 @@
-"""Edit > Preferences: what the program remembers about its look. Each change is seen at once."""
+"""Edit > Preferences: the look of the program. Changes take effect immediately."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Preferences(QDialog):
         self._scheme = ChoiceBox(self)
         self._scheme.setObjectName("scheme")
         self._scheme.setAccessibleName("Theme")
-        self._scheme.setToolTip("Colours of the window; pictures lie on a dark ground in each")
+        self._scheme.setToolTip("Colours of the window; pictures have a dark background in both")
         for scheme, name in _SCHEMES.items():
             self._scheme.addItem(name, scheme.value)
         self._scheme.setCurrentIndex(self._scheme.findData(chosen.scheme.value))
@@ -54,7 +54,7 @@ class Preferences(QDialog):
         form = QFormLayout()
         self._row(form, "&Theme", self._scheme)
         self._row(form, "Size of te&xt", self._scale)
-        note = QLabel("Changes are seen and kept at once.", self)
+        note = QLabel("Changes take effect immediately and are saved.", self)
         theme.set_role(note, "note")
         column = QVBoxLayout(self)
         column.addLayout(form)

@@ -1,4 +1,4 @@
-"""Recipes in the window: saved from what was done, loaded, and run step by step."""
+"""Recipes in the window: saved from the steps of a picture, loaded, and run step by step."""
 
 from __future__ import annotations
 

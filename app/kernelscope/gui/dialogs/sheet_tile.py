@@ -12,10 +12,11 @@ from kernelscope.engine.sweep import Cell, Score
 from kernelscope.gui.canvas.layer import as_qimage
 from kernelscope.gui.canvas.still import draw_still
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.times import duration
+from kernelscope.gui.model.times import EMULATED, duration
+from kernelscope.gui.model.timing import Timing
 from kernelscope.gui.widgets import theme
 from kernelscope.images.image import Image
-from kernelscope.spec.parameters import ChoiceParameter, Parameter
+from kernelscope.spec.parameters import Parameter
 
 
 class SheetTile(QWidget):
@@ -77,7 +78,7 @@ class SheetTile(QWidget):
     def begin(self, parameter: Parameter, value: Any, *, current: bool) -> None:
         """Show a value whose result is still to come."""
         self.parameter, self.value, self._current = parameter, value, current
-        self.caption = _caption(parameter, value)
+        self.caption = parameter.caption(value)
         self.image, self.psnr = QImage(), None
         self.picture = self.display = None
         self._figures, self._problem, self._best, self._is_pinned = "", "computing…", False, False
@@ -94,7 +95,8 @@ class SheetTile(QWidget):
                 self.display = fits or Display.automatic(planes)
                 self.image = as_qimage(planes, self.display)
             self.psnr = cell.score.psnr if cell.score is not None else None
-            time = f"{duration(cell.result.seconds)}, one run"
+            seconds = Timing.of(cell.result).seconds
+            time = f"{duration(seconds)}, one run" if seconds is not None else EMULATED
             self._figures = " · ".join(filter(None, (time, _score_text(cell.score))))
         self._refresh()
 
@@ -173,14 +175,6 @@ class SheetTile(QWidget):
         self.setAccessibleName(self.text)
         self.setToolTip(self.text)
         self.update()
-
-
-def _caption(parameter: Parameter, value: Any) -> str:
-    """Return ``Mask size 5 px``, and the label of a choice."""
-    if isinstance(parameter, ChoiceParameter):
-        return next(each.label for each in parameter.choices if each.value == value)
-    text = parameter.describe(value)
-    return text[:1].upper() + text[1:]
 
 
 def _score_text(score: Score | None) -> str:

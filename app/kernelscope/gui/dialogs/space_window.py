@@ -37,6 +37,9 @@ _DEGREES = 0.4
 
 _KEY_DEGREES = 10.0
 
+_THRESHOLD = 64
+"""Of the first surface, in steps of the window; below it the noise of the air is the surface."""
+
 _MARGIN = 0.95
 """Share of the view that the sphere around the volume takes."""
 
@@ -158,7 +161,7 @@ class SpaceWindow(QDialog):
         self.setWindowTitle("3-D View")
         self.resize(900, 560)
         self._background, self._report = background, report
-        self.camera, self.style_ = Camera(), Style()
+        self.camera, self.style_ = Camera(), Style(surface=True, threshold=_THRESHOLD)
         self._volumes: tuple[Volume | None, ...] = (None, None)
         self._window = Window(0.5, 1)
         self._scenes: WeakKeyDictionary[Volume, tuple[Window, Scene]] = WeakKeyDictionary()
@@ -193,12 +196,13 @@ class SpaceWindow(QDialog):
         self._kind = ChoiceBox(self)
         self._kind.setObjectName("spaceKind")
         self._kind.setAccessibleName("Kind of picture")
-        self._kind.addItems(["Maximum", "Surface"])
-        self._kind.setToolTip("The largest value on each line of sight, or the first to be seen")
-        self._threshold = self._slider("spaceThreshold", "Threshold", 255, 0)
-        self._threshold.setToolTip("Darker voxels are not seen: share of the window of the slices")
+        # A head is seen at once as a surface; its maximum is that of the scalp, nearly white.
+        self._kind.addItems(["Surface", "Maximum"])
+        self._kind.setToolTip("The first visible value on each line of sight, or the largest")
+        self._threshold = self._slider("spaceThreshold", "Threshold", 255, _THRESHOLD)
+        self._threshold.setToolTip("Darker voxels are invisible: fraction of the window of slices")
         self._opacity = self._slider("spaceOpacity", "Opacity", 100, 100)
-        self._opacity.setToolTip("Of the surface; through it the maximum is seen")
+        self._opacity.setToolTip("Opacity of the surface; the maximum is visible through it")
         front, save = QPushButton("&Front", self), QPushButton("&Save Picture…", self)
         front.setObjectName("spaceFront")
         front.setAccessibleName("Look from the front")
@@ -267,7 +271,7 @@ class SpaceWindow(QDialog):
     def _on_style(self) -> None:
         surface = self._kind.currentText() == "Surface"
         if surface and not self.style_.surface and self._threshold.value() == 0:
-            self._threshold.setValue(64)  # below it the noise of the air is the surface
+            self._threshold.setValue(_THRESHOLD)
         self.style_ = replace(
             self.style_,
             surface=surface,

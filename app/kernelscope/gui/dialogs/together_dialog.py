@@ -232,7 +232,7 @@ class TogetherDialog(QDialog):
                 item.setCheckState(Qt.CheckState.Checked)
 
     def _follow(self) -> None:
-        """Show for each volume whether it fits the first checked one, and what can be opened."""
+        """Show for each volume whether it fits the first checked one, and enable the answers."""
         chosen = self.chosen
         first = chosen[0] if chosen else None
         misfits = []

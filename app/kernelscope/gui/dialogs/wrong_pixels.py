@@ -15,10 +15,11 @@ from PySide6.QtGui import (
     QPalette,
     QPen,
 )
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from kernelscope.backends.trial.comparison import Comparison
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.messages import SELECTABLE
 
 _STEPS = {Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1, Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1}
 _RING = 7.0
@@ -77,7 +78,7 @@ class WrongPixels(QWidget):
         self.update()
         self.wrong_pixel_chosen.emit(*place)
 
-    def _area(self) -> QRectF:
+    def area(self) -> QRectF:
         """Return where the picture is drawn: as large as fits, undistorted."""
         width, height = self._ground.width(), self._ground.height()
         scale = min(self.width() / width, self.height() / height)
@@ -90,7 +91,7 @@ class WrongPixels(QWidget):
         painter.fillRect(self.rect(), theme.canvas_ground(self.palette()))
         if self._comparison is None:
             return
-        area = self._area()
+        area = self.area()
         painter.drawImage(area, self._ground)
         painter.drawImage(area, self._hatched(area))
         scale = area.width() / self._ground.width()
@@ -119,7 +120,7 @@ class WrongPixels(QWidget):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if self._comparison is None:
             return
-        area = self._area()
+        area = self.area()
         at = (event.position() - area.topLeft()) * (self._ground.width() / area.width())
         self._choose(self._comparison.nearest(at.x() - 0.5, at.y() - 0.5))
 
@@ -157,3 +158,51 @@ def _mask(comparison: Comparison) -> QImage:
 def _image(values: np.ndarray[tuple[int, int], np.dtype[np.uint8]], kind: QImage.Format) -> QImage:
     height, width = values.shape
     return QImage(np.ascontiguousarray(values).tobytes(), width, height, width, kind).copy()
+
+
+class WrongPixelsBox(QWidget):
+    """The map, and beside it the chosen pixel in figures; hidden while no pixel is wrong.
+
+    Parameters
+    ----------
+    lines : int
+        Height, in lines of text.
+    """
+
+    def __init__(self, lines: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.map = WrongPixels()
+        self.map.setFixedHeight(lines * self.fontMetrics().lineSpacing())
+        self.map.setMinimumWidth(self.map.sizeHint().width())
+        self.map.wrong_pixel_chosen.connect(self._show_pixel)
+        self._comparison: Comparison | None = None
+        self._pixel = QLabel()
+        self._pixel.setObjectName("wrongPixel")
+        self._pixel.setTextInteractionFlags(SELECTABLE)
+        self._pixel.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._pixel.setMinimumWidth(30 * self.fontMetrics().averageCharWidth())
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.map)
+        row.addWidget(self._pixel)
+        self.show_comparison(None)
+
+    def show_comparison(self, comparison: Comparison | None) -> None:
+        """Show the map of a run, if there is a pixel to show."""
+        shown = comparison is not None and comparison.count > 0
+        self._comparison = comparison if shown else None
+        self.setVisible(shown)
+        self.map.show_comparison(self._comparison)
+
+    def _show_pixel(self, x: int, y: int) -> None:
+        """Show the values of a wrong pixel."""
+        if self._comparison is None:
+            return
+        pixel = self._comparison.pixel(x, y)
+        channels = self._comparison.output.shape[-1]
+        channel = f", channel {pixel.channel}" if channels > 1 else ""
+        self._pixel.setText(
+            f"Wrong pixel\nColumn {x}, row {y}{channel}\n"
+            f"Expected {pixel.expected:g}\nGot {pixel.got:g}\n\n"
+            "Arrow keys or a click\nchoose another."
+        )

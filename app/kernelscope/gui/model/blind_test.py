@@ -71,9 +71,7 @@ class BlindTest:
         if 2 * more == self.done:
             return f"Each was chosen {more} times of {self.done}: no difference was seen."
         verdict = (
-            "chance is no good explanation for that"
-            if self.p_value < CONVINCING
-            else "chance could well explain that"
+            "this is unlikely to be chance" if self.p_value < CONVINCING else "this may be chance"
         )
         return (
             f"{name} was chosen in {more} of {self.done} rounds: p = {self.p_value:.3f}, {verdict}."

@@ -1,4 +1,4 @@
-"""The cards of a pipeline in words: what each made of its input, and whether that is current."""
+"""The cards of a pipeline in words: the effect of each, and whether it is current."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import following
-from kernelscope.gui.model.figures import brief_duration
+from kernelscope.gui.model.figures import brief_duration, describe_gain
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run, thumbnail
 from kernelscope.gui.model.history import Moment, parts_of
 from kernelscope.gui.model.pipeline import Card, Facts, Pipeline
+from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 
@@ -123,6 +124,8 @@ def _time(card: Card, facts: Facts | None) -> str:
     """Return the time of a step where it would run now; empty if it ran elsewhere."""
     if facts is None or facts.options != card.options:
         return ""
+    if facts.seconds is None:
+        return EMULATED
     about = "≈ " if facts.first else ""
     return f"{about}{brief_duration(facts.seconds)} {'measured' if facts.measured else 'live'}"
 
@@ -134,16 +137,18 @@ def _gain(judgement: Judgement | None) -> str:
     before, after = judgement.before.psnr, judgement.after.psnr
     if not (math.isfinite(before) and math.isfinite(after)):
         return ""
-    return f"{after - before:+.1f} dB".replace("-", "−")
+    return describe_gain(after - before)
 
 
 def _details(card: Card, facts: Facts | None) -> str:
     spec = card.step.filter
     lines = [spec.name, ", ".join(chip.text for chip in card.chips()) or "All settings: defaults."]
     if not card.on:
-        lines.append("Off: it takes no part in the output.")
+        lines.append("Off: it has no effect on the output.")
     elif facts is None:
         lines.append("Not computed with these settings and this input yet.")
+    elif facts.seconds is None:
+        lines.append(f"{facts.where}: {WHY_NOT_TIMED}")
     elif facts.measured:
         lines.append(f"{brief_duration(facts.seconds)} on {facts.where}: measured by Run.")
     else:
@@ -169,7 +174,7 @@ def examine(
     shown : Moment
         The one that is shown: with the references of a later input, where these are others.
     reference : object
-        What is compared with; None for nothing.
+        The picture to compare with; None for no comparison.
     """
     done = [(result, facts) for _, result, facts in subjects if result and facts]
     if all(facts.thumbnail is not None and facts.reference is reference for _, facts in done):

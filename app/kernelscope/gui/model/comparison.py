@@ -12,6 +12,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import Incomparable
 from kernelscope.files.depth import to_grey
+from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Opened, Origin, Part, Reference, parts_of
 from kernelscope.gui.model.pipeline import card_of
 from kernelscope.images.image import Image
@@ -155,7 +156,7 @@ def _histogram(volume: Volume) -> Histogram:
     voxels = volume.voxels
     if voxels.dtype == np.int16:
         voxels = voxels.astype(np.float32)
-    return Histogram.of(voxels.reshape(-1, volume.width, 1))
+    return fine_histogram(voxels.reshape(-1, volume.width, 1))
 
 
 def _judge(image: Image, reference: Image) -> Quality | str:

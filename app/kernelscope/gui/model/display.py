@@ -131,7 +131,7 @@ class Display:
         return np.take(_float_table(self.gamma), shares.astype(np.uint16))
 
     def describe(self) -> str:
-        """Return “display 100..900, gamma 0.8, Viridis”; what is usual is left out."""
+        """Return “display 100..900, gamma 0.8, Viridis”, without the defaults."""
         parts = [f"display {_short(self.low)}..{_short(self.high)}"]
         if self.gamma != 1:
             parts.append(f"gamma {self.gamma:.3g}")

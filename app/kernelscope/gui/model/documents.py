@@ -47,7 +47,7 @@ class Document:
     form : FormState, optional
         The settings when it was left.
     lost : str
-        What was dropped for want of memory, in words.
+        The pictures that were dropped to save memory, in words.
     """
 
     title: str

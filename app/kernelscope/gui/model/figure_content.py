@@ -14,7 +14,8 @@ from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View, like_output, offset_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Picture, described
-from kernelscope.gui.model.times import duration
+from kernelscope.gui.model.times import NOT_TIMED, duration
+from kernelscope.gui.model.timing import Timing
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Plane
 from kernelscope.images.volume import Volume
@@ -92,17 +93,19 @@ def of_slices(
 
 
 def caption_of(result: Result, judgement: Judgement | None, place: str = "") -> str:
-    """Return what the figure shows: input, settings, device, time and quality.
+    """Return the caption of a figure: input, settings, device, time and quality.
 
     Parameters
     ----------
     place : str
         Which slice, of a volume.
     """
-    count = len(result.repeats.totals) if result.repeats is not None else 1
+    timing = Timing.of(result)
+    count = len(timing.repeats.totals) if timing.repeats is not None else 1
     measured = f"median of {count}" if count > 1 else "one run"
+    taken = f"{duration(timing.seconds)} ({measured})" if timing.seconds is not None else NOT_TIMED
     title = ", ".join(filter(None, (result.request.source.title, place)))
-    text = f"{title}. {result.settings}. {result.where}: {duration(result.seconds)} ({measured})."
+    text = f"{title}. {result.settings}. {result.where}: {taken}."
     if judgement is None or not np.isfinite(judgement.after.psnr):
         return text
     after = f"{judgement.after.psnr:.2f} dB"

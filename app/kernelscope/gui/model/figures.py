@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from kernelscope.bench.statistics import short
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.gui.model.runs import Run
-from kernelscope.gui.model.times import VARYING
+from kernelscope.gui.model.times import BUSY, EMULATED, NOT_TIMED, VARYING
+from kernelscope.gui.model.timing import Timing
 from kernelscope.spec.samples import Kind
 
 
@@ -49,7 +50,12 @@ def figures_of(
         How the time was taken, of a result without an entry.
     """
     unit = "MP/s" if result.request.source.kind is Kind.PICTURE else "Mvoxel/s"
-    parts = [brief_duration(result.seconds), f"{short(result.speed)} {unit}"]
+    timing = Timing.of(result)
+    parts = [brief_duration(timing.seconds)]
+    if timing.speed is not None:
+        parts.append(f"{short(timing.speed)} {unit}")
+    else:
+        remark = NOT_TIMED
     if quality is not None:
         parts.append(_describe(quality))
     measurement = run.measurement if run is not None else remark
@@ -58,13 +64,15 @@ def figures_of(
     if run is not None and len(run.totals.times) > 1:
         half = f"± {100 * run.totals.half:.0f} %"
         if run.totals.unsteady:
-            detail = f"{half}: {run.totals.describe()}"
+            detail = f"{half}: {run.totals.describe()}; {BUSY}"
         note.append(VARYING if detail else half)
     return Figures(", ".join(parts), ", ".join(note), detail)
 
 
-def brief_duration(seconds: float) -> str:
-    """Return a time with three digits at most: ``2.5 ms``, ``16 s``, ``12 µs``."""
+def brief_duration(seconds: float | None) -> str:
+    """Return a time with three digits at most: ``2.5 ms``, ``16 s``, ``12 µs``, ``emulated``."""
+    if seconds is None:
+        return EMULATED
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= 0.9995 * size:
             return f"{short(seconds / size)} {unit}"
@@ -78,7 +86,14 @@ def _describe(quality: Judgement) -> str:
         return "equal to the reference"
     if before is None or not math.isfinite(before.psnr):
         return f"{after.psnr:.1f} dB"
-    return f"{after.psnr - before.psnr:+.1f} dB".replace("-", "−")
+    return describe_gain(after.psnr - before.psnr)
+
+
+def describe_gain(decibels: float) -> str:
+    """Return a difference of two PSNR with its sign: ``+3.1 dB``, ``±0.0 dB``."""
+    if abs(decibels) < 0.05:
+        return "±0.0 dB"
+    return f"{decibels:+.1f} dB".replace("-", "−")
 
 
 def describe_result(result: Result) -> str:

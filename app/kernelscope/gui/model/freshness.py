@@ -12,6 +12,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from kernelscope.engine.costs import kind_of
+from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region, window
 from kernelscope.engine.request import Request
 from kernelscope.images.volume import AXES
@@ -26,7 +27,13 @@ MOVING = 0.1
 attached to the hand."""
 
 RESTING = 3.0
-"""Seconds that a whole result may take without Run, once the hand rests."""
+"""Seconds that a whole result may take without Run, once the user pauses."""
+
+EMULATING = 1.0
+"""Seconds that a run on the emulated GPU may take without Run, once the user pauses."""
+
+EMULATED_SIDE = 48
+"""Side in pixels of the first part on the emulated GPU: 25 blocks of 16×16 with a small halo."""
 
 PROBE_SIDE = 96
 """Side in pixels of the first part of a filter whose cost is unknown: the slowest non-local means
@@ -192,6 +199,8 @@ def next_run(
     resting : bool
         Whether the settings have not changed for a moment.
     """
+    if wanted.options.device is Device.EMULATED:
+        return _emulated(wanted, visible, expect) if resting else None
     spec, whole = wanted.step.filter, expect(wanted)
     if (
         reduction > 1
@@ -226,6 +235,25 @@ def next_run(
     part = _middle(visible, pixels)
     least = min(_SMALLEST_SIDE, visible.height, visible.width)
     return _part(wanted, part) if min(part.height, part.width) >= least else None
+
+
+def _emulated(
+    wanted: Request, visible: Region | Box | None, expect: Callable[[Request], float | None]
+) -> Request | None:
+    """Return the request for the whole or for the part in view, if emulating it is quick.
+
+    The first one of a kind is for a small part, which shows the cost of the whole.
+    """
+    whole = expect(wanted)
+    if whole is not None and whole <= EMULATING:
+        return wanted
+    crops = not wanted.then and not wanted.step.filter.uncroppable(wanted.step.parameters)
+    if not isinstance(visible, Region) or not crops:
+        return None
+    cost = expect(replace(wanted, region=visible))
+    if cost is None:
+        return _part(wanted, _middle(visible, EMULATED_SIDE * EMULATED_SIDE))
+    return _part(wanted, visible) if cost <= EMULATING else None
 
 
 def _slice(

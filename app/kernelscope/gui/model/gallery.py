@@ -133,10 +133,10 @@ class Gallery:
         return [run for run in others if run.result is not None]
 
     def sorted(self, order: Order) -> list[Run]:
-        """Return the runs in an order; of equals the newer is first, those without a PSNR last."""
+        """Return the runs in an order; of equals the newer is first, those without a value last."""
         runs = list(self.runs)
         if order is Order.FASTEST:
-            runs.sort(key=lambda run: run.seconds)
+            runs.sort(key=lambda run: math.inf if run.seconds is None else run.seconds)
         elif order is Order.BEST:
             runs.sort(key=lambda run: -math.inf if run.psnr is None else run.psnr, reverse=True)
         return runs

@@ -95,7 +95,7 @@ class Moment(Generic[Opened, Part]):
                 yield from part.output.arrays()
 
     def describe_steps(self) -> str:
-        """Return ``after Gaussian noise, Median``; empty for what was opened."""
+        """Return ``after Gaussian noise, Median``; empty for the opened picture."""
         names = ", ".join(each.step.filter.name for each in self.steps)
         return f"after {names}" if names else ""
 
@@ -116,7 +116,7 @@ class History(Generic[Opened, Part]):
         self.form: Callable[[], FormState | None] = lambda: None
         """Returns the current settings."""
         self.outputs = Outputs()
-        """The results of the steps that led to what is shown."""
+        """The results of the steps that led to the present output."""
 
     @property
     def current(self) -> Moment[Opened, Part] | None:

@@ -81,12 +81,12 @@ class Edits:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def names(self, filter_id: str, level_id: str) -> list[str]:
         """Return the names of the versions of a kernel, `FIRST` in front."""
         found = set()
-        for path in self._folder.glob(f"{filter_id}-{level_id}-*.json"):
+        for path in self.folder.glob(f"{filter_id}-{level_id}-*.json"):
             try:
                 found.add(self._read(path, filter_id, level_id).name)
             except AppError:
@@ -96,7 +96,7 @@ class Edits:
     def damaged(self, filter_id: str, level_id: str) -> list[str]:
         """Return the reason for each file of this kernel that cannot be used."""
         reasons = []
-        for path in sorted(self._folder.glob(f"{filter_id}-{level_id}-*.json")):
+        for path in sorted(self.folder.glob(f"{filter_id}-{level_id}-*.json")):
             try:
                 self._read(path, filter_id, level_id)
             except AppError as error:
@@ -163,7 +163,7 @@ class Edits:
     def _path(self, filter_id: str, level_id: str, name: str) -> Path:
         # Names differ in more than files on all systems can: a digest stands for them.
         short = digest(name)[:12]
-        return self._folder / f"{filter_id}-{level_id}-{short}.json"
+        return self.folder / f"{filter_id}-{level_id}-{short}.json"
 
     def _read(self, path: Path, filter_id: str, level_id: str) -> Edit:
         """Return the version in a file, everything in it checked."""

@@ -9,6 +9,7 @@ they were compared: the reference is the serial level, or the first rung that ha
     CPU  Serial        ▮▮▮▮▮▮▮▮▮▮▮▮   10.2 ms   reference
     CPU  Parallel      ▮▮▮▮▮           1.9 ms   ✓
     GPU  Tuned         ▨▨            0.019 ms   recorded on an H100
+    Emulated GPU  Tuned              emulated   ✓
 """
 
 from __future__ import annotations
@@ -18,17 +19,16 @@ import weakref
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
 
 from kernelscope.bench.recorded import Figure, Recorded
 from kernelscope.bench.rows import Difference
-from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
+from kernelscope.gui.model.rungs import Place, Rung
+from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED
+from kernelscope.gui.model.timing import Timing
 from kernelscope.images.source import Source
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import GPU_LEVELS, Level
 from kernelscope.spec.samples import Pixels
 
 KEPT_BYTES = 256 << 20
@@ -37,50 +37,10 @@ KEPT_BYTES = 256 << 20
 LEAST_DECADES = 2.0
 """The axis of the bars is logarithmic, and covers at least a factor of 100."""
 
+NO_TIME = "–"
+
 LIMIT = 30.0
 """Seconds that a level may take when all levels run; a slower one runs when it is clicked."""
-
-
-class Place(NamedTuple):
-    """Device and level of a run; without a level the fastest of the device."""
-
-    device: Device
-    level: str | None = None
-
-
-AUTO = Place(Device.AUTO)
-
-
-@dataclass(frozen=True)
-class Rung:
-    """A place to run a filter.
-
-    Attributes
-    ----------
-    place : Place
-    name : str
-        Name of the level: ``Shared memory``.
-    device : str
-        Name of the device: ``GPU``; empty for Auto.
-    level : Level or None
-        None for Auto.
-    obstacle : str
-        Why it cannot run here; empty if it can.
-    gap : bool
-        The level has no meaning for this filter, on any machine.
-    """
-
-    place: Place
-    name: str
-    device: str = ""
-    level: Level | None = None
-    obstacle: str = ""
-    gap: bool = False
-
-    @property
-    def full_name(self) -> str:
-        """``GPU shared memory``, or ``Auto: CPU parallel``."""
-        return f"{self.device} {self.name[0].lower()}{self.name[1:]}" if self.device else self.name
 
 
 class Agreement(StrEnum):
@@ -160,8 +120,8 @@ class Time:
 
     @classmethod
     def of(cls, result: Result) -> Time | None:
-        """Return the time of a result; None for a single run, which cannot be compared."""
-        repeats = result.repeats
+        """Return the time of a result; None for a run that is not measured."""
+        repeats = Timing.of(result).repeats
         if repeats is None:
             return None
         return cls(
@@ -173,80 +133,14 @@ class Time:
         )
 
 
-def rungs(
-    spec: FilterSpec, backends: Mapping[str, Backend], availability: Mapping[str, Availability]
-) -> tuple[Rung, ...]:
-    """Return Auto and the levels of a filter: those of the CPU, then those of the GPU.
-
-    Parameters
-    ----------
-    availability : mapping
-        By backend; one that is missing is still being looked for.
-    """
-    found = []
-    for backend in reversed(list(backends.values())):
-        levels, gaps = backend.levels(spec), spec.gaps(backend.id)
-        if backend.id != Device.CPU and not levels:
-            continue  # `only_cpu` has the reason
-        state = availability.get(backend.id)
-        missing = ""
-        if backend.id != Device.CPU and (state is None or not state.available):
-            missing = state.summary if state is not None else f"Looking for a {backend.name}…"
-        for level in with_gaps(levels, gaps):
-            gap = gaps.get(level.id, "")
-            place = Place(Device(backend.id), level.id)
-            found.append(Rung(place, level.name, backend.name, level, gap or missing, bool(gap)))
-    usable = [rung for rung in found if not rung.obstacle]
-    devices = dict.fromkeys(rung.device for rung in usable)
-    name = f"Auto: {usable[-1].full_name}" if len(devices) == 1 else "Auto: the faster device"
-    return Rung(AUTO, name), *found
-
-
-def only_cpu(spec: FilterSpec) -> str:
-    """Return why a filter has no levels on a GPU; empty if it has some."""
-    if spec.levels(Device.GPU.value):
-        return ""
-    reasons = dict.fromkeys(spec.gaps(Device.GPU.value).values())
-    return f"On the CPU only. {' '.join(reasons)}".strip()
-
-
-def with_gaps(levels: Iterable[Level], gaps: Mapping[str, str]) -> list[Level]:
-    """Return `levels` and those that do not apply, each before what follows in `GPU_LEVELS`."""
-    found = list(levels)
-    for number, level in enumerate(GPU_LEVELS):
-        if level.id in gaps:
-            later = GPU_LEVELS[number + 1 :]
-            place = next((n for n, each in enumerate(found) if each in later), len(found))
-            found.insert(place, level)
-    return found
-
-
-def chosen_place(wanted: Place, offered: Sequence[Rung]) -> Place:
-    """Return the place where a run goes: the wanted one, else the device's fastest, else Auto."""
-    usable = [rung.place for rung in offered if not rung.obstacle]
-    if wanted in usable:
-        return wanted
-    if wanted.device is Device.AUTO:  # with a level, as older settings have it
-        return next((place for place in usable if place.level == wanted.level), AUTO)
-    has_device = any(place.device is wanted.device for place in usable)
-    return Place(wanted.device) if has_device else AUTO
-
-
-def marked(place: Place, offered: Sequence[Rung]) -> Place:
-    """Return the rung that stands for a place: for a device alone, its fastest usable level."""
-    usable = [rung.place for rung in offered if not rung.obstacle]
-    if place in usable:
-        return place
-    return [each for each in usable if each.device is place.device][-1]
-
-
 class Ladder:
     """Times and agreement of levels, by the picture and the settings that they belong to."""
 
     def __init__(self) -> None:
-        self._times: weakref.WeakKeyDictionary[Source, dict[Hashable, Time]] = (
+        self._times: weakref.WeakKeyDictionary[Source, dict[Hashable, Time | None]] = (
             weakref.WeakKeyDictionary()
         )
+        """None for a run that was emulated."""
         self._parity: weakref.WeakKeyDictionary[Source, dict[Hashable, dict[Place, Parity]]] = (
             weakref.WeakKeyDictionary()
         )
@@ -255,9 +149,9 @@ class Ladder:
         self._outputs: dict[Place, Source] = {}
 
     def add(self, result: Result) -> bool:
-        """Keep the time of a run; return whether there is one: only measured runs have any."""
+        """Keep time and output of a run that was measured or emulated; return whether it was."""
         request, time = result.request, Time.of(result)
-        if time is None or request.region is not None:
+        if request.region is not None or (time is None and not result.is_emulated):
             return False
         place = Place(Device(result.device), result.level)
         key = _key(request, replace(request.options, device=place.device, level=place.level))
@@ -275,6 +169,10 @@ class Ladder:
     def time(self, request: Request, options: RunOptions) -> Time | None:
         """Return the time of the work of `request` with these options, if it was measured."""
         return self._times.get(request.source, {}).get(_key(request, options))
+
+    def has_run(self, request: Request, options: RunOptions) -> bool:
+        """Return whether the work of `request` was done with these options, timed or emulated."""
+        return _key(request, options) in self._times.get(request.source, {})
 
     def parity(self, request: Request, place: Place) -> Parity | None:
         """Return how the result of a level compares with the reference, if that is known."""
@@ -369,6 +267,8 @@ class Entry:
         Measured here with the present settings on the present picture.
     figure : Figure or None
         Recorded elsewhere; only for a rung that cannot run here.
+    has_run : bool
+        Whether there was a run with the present settings on the present picture.
     """
 
     rung: Rung
@@ -376,6 +276,7 @@ class Entry:
     figure: Figure | None = None
     parity: Parity | None = None
     remark: str = ""
+    has_run: bool = False
 
     @property
     def seconds(self) -> tuple[float, float] | None:
@@ -385,6 +286,35 @@ class Entry:
             return known.computing, known.total
         return (known.seconds, known.total) if known is not None else None
 
+    @property
+    def timing(self) -> str:
+        """Where the time comes from, in a sentence; empty if there is none to explain."""
+        if self.time is not None:
+            return describe_time(self.time)
+        if self.figure is not None:
+            return describe_figure(self.figure)
+        return WHY_NOT_TIMED if self.rung.place.device is Device.EMULATED else ""
+
+    @property
+    def caveat(self) -> str:
+        """Why the levels of its device cannot run here, or are not timed; empty if neither."""
+        if self.rung.obstacle and not self.rung.gap:
+            return self.rung.obstacle
+        return WHY_NOT_TIMED if self.rung.place.device is Device.EMULATED else ""
+
+    @property
+    def brief_time(self) -> str:
+        """The time of computing for the column of times, or a word or sign in its place.
+
+        Only a run on the emulated GPU leaves none.
+        """
+        if self.time is not None:
+            return short_time(self.time.computing)
+        if self.figure is not None:
+            about = "≈ " if self.figure.scaled else ""
+            return f"{about}{short_time(self.figure.seconds)}"
+        return EMULATED if self.has_run else NO_TIME
+
     def explain(self) -> str:
         """Return all of it in lines, for a tooltip and for screen readers."""
         rung, lines = self.rung, [self.rung.full_name]
@@ -392,10 +322,8 @@ class Entry:
             lines.append(rung.level.help)
         if rung.obstacle:
             lines.append(rung.obstacle)
-        if self.time is not None:
-            lines.append(describe_time(self.time))
-        if self.figure is not None:
-            lines.append(describe_figure(self.figure))
+        if self.timing:
+            lines.append(self.timing)
         if self.parity is not None:
             lines.append(self.parity.describe())
         if self.remark:
@@ -437,9 +365,14 @@ def race(offered: Sequence[Rung], expected: Mapping[Place, float]) -> tuple[list
     """Return the rungs to run one after the other, and those that would take too long.
 
     They run in the order of their expected time. Those whose time is unknown follow, the last
-    ones offered, which are the fastest of their device, before the others.
+    ones offered, which are the fastest of their device, before the others. The emulated GPU takes
+    no part: it has no times.
     """
-    usable = [rung for rung in offered if rung.level is not None and not rung.obstacle]
+    usable = [
+        rung
+        for rung in offered
+        if rung.level is not None and not rung.obstacle and rung.place.device is not Device.EMULATED
+    ]
     slow = [rung for rung in usable if expected.get(rung.place, 0.0) > LIMIT]
     ranks = {rung.place: number for number, rung in enumerate(reversed(usable))}
 

@@ -13,12 +13,13 @@ import numpy as np
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.comparison import like_output, offset_of
-from kernelscope.gui.model.profiles import CHANNELS, Measured, profile
+from kernelscope.gui.model.profiles import CHANNELS, Measured, Steps, length_of, profile
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
 from kernelscope.images.image import Image
+from kernelscope.images.planes import Plane, Position
+from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
-from kernelscope.spec.samples import white_level
 
 COLUMNS = ("Region", "Picture", "Channel", "Samples", "Mean", "SD", "Min", "Max", "PSNR", "SNR")
 """Of the table; CNR follows."""
@@ -37,7 +38,11 @@ class Row:
     is_float : bool
         The samples are floats, or interpolated along a line.
     cnr : float or None
-        Against the region that was chosen for it; None for that region itself and for lines.
+        Against the selected region for it; None for that region itself and for lines.
+    slice : str
+        Name of the slice of a volume; empty in pictures.
+    area : float or None
+        In square millimetres; None for lines, and where the size of a pixel is not known.
     """
 
     region: str
@@ -47,6 +52,13 @@ class Row:
     unit: float
     is_float: bool
     cnr: float | None = None
+    slice: str = ""
+    area: float | None = None
+
+    @property
+    def heading(self) -> str:
+        """The region, with the slice in which it was measured."""
+        return f"{self.region} ({self.slice})" if self.slice else self.region
 
     def values(self, units: Units) -> tuple[float | None, ...]:
         """Return the figures from the number of samples to CNR."""
@@ -98,10 +110,70 @@ def pictures(source: Image, result: Result | None, reference: Image | None) -> l
     return measured
 
 
+def slices(
+    volume: Volume,
+    output: Volume | None,
+    reference: Volume | None,
+    planes: Sequence[Plane],
+    position: Position,
+) -> list[Measured]:
+    """Return the slices to measure, through one voxel: those of each plane and each volume.
+
+    As elsewhere, the brightest voxel of the reference counts as white for PSNR. Takes a while for
+    large volumes: call it off the GUI thread.
+    """
+    volumes = {"input": volume, "output": output, "reference": reference}
+    white, peak = white_of(volume), white_of(reference) if reference is not None else None
+    measured = []
+    for name, each in volumes.items():
+        for number, plane in enumerate(planes):
+            if each is None or each.voxels.shape != volume.voxels.shape:
+                continue
+            index = position[plane.axis]
+            target = None
+            if reference is not None and each is not reference:
+                target = plane.cut(reference.voxels, index)[:, :, np.newaxis]
+            measured.append(
+                Measured(
+                    name,
+                    plane.cut(each.voxels, index)[:, :, np.newaxis],
+                    target,
+                    plane=number,
+                    slice=f"{plane.name.lower()} {index + 1}",
+                    white=white,
+                    peak=peak,
+                    steps=steps_of(volume, plane),
+                )
+            )
+    return measured
+
+
+def white_of(volume: Volume) -> float:
+    """Return the value of voxels that is 1 in units from 0 to 1: that of the brightest one."""
+    return brightest if (brightest := volume.value_range[1]) > 0 else 1.0
+
+
+def steps_of(volume: Volume, plane: Plane) -> Steps | None:
+    """Return the width and height of a voxel in a plane; None if the file does not say."""
+    if volume.affine is None and volume.spacing == (1.0, 1.0, 1.0):
+        return None
+    return volume.spacing[plane.columns], volume.spacing[plane.rows]
+
+
+def size_of(region: Interest, steps: Steps | None) -> str:
+    """Return “12 × 7.5 mm”, or the length of a line; empty where pixels have no known size."""
+    if steps is None:
+        return ""
+    if region.shape is Shape.LINE:
+        return f"{length_of(region, steps):.4g} mm"
+    left, top, right, bottom = region.box
+    return f"{(right - left) * steps[0]:.4g} × {(bottom - top) * steps[1]:.4g} mm"
+
+
 def measure(
     regions: Sequence[Interest], against: str, measured: Sequence[Measured]
 ) -> tuple[Row, ...]:
-    """Return the figures of all regions.
+    """Return the figures of all regions, each in the slices of its plane.
 
     Parameters
     ----------
@@ -109,18 +181,27 @@ def measure(
         Name of the region with which CNR compares the others; empty for none.
     """
     rows = []
-    lines = {region.name for region in regions if region.shape is Shape.LINE}
-    for picture in measured:
-        figures = {region.name: _by_channel(region, picture) for region in regions}
-        other = figures.get(against, {})
-        white = white_level(picture.planes.dtype)
-        for name, channels in figures.items():
+    for picture_name in dict.fromkeys(picture.name for picture in measured):
+        pairs = [
+            (region, picture, _by_channel(region, picture))
+            for region in regions
+            for picture in measured
+            if picture.name == picture_name and picture.plane == region.plane
+        ]
+        other = next((found for region, _, found in pairs if region.name == against), {})
+        for region, picture, channels in pairs:
+            is_line = region.shape is Shape.LINE
             for channel, each in channels.items():
-                cnr = None
-                if other and name != against and name not in lines:
+                cnr = area = None
+                if other and region.name != against and not is_line:
                     cnr = contrast_to_noise(each, other[channel])
-                is_float = picture.planes.dtype.kind == "f" or name in lines
-                rows.append(Row(name, picture.name, channel, each, white, is_float, cnr))
+                if picture.steps is not None and not is_line:
+                    area = each.count * picture.steps[0] * picture.steps[1]
+                is_float = picture.planes.dtype.kind == "f" or is_line
+                names = region.name, picture.name, channel
+                rows.append(
+                    Row(*names, each, picture.unit, is_float, cnr, picture.slice, area),
+                )
     order = {region.name: number for number, region in enumerate(regions)}
     return tuple(sorted(rows, key=lambda row: order[row.region]))
 
@@ -139,7 +220,7 @@ def _by_channel(region: Interest, picture: Measured) -> dict[str, Statistics]:
     samples = picture.planes[rows, columns][mask]
     other = picture.reference
     target = other[rows, columns][mask] if other is not None else None
-    figures = {ALL_CHANNELS if channels > 1 else "": statistics(samples, target)}
+    figures = {ALL_CHANNELS if channels > 1 else "": statistics(samples, target, picture.peak)}
     if channels > 1:
         same = target is not None and target.shape == samples.shape
         for number, name in enumerate(CHANNELS[:channels]):
@@ -153,8 +234,11 @@ def as_csv(rows: Sequence[Row], units: Units, against: str) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     cnr = f"CNR against {against}" if against else "CNR"
-    writer.writerow([*(name.lower() for name in COLUMNS[:8]), "psnr in dB", "snr", cnr, "units"])
+    of_slices = any(row.slice for row in rows)
+    heads = [*(name.lower() for name in COLUMNS[:8]), "psnr in dB", "snr", cnr, "units"]
+    writer.writerow([*heads, "slice", "area in mm²"] if of_slices else heads)
     for row in rows:
         values = ["" if value is None or np.isnan(value) else value for value in row.values(units)]
-        writer.writerow([row.region, row.picture, row.channel, *values, units.value])
+        place = [row.slice, "" if row.area is None else row.area] if of_slices else []
+        writer.writerow([row.region, row.picture, row.channel, *values, units.value, *place])
     return text.getvalue()

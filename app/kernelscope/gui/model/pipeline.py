@@ -4,7 +4,7 @@
                      before      present                                         then
 
 A pipeline is frozen: each change returns another one, which the history keeps with the picture.
-`Outputs` remembers what each step made of its input, so that nothing is computed twice.
+`Outputs` keeps the output of each step, so that nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.sequence import joined
 from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.gui.model.timing import Timing
 from kernelscope.images.source import Source
 from kernelscope.spec.chips import Chip
 
@@ -79,7 +80,7 @@ class Card:
 
     @property
     def caption(self) -> str:
-        """What differs from the defaults: ``5×5, wrap border``; empty for nothing."""
+        """The settings that differ from the defaults: ``5×5, wrap border``; empty for none."""
         return ", ".join(chip.text for chip in self.chips())
 
     def same_work(self, other: Card) -> bool:
@@ -130,7 +131,7 @@ class Pipeline:
         cards = (*map(card_of, requests), present)
         return cls(cards, len(cards) - 1)
 
-    # --- what it is ---
+    # --- contents ---
 
     @property
     def present(self) -> Card:
@@ -267,13 +268,15 @@ class Facts:
     measured : bool
         The time is that of a measured run, see `kernelscope.engine.measuring`; otherwise, of one
         live run.
+    seconds : float or None
+        None if it was emulated.
     reference : object
         The picture that `judgement` refers to; None if it was compared with none.
     """
 
     options: RunOptions
     where: str
-    seconds: float
+    seconds: float | None
     measured: bool
     first: bool
     thumbnail: NDArray[np.uint8] | None = None
@@ -283,8 +286,9 @@ class Facts:
     @classmethod
     def of(cls, result: Result) -> Facts:
         """Return the facts of a result, without thumbnail and quality."""
-        measured = result.repeats is not None
-        return cls(result.request.options, result.where, result.seconds, measured, result.first)
+        timing = Timing.of(result)
+        measured = timing.repeats is not None
+        return cls(result.request.options, result.where, timing.seconds, measured, result.first)
 
 
 @dataclass(eq=False)
@@ -396,7 +400,7 @@ class Outputs:
         return None
 
     def _drop(self) -> None:
-        """Drop what was looked at least, until the rest is small."""
+        """Drop the outputs that were used least recently, until the rest is small."""
         counts: Counter[int] = Counter()
         for entry in list(reversed(self._entries)):
             counts[id(entry.result.request.source)] += 1

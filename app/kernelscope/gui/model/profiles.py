@@ -1,4 +1,4 @@
-"""Samples along a line through pictures."""
+"""Samples along a line through pictures, or through slices of volumes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,13 @@ from kernelscope.spec.samples import white_level
 
 CHANNELS = ("red", "green", "blue")
 
+Steps: TypeAlias = tuple[float, float]
+"""Width and height of a pixel in millimetres."""
+
 
 @dataclass(frozen=True)
 class Measured:
-    """A picture that is measured.
+    """A picture, or a slice of a volume, that is measured.
 
     Attributes
     ----------
@@ -29,12 +32,32 @@ class Measured:
         Colours only.
     offset : int
         Row and column of the input from which the first pixel comes.
+    plane : int or None
+        The plane of a slice; see `Interest.plane`.
+    slice : str
+        Name of the slice.
+    white : float, optional
+        The value by which units are converted; by default, that of the type.
+    peak : float, optional
+        As in `statistics`.
+    steps : tuple of float, optional
+        Width and height of a pixel in millimetres, where they are known.
     """
 
     name: str
     planes: NDArray[Any]
     reference: NDArray[Any] | None = None
     offset: int = 0
+    plane: int | None = None
+    slice: str = ""
+    white: float | None = None
+    peak: float | None = None
+    steps: Steps | None = None
+
+    @property
+    def unit(self) -> float:
+        """The value that is 1 in units from 0 to 1."""
+        return white_level(self.planes.dtype) if self.white is None else self.white
 
 
 @dataclass(frozen=True)
@@ -51,6 +74,8 @@ class Profile:
         In levels of the type; NaN where the picture has no pixel.
     white : float
         White of the picture, by which units are converted.
+    steps : tuple of float, optional
+        As in `Measured`.
     """
 
     line: Interest
@@ -58,11 +83,22 @@ class Profile:
     places: NDArray[np.float64]
     levels: NDArray[np.float64]
     white: float
+    steps: Steps | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of distances."""
+        return "px" if self.steps is None else "mm"
+
+    @property
+    def length(self) -> float:
+        """Distance of the last point from the first."""
+        return length_of(self.line, self.steps)
 
     @property
     def distances(self) -> NDArray[np.float64]:
-        """Distance of each point from the first, in pixels."""
-        return np.linspace(0.0, self.line.length, len(self.places))
+        """Distance of each point from the first."""
+        return np.linspace(0.0, self.length, len(self.places))
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -89,7 +125,14 @@ def profile(line: Interest, picture: Measured) -> Profile:
     shares = np.linspace(0.0, 1.0, count)[:, np.newaxis]
     places = (1 - shares) * np.array([x, y]) + shares * np.array([end_x, end_y])
     levels = _interpolated(picture.planes, places - picture.offset)
-    return Profile(line, picture.name, places, levels, white_level(picture.planes.dtype))
+    return Profile(line, picture.name, places, levels, picture.unit, picture.steps)
+
+
+def length_of(line: Interest, steps: Steps | None) -> float:
+    """Return the length of a line: in millimetres if the size of a pixel is known, or in pixels."""
+    (x, y), (end_x, end_y) = line.corners
+    across, down = steps or (1.0, 1.0)
+    return math.hypot((end_x - x) * across, (end_y - y) * down)
 
 
 def _interpolated(planes: NDArray[Any], places: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -117,7 +160,8 @@ def profiles_as_csv(profiles: Sequence[Profile], units: Units) -> str:
         for each in profiles
         for channel in each.channels
     ]
-    writer.writerow(["distance in px", "x", "y", *heads, "units"])
+    unit = profiles[0].unit if profiles else "px"
+    writer.writerow([f"distance in {unit}", "x", "y", *heads, "units"])
     if not profiles:
         return text.getvalue()
     first = profiles[0]

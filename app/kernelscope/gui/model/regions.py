@@ -3,6 +3,9 @@
 Coordinates are whole edges of pixels of the input: a rectangle from (2, 1) to (4, 2) holds the
 pixels (2, 1) and (3, 1). A pixel belongs to a shape if its centre lies within. A line has no area:
 its ends are pixels, and it runs from the centre of one to that of the other.
+
+In a volume, a region belongs to one of the planes, in all slices of it; its pixels are the voxels
+of the slice as it is drawn.
 """
 
 from __future__ import annotations
@@ -43,12 +46,15 @@ class Interest:
     corners : tuple of (int, int)
         Two opposite corners of the box around a rectangle or an ellipse, the upper left one
         first; all corners of a polygon, in their order; the first and the last pixel of a line.
+    plane : int or None
+        The plane of a volume that it was drawn into, by its number; None in a picture.
     """
 
     name: str
     shape: Shape
     corners: tuple[Corner, ...]
     colour: str = COLOURS[0]
+    plane: int | None = None
 
     @property
     def box(self) -> tuple[int, int, int, int]:
@@ -116,13 +122,22 @@ class Interest:
         (x, y), (end_x, end_y) = self.corners[0], self.corners[-1]
         return math.hypot(end_x - x, end_y - y)
 
-    def contains(self, x: float, y: float, reach: float = 0.0) -> bool:
-        """Return whether a point lies within, or at most `reach` pixels from a line."""
+    def contains(self, x: float, y: float, reach: float = 0.0, aspect: float = 1.0) -> bool:
+        """Return whether a point lies within, or near a line.
+
+        Parameters
+        ----------
+        reach : float
+            Largest distance from a line, in widths of a pixel.
+        aspect : float
+            Height of a pixel over its width.
+        """
         if self.shape is not Shape.LINE:
             return bool(_inside(self, np.array([x]), np.array([y]))[0, 0])
-        (from_x, from_y), (to_x, to_y) = self.handles
-        across, along = to_x - from_x, to_y - from_y
-        share = ((x - from_x) * across + (y - from_y) * along) / ((self.length**2) or 1.0)
+        (from_x, from_y), (to_x, to_y) = ((x, y * aspect) for x, y in self.handles)
+        across, along, y = to_x - from_x, to_y - from_y, y * aspect
+        square = across * across + along * along
+        share = ((x - from_x) * across + (y - from_y) * along) / (square or 1.0)
         share = min(max(share, 0.0), 1.0)
         return math.hypot(x - from_x - share * across, y - from_y - share * along) <= reach
 
@@ -181,22 +196,22 @@ class Regions:
 
     @property
     def number(self) -> int:
-        """Place of the chosen region in the list; -1 for none."""
+        """Place of the selected region in the list; -1 for none."""
         return self._chosen
 
     @property
     def chosen(self) -> Interest | None:
         return self._regions[self._chosen] if self._chosen >= 0 else None
 
-    def add(self, shape: Shape, corners: tuple[Corner, ...]) -> None:
-        """Add a region under a new name, and choose it."""
+    def add(self, shape: Shape, corners: tuple[Corner, ...], plane: int | None = None) -> None:
+        """Add a region under a new name, and choose it; `plane` as in `Interest`."""
         colour = COLOURS[self._made % len(COLOURS)]
         self._made += 1
         taken = {region.name for region in self._regions}
         letter = "L" if shape is Shape.LINE else "R"
         numbers = range(self._made, 1 << 30)
         name = next(name for n in numbers if (name := f"{letter}{n}") not in taken)
-        self._regions.append(Interest(name, shape, corners, colour))
+        self._regions.append(Interest(name, shape, corners, colour, plane))
         self._chosen = len(self._regions) - 1
         self.changed()
 
@@ -208,31 +223,53 @@ class Regions:
             self.changed()
 
     def put(self, region: Interest) -> None:
-        """Replace the chosen region."""
+        """Replace the selected region."""
         if self._chosen >= 0 and region != self._regions[self._chosen]:
             self._regions[self._chosen] = region
             self.changed()
 
     def rename(self, name: str) -> None:
-        """Name the chosen region; an empty name, or that of another region, is not taken."""
+        """Name the selected region; an empty name, or that of another region, is not taken."""
         name, chosen = name.strip(), self.chosen
         others = {region.name for region in self._regions if region is not chosen}
         if chosen is not None and name and name not in others:
             self.put(replace(chosen, name=name))
 
     def remove(self) -> None:
-        """Remove the chosen region, and choose the one after it."""
+        """Remove the selected region, and choose the one after it."""
         if self._chosen >= 0:
             del self._regions[self._chosen]
             self._chosen = min(self._chosen, len(self._regions) - 1)
             self.changed()
 
-    def at(self, x: float, y: float, reach: float = 0.0) -> int:
+    def chosen_in(self, plane: int | None) -> Interest | None:
+        """Return the selected region if it lies in this plane."""
+        chosen = self.chosen
+        return chosen if chosen is not None and chosen.plane == plane else None
+
+    def at(
+        self,
+        x: float,
+        y: float,
+        reach: float = 0.0,
+        plane: int | None = None,
+        aspect: float = 1.0,
+    ) -> int:
         """Return the place of the topmost region at a point, the chosen one first; -1 for none.
 
-        Lines are hit within `reach` pixels.
+        Parameters
+        ----------
+        reach, aspect : float
+            As in `Interest.contains`.
+        plane : int or None
+            Regions of other planes are not hit.
         """
-        if self.chosen is not None and self.chosen.contains(x, y, reach):
+        chosen = self.chosen_in(plane)
+        if chosen is not None and chosen.contains(x, y, reach, aspect):
             return self._chosen
-        hits = (n for n, region in enumerate(self._regions) if region.contains(x, y, reach))
+        hits = (
+            number
+            for number, region in enumerate(self._regions)
+            if region.plane == plane and region.contains(x, y, reach, aspect)
+        )
         return max(hits, default=-1)

@@ -21,7 +21,7 @@ _INPUT, _OUTPUT = "input.png", "output.png"
 def command_line(requests: Sequence[Request | Follower]) -> str:
     """Return the command that applies the steps of `requests`, one after the other.
 
-    Only what differs from the defaults is written. The device and the level are those of the
+    Only settings that differ from the defaults are written. Device and level are those of the
     last step.
     """
     steps = [_words(each.step) for each in requests]
@@ -49,6 +49,7 @@ def python(requests: Sequence[Request | Follower]) -> str:
                 "Wait until the output is exact, or enter a number.",
             )
     limited = any(each.step.within is not None for each in requests)
+    emulated = any(each.options.device is Device.EMULATED for each in requests)
     lines = [
         "from pathlib import Path",
         "",
@@ -60,7 +61,7 @@ def python(requests: Sequence[Request | Follower]) -> str:
         "from kernelscope.files import read_image, write_image",
         "from kernelscope.spec.borders import Border",
         "",
-        "backends = create_backends()",
+        f"backends = create_backends({'emulated=True' if emulated else ''})",
         f"image = read_image(Path({str(_path(requests))!r}))",
     ]
     for request in requests:

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.measuring import SLOW_SECONDS
-from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Metric, Repeats, Stage
 from kernelscope.gui.model.form_state import FormState
-from kernelscope.gui.model.times import SpeedUp, Spread
+from kernelscope.gui.model.times import NOT_TIMED, SpeedUp, Spread
+from kernelscope.gui.model.timing import Timing
 from kernelscope.spec.blocks import block_name
 from kernelscope.spec.chips import Chip
 
@@ -68,6 +68,8 @@ class Run:
         Equal for runs with the same filter, parameters, border, greyscale and picture.
     place : hashable
         Equal for runs with the same device, level, memory limit and transfers.
+    seconds, speed : float or None
+        None if it was emulated: such a run has no stages, transfers and kernels either.
     first : bool
         The first run of this work there, and too short for that not to matter: caches, memory
         and compiled code were not ready.
@@ -110,8 +112,8 @@ class Run:
     unit: str
     stages: tuple[Stage, ...]
     metrics: tuple[Metric, ...]
-    seconds: float
-    speed: float
+    seconds: float | None
+    speed: float | None
     work: Hashable
     place: Hashable
     first: bool
@@ -131,10 +133,11 @@ class Run:
 
     @classmethod
     def of(cls, number: int, result: Result, first: bool, form: FormState | None = None) -> Run:
-        source, spec, repeats = result.request.source, result.request.step.filter, result.repeats
-        seconds = added_up(result.stages)
+        source, spec, timing = result.request.source, result.request.step.filter, Timing.of(result)
+        seconds = added_up(timing.stages)
         transfers = {name: seconds[name] for name in _TRANSFERS if name in seconds}
-        first = first and repeats is None
+        timed = timing.seconds is not None
+        first = first and timed and timing.repeats is None
         return cls(
             number=number,
             filter_name=spec.short or spec.name,
@@ -146,18 +149,18 @@ class Run:
             size=source.size,
             mode=source.mode,
             unit=result.speed_unit,
-            stages=result.stages,
-            metrics=result.metrics,
-            seconds=result.seconds,
-            speed=result.speed,
+            stages=timing.stages,
+            metrics=timing.metrics,
+            seconds=timing.seconds,
+            speed=timing.speed,
             work=work_of(result.request),
             place=(where(result), tuple(transfers), result.request.options.memory_limit),
             first=first,
-            warm=not first or any(stage.name == _WARM_UP for stage in result.stages),
-            repeats=repeats,
-            kernels=_kernels(result),
+            warm=timed and (not first or any(each.name == _WARM_UP for each in timing.stages)),
+            repeats=timing.repeats,
+            kernels=timing.kernels,
             transfers=transfers,
-            overlapped=any(stage.overlapped for stage in result.stages),
+            overlapped=any(stage.overlapped for stage in timing.stages),
             chips=result.chips,
             form=form or FormState.of(result.request),
             judgement=result.quality,
@@ -173,11 +176,15 @@ class Run:
     @property
     def totals(self) -> Spread:
         """The total of each repeat; of a run that was not measured, its only one."""
+        if self.seconds is None:
+            return Spread(())
         return Spread(self.repeats.totals if self.repeats else (self.seconds,))
 
     @property
     def measurement(self) -> str:
         """How its time was measured, in words: ``median of 5``, ``one run``."""
+        if self.seconds is None:
+            return NOT_TIMED
         count = len(self.totals.times)
         if count > 1:
             return f"median of {count}"
@@ -198,16 +205,20 @@ class Run:
 
     def is_measured(self, quantity: str) -> bool:
         """Return whether its *kernel* or *total* may be compared."""
+        if self.seconds is None:
+            return False
         return self.warm if quantity == KERNEL else not self.first
 
     @property
-    def kernel(self) -> float:
+    def kernel(self) -> float | None:
         """Seconds of computing, the median of its repeats."""
-        return statistics.median(self.kernels)
+        return statistics.median(self.kernels) if self.kernels else None
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """The parts that add up to the total; of overlapped transfers, the time that they add."""
+        if self.seconds is None or self.kernel is None:
+            return ()
         other = sum(
             stage.seconds
             for stage in self.stages
@@ -236,6 +247,8 @@ class Series:
 
     Attributes
     ----------
+    timed : bool
+        Whether its runs have times; emulated ones have none.
     count : int
         Repeats of runs that are not the first.
     kernel, total : Spread or None
@@ -245,6 +258,7 @@ class Series:
 
     def __init__(self, runs: list[Run]) -> None:
         totals = tuple(time for run in runs if not run.first for time in run.totals.times)
+        self.timed = any(run.seconds is not None for run in runs)
         kernels = tuple(seconds for run in runs if run.warm for seconds in run.kernels)
         self.where = runs[0].where
         self.place = runs[0].place
@@ -327,6 +341,11 @@ class Runs:
         """Return whether the work of `run` was done at another place too."""
         return len({each.where for each in self._series[run.work].values()}) > 1
 
+    def has_rivals(self, run: Run) -> bool:
+        """Return whether the work of `run` was timed at another place too."""
+        timed = {each.where for each in self._series[run.work].values() if each.timed}
+        return len(timed | {run.where}) > 1
+
     def speed_up(self, run: Run, quantity: str) -> SpeedUp | None:
         """Compare the series of `run` with the baseline of its work: *kernel* or *total*.
 
@@ -365,15 +384,6 @@ def part_of(stage: str) -> str:
     if stage in _COMPUTING:
         return KERNEL
     return TRANSFERS if stage in _TRANSFERS else OTHER
-
-
-def _kernels(result: Result) -> tuple[float, ...]:
-    """Return the seconds of computing of each repeat: of the run, or of the kernels in it."""
-    name = "kernel" if result.device == Device.GPU else "compute"
-    computing = [stage for stage in result.stages if stage.name == name]
-    if len(computing) == 1 and computing[0].repeats:
-        return computing[0].repeats
-    return result.repeats.computing if result.repeats else (result.computing_seconds,)
 
 
 def where(result: Result) -> str:

@@ -82,7 +82,7 @@ class Style:
     threshold : int
         Smaller steps (0 to 255) are not seen.
     opacity : float
-        Of the surface; through it the maximum is seen.
+        Opacity of the surface; the maximum is visible through it.
     """
 
     surface: bool = False

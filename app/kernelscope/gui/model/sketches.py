@@ -66,7 +66,7 @@ class Scene:
     centre : tuple of int
         Column and row in the middle of the view.
     anchor : object
-        What is open: sketches are kept as long as it is.
+        The open picture: sketches are kept as long as it is open.
     name : str
         Of the image among those of the anchor.
     """
@@ -217,7 +217,7 @@ def kind_of_sketch(scene: Scene, step: Step) -> str:
     request = Request(scene.image, replace(numbers, border=step.filter.borders[0]), _OPTIONS)
     level = step.filter.implementation(Cpu).levels[-1].id
     # The size of the picture is part of the kind of some; code does not depend on it.
-    kind = kind_of(request, "cpu", level).split(", whole,")[0]
+    kind = kind_of(request, Device.CPU, level).split(", whole,")[0]
     return ", ".join((kind, step.border, *step.estimates))
 
 

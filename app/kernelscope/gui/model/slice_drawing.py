@@ -22,7 +22,7 @@ the colours are too dark to be distinguished."""
 
 @dataclass(frozen=True)
 class Look:
-    """The choices of the user on how volumes are drawn, besides level and window.
+    """The choices of the user on how volumes are drawn, apart from level and window.
 
     Attributes
     ----------

@@ -44,26 +44,27 @@ class Statistics:
 def statistics(
     samples: NDArray[Any],
     reference: NDArray[Any] | None = None,
+    peak: float | None = None,
 ) -> Statistics:
     """Return the figures of the samples of a region.
 
     Parameters
     ----------
     samples : ndarray
-        Of any shape; uint8, uint16 or float32.
+        Of any shape; numbers.
     reference : ndarray, optional
-        Samples of the same region in the reference; of another type or shape, there is no PSNR.
+        Samples of the same region in the reference; of another shape, there is no PSNR.
+    peak : float, optional
+        White of the reference. By default, that of the type, which has to be the same then.
     """
     values = samples.astype(np.float64).reshape(-1)
     if not values.size:
         return Statistics(0, math.nan, math.nan, math.nan, math.nan)
     psnr = None
-    if reference is not None and (reference.dtype, reference.shape) == (
-        samples.dtype,
-        samples.shape,
-    ):
+    same = reference is not None and (peak is not None or reference.dtype == samples.dtype)
+    if reference is not None and same and reference.shape == samples.shape:
         error = float(np.mean((values - reference.astype(np.float64).reshape(-1)) ** 2))
-        white = white_level(samples.dtype)
+        white = white_level(samples.dtype) if peak is None else peak
         psnr = 10 * math.log10(white * white / error) if error > 0 else math.inf
     deviation = float(values.std(ddof=1)) if values.size > 1 else math.nan
     low, high = float(values.min()), float(values.max())

@@ -11,13 +11,23 @@ from kernelscope.bench.statistics import short
 UNSTEADY = 0.3
 """Half range, as a share of the median, above which a percentage says less than a warning."""
 
-VARYING = "times vary: other programs may be busy"
-"""The usual cause; the times alone do not prove it."""
+VARYING = "times vary"
+
+EMULATED = "emulated"
+"""In place of a time that is not one: see `kernelscope.gui.model.timing`."""
+
+NOT_TIMED = "not timed"
+"""In place of how such a time was measured."""
+
+WHY_NOT_TIMED = "Emulated on the processor, thread by thread: the time would not be that of a GPU."
+
+BUSY = "other programs may be busy"
+"""The usual cause of it; the times alone do not prove it."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Repeats of a time, in seconds."""
+    """Repeats of a time, in seconds; none of an emulated run."""
 
     times: tuple[float, ...]
 
@@ -29,6 +39,8 @@ class Spread:
     @property
     def half(self) -> float:
         """Half the range as a share of the median."""
+        if not self.times:
+            return 0.0
         return (max(self.times) - min(self.times)) / 2 / max(self.median, 1e-12)
 
     @property
@@ -38,8 +50,8 @@ class Spread:
 
     def describe(self) -> str:
         """Return ``1.650 ms, median of 3 (1.600 ms to 1.720 ms)``."""
-        if len(self.times) == 1:
-            return duration(self.median)
+        if len(self.times) <= 1:
+            return duration(self.median if self.times else None)
         least, most = duration(min(self.times)), duration(max(self.times))
         return f"{duration(self.median)}, median of {len(self.times)} ({least} to {most})"
 
@@ -101,8 +113,10 @@ def milliseconds(seconds: float) -> str:
     return f"{value:,.0f}" if value >= 999.95 else f"{value:#.4g}"
 
 
-def duration(seconds: float) -> str:
-    """Return ``1.615 ms``, or ``15.97 s``."""
+def duration(seconds: float | None) -> str:
+    """Return ``1.615 ms``, or ``15.97 s``; ``emulated`` where there is no time."""
+    if seconds is None:
+        return EMULATED
     return f"{seconds:#.4g} s" if seconds >= 1 else f"{milliseconds(seconds)} ms"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.trial.compiler_messages import CompilerMessage
 from kernelscope.backends.trial.parent import Outcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import Ending, Job, Limits
-from kernelscope.backends.trial.targets import EMULATED
+from kernelscope.backends.trial.targets import CHECKED, EMULATED
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError, InvalidImage, InvalidParameter
@@ -32,7 +34,19 @@ SIDE = 256
 """Longest side of the part of the picture; the emulated GPU filters it within a second."""
 
 
-def part_of(source: Source) -> Image:
+CHECKED_OPERATIONS = 5e7
+"""Operations of a kernel in the part whose accesses to memory are checked: 3 s of two cores."""
+
+CHECKED_SIDES = 24, 96
+"""Least and longest side of that part: a few blocks, so that their edges are in it."""
+
+_CHECK_LIMITS = Limits(run=15.0)
+
+_RUN = (Ending.DONE, Ending.FAULT, Ending.DIED)
+"""The endings of a kernel that ran."""
+
+
+def part_of(source: Source, side: int = SIDE) -> Image:
     """Return the middle of a picture, without alpha.
 
     Raises
@@ -42,19 +56,24 @@ def part_of(source: Source) -> Image:
     """
     if not isinstance(source, Image):
         raise AppError(
-            "Versions of kernels for volumes can be compiled, but not run here.",
+            "Kernels for volumes can be compiled here, but not run.",
             "Open a picture and choose a filter for pictures.",
         )
     planes = source.planes
     height, width, channels = planes.shape
-    top, left = max(0, height - SIDE) // 2, max(0, width - SIDE) // 2
+    top, left = max(0, height - side) // 2, max(0, width - side) // 2
     colours = channels - 1 if channels in (2, 4) else channels
-    part = planes[top : top + SIDE, left : left + SIDE, :colours]
+    part = planes[top : top + side, left : left + side, :colours]
     return Image.from_array(np.ascontiguousarray(part), "part of the picture")
 
 
-def work_for(request: Request, level: Level) -> Work:
+def work_for(request: Request, level: Level, side: int = SIDE) -> Work:
     """Return the data for trying a version of the kernel of a level.
+
+    Parameters
+    ----------
+    side : int
+        Longest side of the part of the picture.
 
     Raises
     ------
@@ -63,7 +82,7 @@ def work_for(request: Request, level: Level) -> Work:
     """
     step = request.step
     part = Request.create(
-        part_of(request.source),
+        part_of(request.source, side),
         step.filter.id,
         step.parameters,
         border=step.border,
@@ -73,6 +92,28 @@ def work_for(request: Request, level: Level) -> Work:
     )
     plan = TrialPlan.of(part, level)
     return Work(part.source.planes, plan, plan)
+
+
+def small_work_for(request: Request, level: Level) -> Work:
+    """Return the data for checking the accesses to memory, which is far slower than a run.
+
+    It is of the usual size if a small picture would be filtered by other kernels.
+
+    Raises
+    ------
+    AppError
+        As `work_for`.
+    """
+    usual = work_for(request, level)
+    channels = usual.source.shape[-1]
+    operations = channels * sum(each.operations_per_sample for each in usual.plan.plan.launches)
+    side = math.isqrt(int(CHECKED_OPERATIONS / max(operations, 1.0)))
+    small = work_for(request, level, min(max(side, CHECKED_SIDES[0]), CHECKED_SIDES[1]))
+    return small if _kernels(small) == _kernels(usual) else usual
+
+
+def _kernels(work: Work) -> list[str]:
+    return [launch.kernel for launch in work.plan.plan.launches]
 
 
 def cases_for(request: Request, level: Level) -> list[Work]:
@@ -145,10 +186,19 @@ class Subject:
         can only be compiled.
     cases : callable, optional
         Returns the cases of the contract, likewise.
+    small : callable, optional
+        Returns the case in which its accesses to memory are checked; by default it is checked
+        in all of `works`.
     goal : float, optional
         Most cells that the kernel may read from global memory for each pixel.
+    tolerance : int
+        By how many levels a pixel may differ.
     reference : str
         Filter of the program to compare with; by default that of the name of the file.
+    template : str
+        A source to begin a kernel of one's own with; empty if there is none.
+    parameters : mapping
+        Of the filter, for the test of a new one.
     """
 
     filter_id: str
@@ -159,8 +209,12 @@ class Subject:
     defines: Mapping[str, str]
     works: Callable[[], Sequence[Work]] | None = None
     cases: Callable[[], Sequence[Work]] | None = None
+    small: Callable[[], Work] | None = None
     goal: float | None = None
+    tolerance: int = 0
     reference: str = ""
+    template: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,12 +230,21 @@ class Tried:
         Of the cases, where they have titles.
     place : str
         The case in which it was stopped, as a sentence; or empty.
+    memory : str
+        What is wrong with its accesses to memory, in a sentence; or empty.
+    findings : tuple of CompilerMessage
+        The wrong accesses, at their lines.
+    unchecked : str
+        Why its accesses to memory were not checked, as a sentence; or empty.
     """
 
     outcome: Outcome
     obstacle: str = ""
     titles: tuple[str, ...] = ()
     place: str = ""
+    memory: str = ""
+    findings: tuple[CompilerMessage, ...] = ()
+    unchecked: str = ""
 
 
 def try_subject(
@@ -222,4 +285,20 @@ def try_subject(
     titles = tuple(work.title for work in works)
     stopped = begun and len(works) > 1 and outcome.report.ending is not Ending.DONE
     place = f"Case {begun} of {len(works)}" + (f" ({titles[begun - 1]})" if begun else "")
-    return Tried(outcome, titles=titles, place=f"{place}:" if stopped else "")
+    tried = Tried(outcome, titles=titles, place=f"{place}:" if stopped else "")
+    return _checked(tried, subject, job, works, token)
+
+
+def _checked(
+    tried: Tried, subject: Subject, job: Job, works: Sequence[Work], token: CancelToken
+) -> Tried:
+    """Return a trial with what its kernel does wrong with memory, if it ran."""
+    if tried.outcome.report.ending not in _RUN or token.cancelled:
+        return tried
+    cases = [subject.small()] if subject.small else works
+    report = try_out(replace(job, target=CHECKED), cases, _CHECK_LIMITS, token).report
+    if report.messages:
+        return replace(tried, memory=f"{report.text} {report.hint}", findings=report.messages)
+    if report.ending is Ending.DONE or tried.outcome.report.ending is not Ending.DONE:
+        return tried
+    return replace(tried, unchecked=f"Its accesses to memory were not checked: {report.text}")

@@ -22,6 +22,7 @@ from kernelscope.gui.model.displays import Side
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.figure_content import caption_of, of_pictures, region_in_view
 from kernelscope.gui.model.form_state import RunSettings
+from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.sketches import Scene
@@ -32,7 +33,6 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.reduction import is_compiled
 from kernelscope.judging import colours
-from kernelscope.judging.histogram import Histogram
 from kernelscope.spec.samples import Kind
 
 _Input: TypeAlias = tuple[Pyramid, Display]
@@ -303,7 +303,7 @@ class PicturePage(Page[Image, Image]):
             judged = Judged()
             if reference is not None:
                 judged = judge_both(moment.source, moment.result, reference.image)
-            return judged, {name: Histogram.of(colours(each)) for name, each in planes.items()}
+            return judged, {name: fine_histogram(colours(each)) for name, each in planes.items()}
 
         return evaluate
 

@@ -16,25 +16,25 @@ class PlanePreviews:
 
     def __init__(self, viewer: VolumeViewer) -> None:
         self._viewer = viewer
-        self._kept = SlicePreviews()
+        self.kept = SlicePreviews()
 
     def __bool__(self) -> bool:
-        return bool(self._kept)
+        return bool(self.kept)
 
     def clear(self) -> None:
         """Forget all slices; those on the screen stay until the output is drawn."""
-        self._kept.clear()
+        self.kept.clear()
 
     def put(self, result: Result) -> bool:
         """Keep a slice; return whether the result is one: a part of it only measures the pace."""
-        return self._kept.put(result)
+        return self.kept.put(result)
 
     def missing(self, request: Request) -> tuple[Box, ...]:
         """Return the slices in view of the result of `request` that are not there yet."""
         return tuple(
             Box.slice_of(request.source.shape, axis, index)
             for axis, index in self._in_view(request)
-            if not self._kept.has(request, axis, index)
+            if not self.kept.has(request, axis, index)
         )
 
     def shows(self, request: Request) -> bool:
@@ -57,7 +57,7 @@ class PlanePreviews:
         viewer = self._viewer
         places = {plane.axis: viewer.position[plane.axis] for plane in viewer.visible_planes}
         slices, last = {}, None
-        for preview in self._kept:  # the last one that was computed comes last
+        for preview in self.kept:  # the last one that was computed comes last
             axis, index = place_of(preview.request) or (-1, -1)
             if places.get(axis) == index:
                 slices[axis] = index, preview.volumes[component]
@@ -79,7 +79,7 @@ class PlanePreviews:
         viewer = self._viewer
         earlier = set()
         for plane in viewer.visible_planes:
-            preview = self._kept.at(plane.axis, viewer.position[plane.axis])
+            preview = self.kept.at(plane.axis, viewer.position[plane.axis])
             request = preview.request if preview is not None else whole
             if request is not None and not (settings and made_with(request, settings)):
                 earlier.add(plane.axis)

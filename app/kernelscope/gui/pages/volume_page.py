@@ -79,7 +79,7 @@ class VolumePage(Page[Scan, Volume]):
         """A map of noise that is shown in place of the output."""
         self._map_made_with: tuple[Any, ...] = ()
         self.viewer = VolumeViewer(self)
-        self._previews = PlanePreviews(self.viewer)
+        self.previews = PlanePreviews(self.viewer)
         self._stepped: Scan | None = None
         """The input that `show_member` showed last."""
         self._settings: RunSettings | None = None
@@ -254,8 +254,8 @@ class VolumePage(Page[Scan, Volume]):
         return super().is_current(settings)
 
     def mark_stale(self, settings: RunSettings | None) -> bool:
-        if self._previews and (self.is_current(settings) or self.history.then):
-            self._previews.clear()  # the whole is there under them, or is another one
+        if self.previews and (self.is_current(settings) or self.history.then):
+            self.previews.clear()  # the whole is there under them, or is another one
             self._redraw()
         stale = super().mark_stale(settings)
         self._settings = settings
@@ -269,14 +269,14 @@ class VolumePage(Page[Scan, Volume]):
 
     def visible_parts(self, request: Request) -> tuple[Box, ...]:
         output = self._view is View.OUTPUT and not self.shows_map
-        return self._previews.missing(request) if output else ()
+        return self.previews.missing(request) if output else ()
 
     def shows_part(self, request: Request) -> bool:
-        return self._previews.shows(request)
+        return self.previews.shows(request)
 
     def show_preview(self, result: Result) -> bool:
         fits = result.request.source is self.source and not self.history.then
-        if not fits or not self._previews.put(result):
+        if not fits or not self.previews.put(result):
             return False
         self._show_previews()
         return self.previewed is not None
@@ -284,15 +284,15 @@ class VolumePage(Page[Scan, Volume]):
     def _show_previews(self) -> None:
         """Show the slices in view over the output."""
         self.previewed = None
-        if self._previews and self._view is View.OUTPUT and not self.shows_map:
-            self.previewed = self._previews.show(self.components.current)
+        if self.previews and self._view is View.OUTPUT and not self.shows_map:
+            self.previewed = self.previews.show(self.components.current)
             self._mark_planes()
 
     def _mark_planes(self) -> None:
         """Mark the planes that show earlier settings, where others show a preview."""
         if self.previewed is not None:
             whole = self.result.request if self.result is not None else None
-            self._previews.mark_earlier(whole, self._settings)
+            self.previews.mark_earlier(whole, self._settings)
 
     def _on_moved(self) -> None:
         """Show the previews of other slices."""
@@ -305,7 +305,7 @@ class VolumePage(Page[Scan, Volume]):
         self.moved.emit()
 
     def show_moment(self, *, new: bool = True) -> None:
-        self._previews.clear()
+        self.previews.clear()
         self._wanted = self.moment.source.volumes
         self.components.show_volumes(self._wanted)
         self.history_changed.emit()
@@ -431,8 +431,8 @@ class VolumePage(Page[Scan, Volume]):
         window, part, look = self.viewer.window_, self.part, self.viewer.look
         display = Display(window.low, window.low + window.width, look.gamma, look.colour_map)
         other = part if third is View.RESIDUAL else reference.image if reference else None
-        place = f"{plane.name} slice {index + 1}"
-        caption = caption_of(result, self.judgement, place)
+        place = f"{plane.name.lower()} slice {index + 1}"
+        caption = caption_of(result, self.judgement or result.quality, place)
         unit = "mm" if part.affine is not None else "voxels"
 
         def make() -> Figure:

@@ -25,6 +25,8 @@ _ROW = Qt.ItemDataRole.UserRole
 
 _MARGIN, _GAP, _BAR = 4, 6, 3
 _LINES = 3
+_LETTERS = 17
+"""Of each line: ``582 µs measured``."""
 
 
 class CardList(QListWidget):
@@ -114,7 +116,11 @@ class CardList(QListWidget):
         return QSize(180, 3 * self.card_height() + 2 * self.frameWidth())
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(120, self.card_height() + 2 * self.frameWidth())
+        """Return a width at which neither names and gains nor times are cut off."""
+        left = self.switch_of(QRect()).right() + 2 * _GAP + self.card_height() + _MARGIN
+        text = _LETTERS * self.fontMetrics().averageCharWidth()
+        beside = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
+        return QSize(left + text + beside, self.card_height() + 2 * self.frameWidth())
 
     def mouseReleaseEvent(self, event: Any) -> None:
         """Switch or edit the card that was clicked."""
@@ -149,7 +155,7 @@ class CardList(QListWidget):
         """Move a card; the list follows when the steps have changed."""
         place = self.currentRow()
         to = self.drop_place(event.position().toPoint(), place)
-        event.setDropAction(Qt.DropAction.CopyAction)  # Qt would remove what was moved
+        event.setDropAction(Qt.DropAction.CopyAction)  # Qt would remove the moved row
         event.accept()
         if event.source() is self and to != place:
             self.moved.emit(place, to)
@@ -200,16 +206,16 @@ class _Painter(QStyledItemDelegate):
         bold = painter.font()
         bold.setBold(True)
         plain = painter.font()
-        painter.setFont(bold)
-        _write(painter, line, row.name, ink if row.on else quiet)
-        painter.setFont(plain)
-        line.translate(0, height)
-        # The time needs its line for itself: "live" or "measured" must not be cut off.
+        # Names are short; settings and times need their lines for themselves.
         gain = row.gain if row.on and row.fresh else ""
-        room = line.adjusted(0, 0, -painter.fontMetrics().horizontalAdvance(gain) - _GAP, 0)
-        _write(painter, room, row.caption or "defaults", quiet)
         painter.setPen(ink)
         painter.drawText(line, Qt.AlignmentFlag.AlignRight, gain)
+        room = line.adjusted(0, 0, -painter.fontMetrics().horizontalAdvance(gain) - _GAP, 0)
+        painter.setFont(bold)
+        _write(painter, room, row.name, ink if row.on else quiet)
+        painter.setFont(plain)
+        line.translate(0, height)
+        _write(painter, line, row.caption or "defaults", quiet)
         line.translate(0, height)
         stale = row.on and not row.fresh
         _write(painter, line, row.state, theme.warning_text(palette) if stale else quiet)

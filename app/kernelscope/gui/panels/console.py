@@ -92,7 +92,7 @@ class Console(QWidget):
         level = ChoiceBox()
         level.setObjectName("consoleLevel")
         level.setAccessibleName("Least level shown")
-        level.setToolTip("Show this level and the more serious ones.")
+        level.setToolTip("Show messages of this level and above.")
         for number in _LEVELS:
             level.addItem(logging.getLevelName(number).capitalize(), number)
         level.currentIndexChanged.connect(lambda: self._filter(level.currentData()))
@@ -108,7 +108,7 @@ class Console(QWidget):
         self._view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self._view.setFont(theme.fixed_font())
         self._view.setMaximumBlockCount(MAX_LINES)
-        self._view.setPlaceholderText("Nothing has been logged yet.")
+        self._view.setPlaceholderText("The log is empty.")
 
         row = QHBoxLayout()
         row.addWidget(label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, SignalInstance
@@ -40,7 +41,7 @@ _LEAST_BOX = 84
 
 
 class _OddSpinBox(WholeBox):
-    """Steps from odd to odd; what is typed may be even, and is refused with the reason."""
+    """Steps from odd to odd; even numbers can be typed, and are refused with the reason."""
 
     def stepBy(self, steps: int) -> None:
         even = self.value() % 2 == 0
@@ -146,7 +147,7 @@ class NumberEditor(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self._slider, 1)
         row.addWidget(self._box)
-        if isinstance(parameter, FloatParameter) and parameter.estimate is not None:
+        if parameter.has_estimate:
             self._button = self._estimate_button(parameter)
             row.addWidget(self._button)
         self._slider.valueChanged.connect(self._on_slid)
@@ -180,15 +181,15 @@ class NumberEditor(QWidget):
         self._follows = False
         self.set_automatic(automatic)
 
-    def _estimate_button(self, parameter: FloatParameter) -> QToolButton:
-        button = Switch(self) if parameter.estimated else QToolButton(self)
+    def _estimate_button(self, parameter: Parameter) -> QToolButton:
+        button = Switch(self) if parameter.is_estimated else QToolButton(self)
         button.setText("Estimate")
-        button.setCheckable(parameter.estimated)
-        button.setChecked(parameter.estimated)
+        button.setCheckable(parameter.is_estimated)
+        button.setChecked(parameter.is_estimated)
         button.setObjectName(f"{parameter.name}Estimate")
         button.setAccessibleName(f"Estimate {parameter.label.lower()} from the input")
         button.setToolTip(button.accessibleName())
-        if parameter.estimated:
+        if parameter.is_estimated:
             button.setToolTip(f"{button.accessibleName()}: pressed, every run does that")
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.clicked.connect(self._on_estimate)
@@ -290,24 +291,21 @@ Editor = OddEditor | NumberEditor | NumbersEditor | RadiiEditor | ChoiceEditor |
 """All have ``value()``, ``set_value(value)`` and the signal ``changed()``."""
 
 
+_EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
+    OddParameter: OddEditor,
+    IntParameter: NumberEditor,
+    FloatParameter: NumberEditor,
+    ChoiceParameter: ChoiceEditor,
+    NumbersParameter: NumbersEditor,
+    RadiiParameter: RadiiEditor,
+    MaskParameter: MaskEditor,
+}
+"""The widget of each kind of parameter; a new kind needs a line here."""
+
+
 def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
     """Return the widget that edits `parameter`, set to its default."""
-    editor: Editor
-    match parameter:
-        case OddParameter():
-            editor = OddEditor(parameter, parent)
-        case IntParameter() | FloatParameter():
-            editor = NumberEditor(parameter, parent)
-        case ChoiceParameter():
-            editor = ChoiceEditor(parameter, parent)
-        case NumbersParameter():
-            editor = NumbersEditor(parameter, parent)
-        case RadiiParameter():
-            editor = RadiiEditor(parameter, parent)
-        case MaskParameter():
-            editor = MaskEditor(parameter, parent)
-        case _:
-            raise TypeError(f"no editor for {type(parameter).__name__}")
+    editor = _EDITORS[type(parameter)](parameter, parent)
     editor.setObjectName(parameter.name)
     editor.setAccessibleName(parameter.label)
     editor.setAccessibleDescription(parameter.help)

@@ -41,8 +41,10 @@ from kernelscope.gui.widgets import theme
 _DOCUMENT = Qt.ItemDataRole.UserRole
 _FRONT = Qt.ItemDataRole.UserRole + 1
 
-_WIDTH, _PICTURE = 168, QSize(56, 42)
-_MARGIN, _GAP, _CROSS = 4, 8, 16
+_PICTURE = QSize(56, 42)
+_MARGIN, _GAP, _CROSS = 3, 8, 16
+_LETTERS = 13
+"""Of a name that are shown at any size of text."""
 
 
 class FilmStrip(QListWidget):
@@ -101,7 +103,7 @@ class FilmStrip(QListWidget):
         return [self.item(row).text() for row in range(self.count())]
 
     def sizeHint(self) -> QSize:
-        return QSize(3 * _WIDTH, self._height())
+        return QSize(3 * self.tile_size().width(), self._height())
 
     def _height(self) -> int:
         needed = self.count() * (self.tile_size().width() + 2 * self.spacing())
@@ -117,7 +119,9 @@ class FilmStrip(QListWidget):
     def tile_size(self) -> QSize:
         """Return the size of a tile, which has room for two lines of text."""
         text = 2 * self.fontMetrics().height()
-        return QSize(_WIDTH, max(_PICTURE.height(), text) + 2 * _MARGIN)
+        width = _LETTERS * self.fontMetrics().averageCharWidth() + _CROSS
+        beside = _PICTURE.width() + _GAP + 3 * _MARGIN
+        return QSize(beside + width, max(_PICTURE.height(), text) + 2 * _MARGIN)
 
     def cross_of(self, tile: QRect) -> QRect:
         """Return where the cross of a tile is."""

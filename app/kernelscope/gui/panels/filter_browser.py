@@ -76,7 +76,7 @@ class FilterBrowser(QWidget):
         self.search.setAccessibleName("Search filters")
         self.search.setPlaceholderText("Search filters")
         self.search.setClearButtonEnabled(True)
-        self.search.setToolTip("A part of a name, a category or another word: “blur”, “specks”")
+        self.search.setToolTip("Part of a name, a category or a related word: “blur”, “specks”")
         self.search.textChanged.connect(self._narrow)
         self.search.installEventFilter(self)
         self.list = _List(self)
@@ -85,6 +85,7 @@ class FilterBrowser(QWidget):
         self.list.itemCollapsed.connect(lambda item: self._on_folded(item, closed=True))
         self.list.itemExpanded.connect(lambda item: self._on_folded(item, closed=False))
         self._nothing = QLabel("No filter has such a name.", self)
+        self._nothing.setObjectName("noFilterFound")
         self._nothing.setWordWrap(True)
         theme.set_role(self._nothing, "note")
         self.setFocusProxy(self.search)
@@ -127,7 +128,7 @@ class FilterBrowser(QWidget):
         Parameters
         ----------
         tip : str
-            What the picture shows.
+            The contents of the picture.
         """
         item = self._items.get(filter_id)
         if item is None:

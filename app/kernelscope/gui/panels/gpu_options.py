@@ -18,7 +18,7 @@ from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.spec.blocks import USUAL_BLOCKS, Block, block_name, read_block
 
 _BLOCK = (
-    "Threads of each block, across and down. The list of runs shows what a size costs; the kernel "
+    "Threads of each block, across and down. The list of runs shows the cost of a size; the kernel "
     "does not change."
 )
 _NO_BLOCK = "Only the levels of a GPU up to texture have blocks of any size."
@@ -58,7 +58,7 @@ class GpuOptions(QWidget):
         self._repeat = add(
             "repeat",
             "Re&peat kernel",
-            "Run the kernel so often on a GPU, after a warm-up, and report the median.",
+            "Number of runs of the kernel on a GPU, after a warm-up; the median is reported.",
             WholeBox(self),
         )
         self._repeat.setRange(1, 999)
@@ -66,7 +66,7 @@ class GpuOptions(QWidget):
         self._memory = add(
             "memoryLimit",
             "GPU &memory",
-            "Most memory that images may take on a GPU; larger ones are filtered in strips.",
+            "Limit of the GPU memory for images; larger ones are filtered in strips.",
             WholeBox(self),
         )
         self._memory.setRange(0, 999_999)
@@ -81,6 +81,11 @@ class GpuOptions(QWidget):
         """Enable the choice of blocks, where it has an effect, or not."""
         self._block.setEnabled(offered)
         self._block.setToolTip(_BLOCK if offered else _NO_BLOCK)
+
+    def offer_card(self, offered: bool) -> None:
+        """Enable the options that only a real GPU has, or not."""
+        self._repeat.setEnabled(offered)
+        self._memory.setEnabled(offered)
 
     def options(self, device: Device, level: str | None, *, block: bool) -> RunOptions:
         """Return the options of a run on a device, with the chosen block if it takes one.
@@ -114,7 +119,7 @@ class GpuOptions(QWidget):
         }
 
     def set_texts(self, texts: Mapping[str, str]) -> None:
-        """Show what `texts` returned once."""
+        """Show values that `texts` returned before."""
         try:
             self._show_block(read_block(texts.get("block", "")))
         except InvalidParameter:  # none was chosen

@@ -1,53 +1,81 @@
-"""Histograms of input and output, side by side."""
+"""Input and output in one histogram, with handles for level, window and gamma."""
 
 from __future__ import annotations
 
-from typing import Any
+from PySide6.QtCore import QEvent, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-import numpy as np
-import pyqtgraph as pg
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
-
+from kernelscope.gui.model import histogram_plot as model
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.histogram_plot import Curve, Plot, Scale
+from kernelscope.gui.panels.histogram_plot import HistogramPlot, pen_of
+from kernelscope.gui.panels.levels import Levels
+from kernelscope.gui.panels.picture_inks import CHANNEL_STYLES, PICTURE_STYLES
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.work.later import Later
 from kernelscope.judging.histogram import Histogram
 
-_DASHES = {
-    Qt.PenStyle.SolidLine: "—",
-    Qt.PenStyle.DashLine: "- -",
-    Qt.PenStyle.DotLine: "···",
-}
-"""Line styles that distinguish channels without colour, and their marks in a legend."""
+_LEFT = 8
+"""Pixels between the splitter and the legend."""
 
 
 class HistogramView(QWidget):
-    """Two plots with the same axes; pixels of each channel, counted by their value."""
+    """The plot below its legend, and the display of what is in front.
+
+    Attributes
+    ----------
+    histograms : dict
+        Of “input” and “output”, as far as they are there.
+    scale : Scale
+    by_channel : bool
+        Whether channels have curves of their own.
+
+    Signals
+    -------
+    followed
+        Levels, or the pictures to choose from, have changed.
+    """
+
+    followed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("histograms")
         self.histograms: dict[str, Histogram] = {}
-        self._log = False
-        self._plots: dict[str, pg.PlotWidget] = {}
-        layout = QGridLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        for column, name in enumerate(("input", "output")):
-            plot = pg.PlotWidget(self)
-            plot.setObjectName(f"{name}Histogram")
-            plot.setAccessibleName(f"Histogram of the {name}")
-            plot.setMouseEnabled(x=False, y=False)
-            plot.setMenuEnabled(False)
-            plot.hideButtons()
-            plot.setMinimumSize(80, 60)
-            plot.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-            plot.getPlotItem().titleLabel.setMaximumHeight(18)
-            plot.getAxis("left").setWidth(44)
-            plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # nothing to do in it
-            self._plots[name] = plot
-            layout.addWidget(plot, 0, column)
-        self._plots["output"].setXLink(self._plots["input"])
-        self._plots["output"].setYLink(self._plots["input"])
+        self.scale, self.by_channel = Scale.LINEAR, False
+        self.levels: Levels | None = None
+        self._is_stale = False
+        self._later = Later(self._draw, self)
+        self._legend = QLabel(self)
+        self._legend.setObjectName("histogramLegend")
+        self.words = ElidedLabel(self)
+        self.words.setObjectName("histogramReading")
+        self.words.setAccessibleName("Values at the cursor of the histogram")
+        theme.set_role(self.words, "note")
+        self.plot = HistogramPlot(self)
+        head = QHBoxLayout()
+        head.setSpacing(10)
+        head.addWidget(self._legend)
+        head.addWidget(self.words, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(_LEFT, 0, 0, 0)
+        layout.setSpacing(2)
+        layout.addLayout(head)
+        layout.addWidget(self.plot, 1)
+        self.plot.chosen.connect(self._choose)
+        self.plot.reset.connect(self.choose_automatic)
+        self.plot.dropped.connect(self._draw)
+        self.plot.pointed.connect(self._say)
+        self._draw()
+
+    def follow(self, levels: Levels) -> None:
+        """Show and choose the display of pictures or of volumes."""
+        if self.levels is not None:
+            self.levels.changed.disconnect(self._on_changed)
+        self.levels = levels
+        levels.changed.connect(self._on_changed)
         self._draw()
 
     def show_histograms(self, histograms: dict[str, Histogram]) -> None:
@@ -55,73 +83,90 @@ class HistogramView(QWidget):
         self.histograms = histograms
         self._draw()
 
-    def set_log(self, log: bool) -> None:
-        """Count in powers of ten, so that rare values are seen."""
-        self._log = log
+    def set_scale(self, name: str) -> None:
+        """Let heights grow with counts in another way; `name` is a value of `Scale`."""
+        self.scale = Scale(name)
         self._draw()
+
+    def set_by_channel(self, by_channel: bool) -> None:
+        """Draw a curve for each channel of the output, or one for each picture."""
+        self.by_channel = by_channel
+        self._draw()
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether any picture is in colour."""
+        return any(len(each.channels) > 1 for each in self.histograms.values())
+
+    def choose_automatic(self) -> None:
+        """Draw what is in front with the contrast that the program finds."""
+        if self.levels is not None and self._display is not None:
+            self.levels.choose_automatic()
+
+    @property
+    def _display(self) -> Display | None:
+        return self.levels.display if self.levels is not None else None
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._is_stale:  # it has come into view
+            self._later.after_paint()
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
+            self._show_legend()
+
+    def _choose(self, display: Display) -> None:
+        if self.levels is not None:
+            self.levels.choose(display)
+
+    def _on_changed(self) -> None:
+        """Follow, unless nobody sees it: a drag in a picture changes its display very often.
+
+        A dock behind a tab counts as visible to Qt, but no part of it is.
+        """
+        if self.visibleRegion().isEmpty():
+            self._is_stale = True
+        else:
             self._draw()
+        self.followed.emit()
 
     def _draw(self) -> None:
-        palette = self.palette()
-        quiet = theme.quiet_text(palette)
-        for name, plot in self._plots.items():
-            plot.setBackground(palette.color(QPalette.ColorRole.Base))
-            plot.clear()
-            plot.setTitle(self._title(name), color=quiet, size="9pt")
-            for side in ("left", "bottom"):
-                plot.getAxis(side).setPen(quiet)
-                plot.getAxis(side).setTextPen(quiet)
-            plot.getPlotItem().setLogMode(y=self._log)
-            if name in self.histograms:
-                self._add_curves(plot, self.histograms[name])
-        if self.histograms:
-            self._set_ranges()
+        self._is_stale = False
+        display = self._display
+        if not self.histograms:
+            self.plot.show_plot(None)
+        elif not self.plot.is_held:  # while a handle is dragged, the axis stays under it
+            axis = model.axis_for(self.histograms.values(), display)
+            channels = self.by_channel and self.has_channels
+            self.plot.show_plot(Plot.of(self.histograms, axis, self.scale, by_channel=channels))
+        if self.levels is not None:
+            self.plot.show_display(display, self.levels.colour_map, whole=self.levels.is_whole)
+        self._show_legend()
+        self._say()
 
-    def _title(self, name: str) -> str:
-        """Return what stands above a plot; several channels are named in their colours."""
-        channels = self.histograms[name].channels if name in self.histograms else ()
-        legend = (
-            f'<span style="color: {channel_colour(channel, self.palette()).name()}">'
-            f"{dash} {channel}</span>"
-            for channel, dash in zip(channels, _DASHES.values(), strict=False)
-        )
-        heading = name.capitalize()
-        return f"{heading}: {'&nbsp; '.join(legend)}" if len(channels) > 1 else heading
+    def _show_legend(self) -> None:
+        """Name the curves beside their line styles, in their colours."""
+        curves: tuple[Curve, ...] = self.plot.plot.curves if self.plot.plot is not None else ()
+        parts = []
+        for number, curve in enumerate(curves):
+            ink = pen_of(curve, number, self.palette()).color().name()  # the plot's may come later
+            styles = CHANNEL_STYLES[number] if curve.channel else PICTURE_STYLES[curve.picture]
+            name = curve.channel or curve.picture
+            parts.append(f'<span style="color: {ink}">{styles[1]} {name}</span>')
+        if curves and curves[0].channel:
+            parts.insert(0, f"{curves[0].picture.capitalize()}:")
+        self._legend.setText("&nbsp;&nbsp; ".join(parts))
 
-    def _add_curves(self, plot: pg.PlotWidget, shown: Histogram) -> None:
-        for channel, counts, dash in zip(shown.channels, shown.counts, _DASHES, strict=False):
-            pen = pg.mkPen(channel_colour(channel, self.palette()), width=1, style=dash)
-            # The logarithm of none is drawn as that of half a pixel.
-            plot.plot(
-                shown.edges, np.maximum(counts, 0.5) if self._log else counts, stepMode="center",
-                pen=pen, name=channel,
-            )  # fmt: skip
-
-    def _set_ranges(self) -> None:
-        low = min(each.edges[0] for each in self.histograms.values())
-        high = max(each.edges[-1] for each in self.histograms.values())
-        most: Any = max(each.counts.max() for each in self.histograms.values())
-        plot = self._plots["input"]
-        plot.setXRange(low, high, padding=0.01)
-        if self._log:
-            plot.setYRange(np.log10(0.5), np.log10(most), padding=0.05)
-        else:
-            plot.setYRange(0, most, padding=0.05)
-
-
-def channel_colour(channel: str, palette: QPalette) -> QColor:
-    """Return a colour for a channel that is readable on the base colour of `palette`."""
-    dark = theme.is_dark(palette)
-    match channel:
-        case "red":
-            return QColor("#ff7a70" if dark else "#c62828")
-        case "green":
-            return QColor("#6bd06f" if dark else "#2e7d32")
-        case "blue":
-            return QColor("#6fa8ff" if dark else "#1565c0")
-        case _:
-            return palette.color(QPalette.ColorRole.Text)
+    def _say(self) -> None:
+        """Read off the handle that is moved or the value under the cursor; then the note."""
+        plot, handle = self.plot.plot, self.plot.active_handle
+        value, parts = self.plot.value_pointed_at, []
+        if plot is not None:
+            if handle is not None and self.plot.display is not None:
+                parts.append(model.describe(self.plot.display, handle))
+            elif value is not None:
+                parts.append(plot.read(value))
+            parts.append(plot.note())
+        self.words.set_full_text(" · ".join(part for part in parts if part))

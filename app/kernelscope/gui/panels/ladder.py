@@ -3,12 +3,14 @@
 ◉ Auto: CPU parallel
 ○ ■ Serial         CPU  ▮▮▮▮▮▮▮▮▮▮▮   10.2 ms  ref
 ○ ■ Parallel       CPU  ▮▮▮▮           1.9 ms   ✓
-▸ No GPU here: as recorded on an H100
+▸ No GPU: H100 at 2048×2048, 22 Nov 2026
+▾ Emulated GPU: 6 levels, not timed
+○ ■ Global         Emulated GPU     emulated  ✓
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import (
     QEvent,
@@ -47,21 +49,14 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.engine.options import Device
-from kernelscope.gui.model.ladder import (
-    Agreement,
-    Axis,
-    Entry,
-    Place,
-    short_time,
-)
+from kernelscope.gui.model.ladder import Agreement, Axis, Entry
+from kernelscope.gui.model.rungs import Place
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.manual import level_page
 from kernelscope.spec.level_colours import colour
 
 _ENTRY = Qt.ItemDataRole.UserRole
-_FOLD = Qt.ItemDataRole.UserRole + 1
-"""Text of the line that unfolds the levels of a device that is missing."""
 
 _MOST_HEIGHT = 210
 """Pixels; more rungs scroll."""
@@ -72,7 +67,8 @@ _FEWEST = 4
 _PALE = 90
 """Opacity of the part of a bar that is not computing."""
 
-NO_TIME = "–"
+_LEAST_BAR = 24
+"""Pixels that long names leave for the longest bar."""
 
 
 class LadderList(QListWidget):
@@ -105,27 +101,35 @@ class LadderList(QListWidget):
         self.setItemDelegate(_RungDelegate(self))
         self.chosen = Place(Device.AUTO)
         self.axis = Axis(())
-        self.unfolded = False
+        self._unfolded: set[Device] = set()
         self._entries: tuple[Entry, ...] = ()
-        self._fold = ""
+        self._folds: Mapping[Device, str] = {}
         self._ready = True
 
-    def show_entries(self, entries: Sequence[Entry], chosen: Place, fold: str) -> None:
-        """Show rungs; `fold` is the line over those that cannot run here, empty for no folding."""
-        self.chosen, self._entries, self._fold = chosen, tuple(entries), fold
+    def show_entries(
+        self, entries: Sequence[Entry], chosen: Place, folds: Mapping[Device, str]
+    ) -> None:
+        """Show rungs; `folds` has the lines over the rungs of devices that can be folded away."""
+        changed = chosen != self.chosen
+        if chosen.device is not self.chosen.device:
+            self._unfolded.add(chosen.device)  # a choice that cannot be seen would surprise
+        self.chosen, self._entries, self._folds = chosen, tuple(entries), folds
         self.axis = Axis(
             value for entry in entries if entry.seconds is not None for value in entry.seconds
         )
         self._fill()
+        item = self.rung_item(chosen) if changed else None
+        if item is not None:
+            self.scrollToItem(item)
 
     def _fill(self) -> None:
-        shown: list[Entry | str] = []
+        shown: list[Entry | Device] = []
         for entry in self._entries:
-            missing = bool(entry.rung.obstacle) and not entry.rung.gap
-            if self._fold and (missing or entry.rung.place.device is Device.GPU):
-                if self._fold not in shown:
-                    shown.append(self._fold)
-                if not self.unfolded:
+            device = entry.rung.place.device
+            if device in self._folds:
+                if device not in shown:
+                    shown.append(device)
+                if device not in self._unfolded:
                     continue
             shown.append(entry)
         while self.count() > len(shown):
@@ -140,19 +144,23 @@ class LadderList(QListWidget):
         self.updateGeometry()
         self.viewport().update()
 
-    def _show(self, item: QListWidgetItem, what: Entry | str) -> None:
-        if isinstance(what, str):
-            item.setText(f"{'▾' if self.unfolded else '▸'} {what}")
-            item.setData(_ENTRY, None)
+    def _show(self, item: QListWidgetItem, what: Entry | Device) -> None:
+        if isinstance(what, Device):
+            text, unfolded = self._folds[what], what in self._unfolded
+            item.setText(f"{'▾' if unfolded else '▸'} {text}")
+            item.setData(_ENTRY, what)
             item.setData(HELP_ROLE, "")
-            item.setToolTip("Click to fold." if self.unfolded else "Click to unfold.")
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, what)
+            how = "Click to fold." if unfolded else "Click to unfold."
+            alike = (entry for entry in self._entries if entry.rung.place.device is what)
+            why = next(filter(None, (entry.caveat for entry in alike)), "")
+            item.setToolTip("\n".join(filter(None, (text, why, how))))
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, text)
             return
         rung = what.rung
         item.setText(rung.full_name)
         item.setData(_ENTRY, what)
         place = rung.place
-        item.setData(HELP_ROLE, level_page(place.device.value, place.level) if place.level else "")
+        item.setData(HELP_ROLE, level_page(place.kernels.value, place.level) if place.level else "")
         how = "Click for the reason." if rung.obstacle else "Click to run here."
         item.setToolTip(f"{what.explain()}\n{how}")
         chosen = ", chosen" if rung.place == self.chosen else ""
@@ -165,6 +173,12 @@ class LadderList(QListWidget):
         found = item.data(_ENTRY) if item is not None else None
         return found if isinstance(found, Entry) else None
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the levels that are shown."""
+        found = (self.item(row).data(_ENTRY) for row in range(self.count()))
+        return [each.rung.name for each in found if isinstance(each, Entry) and each.rung.level]
+
     def rung_item(self, place: Place) -> QListWidgetItem | None:
         """Return the line of a rung; None while it is folded away."""
         for row in range(self.count()):
@@ -173,15 +187,19 @@ class LadderList(QListWidget):
                 return self.item(row)
         return None
 
-    def toggle_fold(self) -> None:
-        """Unfold the levels of the missing device, or fold them."""
-        self.unfolded = not self.unfolded
+    def is_folding(self, device: Device) -> bool:
+        """Return whether a line that folds them stands over the levels of a device."""
+        return device in self._folds
+
+    def toggle_fold(self, device: Device) -> None:
+        """Unfold the levels of a device, or fold them."""
+        self._unfolded ^= {device}
         self._fill()
 
     def _use(self, item: QListWidgetItem, *, run: bool = True) -> None:
         entry = item.data(_ENTRY)
         if not isinstance(entry, Entry):
-            self.toggle_fold()
+            self.toggle_fold(Device(entry))
         elif entry.rung.obstacle:
             self.why_wanted.emit(entry)
         elif run:
@@ -220,6 +238,21 @@ def _row_height(metrics: QFontMetrics) -> int:
     return metrics.height() + 5
 
 
+def _figure_widths(metrics: QFontMetrics) -> tuple[int, int]:
+    """Return the widths of times and of ticks."""
+    return metrics.horizontalAdvance("≈ 88.8 ms"), metrics.horizontalAdvance("ref") + 4
+
+
+def name_width(metrics: QFontMetrics, width: int, names: Sequence[str]) -> int:
+    """Return the share of a rung's width for its mark and name: half, or more for long names.
+
+    Names matter more than the length of bars, which the times repeat.
+    """
+    longest = max((metrics.horizontalAdvance(each) for each in names), default=0)
+    needed = 16 + metrics.ascent() + 2 + longest + 8
+    return max(width // 2, min(needed, width - sum(_figure_widths(metrics)) - _LEAST_BAR))
+
+
 class _RungDelegate(QStyledItemDelegate):
     """Draws a rung: mark of the choice, colour and name, bar, time, agreement."""
 
@@ -245,9 +278,8 @@ class _RungDelegate(QStyledItemDelegate):
         colours = _Colours(option)
         area = option.rect.adjusted(4, 0, -4, 0)
         metrics = option.fontMetrics
-        tick = metrics.horizontalAdvance("ref") + 4
-        time = metrics.horizontalAdvance("≈ 88.8 ms")
-        name = round(area.width() * 0.5)
+        time, tick = _figure_widths(metrics)
+        name = name_width(metrics, area.width(), rungs.names)
         _paint_mark(painter, colours, area, chosen=entry.rung.place == rungs.chosen)
         left = area.left() + 16
         if entry.rung.level is not None:
@@ -262,13 +294,15 @@ class _RungDelegate(QStyledItemDelegate):
             return
         text = QRect(left, area.top(), area.left() + name - left - 4, area.height())
         ink = colours.quiet if entry.rung.obstacle else colours.text
-        _paint_name(painter, ink, colours.quiet, text, entry)
+        device = "" if rungs.is_folding(entry.rung.place.device) else entry.rung.device
+        _paint_name(painter, ink, colours.quiet, text, entry.rung.name, device)
         bar = QRect(
             area.left() + name, area.top(), area.width() - name - time - tick, area.height()
         )
         _paint_bar(painter, entry, bar, rungs.axis, colours.ground)
         figures = QRect(bar.right() + 1, area.top(), time, area.height())
-        _paint_text(painter, ink, figures, _time_text(entry), Qt.AlignmentFlag.AlignRight)
+        paler = colours.quiet if entry.seconds is None else ink
+        _paint_text(painter, paler, figures, entry.brief_time, Qt.AlignmentFlag.AlignRight)
         if entry.parity is not None:
             wrong = entry.parity.agreement is Agreement.DIFFERENT
             place = QRect(figures.right() + 1, area.top(), tick, area.height())
@@ -328,13 +362,15 @@ def _paint_text(
     painter.drawText(place, align | Qt.AlignmentFlag.AlignVCenter, elided)
 
 
-def _paint_name(painter: QPainter, ink: QColor, quiet: QColor, place: QRect, entry: Entry) -> None:
+def _paint_name(
+    painter: QPainter, ink: QColor, quiet: QColor, place: QRect, name: str, device: str
+) -> None:
     """Draw the name of the level, and behind it the device if there is room."""
-    metrics, rung = painter.fontMetrics(), entry.rung
-    _paint_text(painter, ink, place, rung.name)
-    rest = place.adjusted(metrics.horizontalAdvance(f"{rung.name}  "), 0, 0, 0)
-    if rest.width() > metrics.horizontalAdvance(rung.device):  # rounded; else it is cut off
-        _paint_text(painter, quiet, rest, rung.device)
+    metrics = painter.fontMetrics()
+    _paint_text(painter, ink, place, name)
+    rest = place.adjusted(metrics.horizontalAdvance(f"{name}  "), 0, 0, 0)
+    if rest.width() > metrics.horizontalAdvance(device):  # rounded; else it is cut off
+        _paint_text(painter, quiet, rest, device)
 
 
 def _fill(entry: Entry, shade: QColor) -> QColor:
@@ -361,16 +397,6 @@ def _paint_bar(painter: QPainter, entry: Entry, area: QRect, axis: Axis, ground:
     painter.fillRect(body, shade)
     if entry.time is None:
         painter.fillRect(body, QBrush(ground, Qt.BrushStyle.BDiagPattern))
-
-
-def _time_text(entry: Entry) -> str:
-    """Return the time of computing; a remark in place of one that is missing."""
-    if entry.time is not None:
-        return short_time(entry.time.computing)
-    if entry.figure is not None:
-        about = "≈ " if entry.figure.scaled else ""
-        return f"{about}{short_time(entry.figure.seconds)}"
-    return NO_TIME
 
 
 class Ladder(QWidget):
@@ -425,7 +451,12 @@ class Ladder(QWidget):
             self._buttons.addWidget(button)
 
     def show_entries(
-        self, entries: Sequence[Entry], chosen: Place, *, fold: str = "", note: str = ""
+        self,
+        entries: Sequence[Entry],
+        chosen: Place,
+        *,
+        folds: Mapping[Device, str],
+        note: str = "",
     ) -> None:
         """Show the rungs; see `LadderList.show_entries`.
 
@@ -434,7 +465,7 @@ class Ladder(QWidget):
         note : str
             A line below the rungs: what was skipped, and why.
         """
-        self.rungs.show_entries(entries, chosen, fold)
+        self.rungs.show_entries(entries, chosen, folds)
         self._note.setText(note)
         self._note.setVisible(bool(note))
         self._column.activate()  # Qt would do so after the columns above have asked for the height

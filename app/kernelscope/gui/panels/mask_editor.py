@@ -54,12 +54,24 @@ class MaskEditor(QWidget):
         self.setObjectName("maskEditor")
         self._parameter = parameter
         self._problem = ""
+        self._mask: Mask | None = None
+        """The mask of the table, if it was read since its last change."""
         self._build()
         self.set_value(parameter.default)
 
     def _build(self) -> None:
         self._table = MaskTable()
         self._table.setToolTip(self._parameter.help)
+        model = self._table.model()  # the table's own signals are blocked at times
+        for changed in (
+            model.dataChanged,
+            model.modelReset,
+            model.rowsInserted,
+            model.rowsRemoved,
+            model.columnsInserted,
+            model.columnsRemoved,
+        ):
+            changed.connect(self._forget)
         self._table.itemChanged.connect(self._cell_edited)
         self._table.copy_asked.connect(self.copy)
         self._table.paste_asked.connect(self.paste)
@@ -143,7 +155,12 @@ class MaskEditor(QWidget):
         InvalidParameter
             If a cell holds something that is not an allowed number.
         """
-        return self._parameter.validate(_numbers(self._table.texts()))
+        if self._mask is None:
+            self._mask = self._parameter.validate(_numbers(self._table.texts()))
+        return self._mask
+
+    def _forget(self) -> None:
+        self._mask = None
 
     def set_value(self, mask: Sequence[Sequence[Any]]) -> None:
         """Show `mask`.

@@ -122,7 +122,7 @@ class MaskTable(QTableWidget):
         self._share_out()
 
     def _share_out(self) -> None:
-        """Give the columns what room there is, within reason."""
+        """Share the room among the columns, within reason."""
         room = self.maximumViewportSize().width()
         if self.columnCount() > _WITHOUT_SCROLLING:
             room -= self.verticalScrollBar().sizeHint().width()

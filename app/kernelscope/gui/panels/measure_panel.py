@@ -36,10 +36,10 @@ _HELP = {
     "SD": "Standard deviation of a sample, with n − 1 in the denominator",
     "PSNR": "Peak signal-to-noise ratio against the reference, within the region",
     "SNR": "Signal-to-noise ratio: mean / SD",
-    "CNR": "Contrast-to-noise ratio against the chosen region:\n"
+    "CNR": "Contrast-to-noise ratio against the selected region:\n"
     "|mean − mean′| / √(SD² + SD′²), the noise of both regions",
 }
-_EMPTY = "Draw a region (Ctrl+Alt+R) or a line (Ctrl+Alt+L) into a picture, or press Add."
+_EMPTY = "Draw a region (Ctrl+Alt+R) or a line (Ctrl+Alt+L) into a picture or slice, or press Add."
 _CSV_FILES = "Tables (*.csv);;All files (*)"
 _BOX = (("x", "Left edge"), ("y", "Top edge"), ("w", "Width"), ("h", "Height"))
 _ENDS = (
@@ -59,6 +59,7 @@ class MeasurePanel(QWidget):
     Attributes
     ----------
     regions : Regions
+        Those of pictures, or of volumes; see `show_regions_of`.
     units : Units
         Of the figures.
     rows : tuple of Row
@@ -130,8 +131,12 @@ class MeasurePanel(QWidget):
         self._name.editingFinished.connect(self._on_named)
         self._boxes = [self._make_box(name) for name, _ in _BOX]
         self._labels = [QLabel(self) for _ in _BOX]
-        self._remove = self._button("removeRegion", "Delete", "Delete the chosen region")
-        self._remove.clicked.connect(self.regions.remove)
+        self._remove = self._button("removeRegion", "Delete", "Delete the selected region")
+        self._remove.clicked.connect(lambda: self.regions.remove())
+        self._size = QLabel(self)
+        self._size.setObjectName("regionSize")
+        self._size.setToolTip("Size of the region, or length of the line, in the slice")
+        theme.set_role(self._size, "note")
         self._against = ChoiceBox(self)
         self._against.setObjectName("cnrRegion")
         self._against.setAccessibleName("Region that CNR compares with")
@@ -150,6 +155,7 @@ class MeasurePanel(QWidget):
             row.addWidget(label)
             row.addWidget(box)
         row.addWidget(self._remove)
+        row.addWidget(self._size)
         row.addStretch(1)
         return row
 
@@ -192,8 +198,19 @@ class MeasurePanel(QWidget):
         """Name of the region that CNR compares with; empty for none."""
         return self._against.currentText() if self._against.currentIndex() > 0 else ""
 
+    def show_regions_of(self, regions: Regions) -> None:
+        """Show other regions, without figures until there are some."""
+        self.regions = regions
+        self.show_rows((), "")
+        self.show_regions()
+
+    def show_size(self, size: str) -> None:
+        """Show the size of the selected region in other units than pixels; empty for none."""
+        self._size.setText(size)
+        self._size.setVisible(bool(size))
+
     def show_regions(self) -> None:
-        """Show the place of the chosen region, and offer all of them for CNR."""
+        """Show the place of the selected region, and offer all of them for CNR."""
         chosen, against = self.regions.chosen, self.against
         names = [each.name for each in self.regions.all if each.shape is not Shape.LINE]
         with QSignalBlocker(self._against):
@@ -227,7 +244,9 @@ class MeasurePanel(QWidget):
                 box.setValue(value)
             of = "of the line" if is_line else "of the region"
             box.setAccessibleName(f"{help_} {of} in pixels")
-            box.setToolTip(f"{help_} in pixels of the input")
+            sliced = chosen is not None and chosen.plane is not None
+            of_input = "of the slice as it is drawn" if sliced else "of the input"
+            box.setToolTip(f"{help_} in pixels {of_input}")
 
     def _on_named(self) -> None:
         self.regions.rename(self._name.text())
@@ -253,7 +272,7 @@ class MeasurePanel(QWidget):
     # --- figures ---
 
     def show_rows(self, rows: Sequence[Row], note: str, profiles: Sequence[Profile] = ()) -> None:
-        """Show figures, the profiles of the chosen line, and a note where they need one."""
+        """Show figures, the profiles of the selected line, and a note where they need one."""
         self.rows = tuple(rows)
         self.profile.show_profiles(profiles, self.units)
         at = self._table.currentIndex().row()
@@ -262,12 +281,14 @@ class MeasurePanel(QWidget):
             colours = {region.name: region for region in self.regions.all}
             previous = ""
             for row in self.rows:
-                first = "" if row.region == previous else row.region
+                first = "" if row.region == previous else row.heading
                 previous = row.region
                 item = QTreeWidgetItem([first, row.picture, row.channel, *row.texts(self.units)])
                 item.setData(0, _REGION, row.region)
                 if first and row.region in colours:
                     item.setIcon(0, _swatch(colours[row.region]))
+                if row.area is not None:
+                    item.setToolTip(3, f"{row.area:.5g} mm²")
                 for column in range(3, 11):
                     item.setTextAlignment(column, _RIGHT)
                 self._table.addTopLevelItem(item)
@@ -281,7 +302,7 @@ class MeasurePanel(QWidget):
         self._mark()
 
     def _mark(self) -> None:
-        """Choose the first row of the chosen region, unless one of its rows is chosen."""
+        """Choose the first row of the selected region, unless one of its rows is chosen."""
         chosen, current = self.regions.chosen, self._table.currentItem()
         name = chosen.name if chosen is not None else None
         if current is not None and current.data(0, _REGION) == name:
@@ -298,7 +319,8 @@ class MeasurePanel(QWidget):
         """Return the table as shown, with tabs between the columns."""
         lines = ["\t".join([*COLUMNS, "CNR"])]
         for row in self.rows:
-            lines.append("\t".join([row.region, row.picture, row.channel, *row.texts(self.units)]))
+            names = row.heading, row.picture, row.channel
+            lines.append("\t".join([*names, *row.texts(self.units)]))
         return "\n".join(lines)
 
     def csv(self) -> str:

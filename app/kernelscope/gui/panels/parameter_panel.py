@@ -1,4 +1,4 @@
-"""Everything that decides what Run does, generated from the filters' specs."""
+"""All settings of a run, generated from the filters' specs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.errors import InvalidParameter
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.form_state import FormState, RunSettings
-from kernelscope.gui.model.ladder import Place, Rung
+from kernelscope.gui.model.rungs import Place, Rung
 from kernelscope.gui.panels.editors import shrink
-from kernelscope.gui.panels.filter_form import FilterForm
+from kernelscope.gui.panels.filter_form import FilterForm, same_values
 from kernelscope.gui.panels.run_options import RunOptionsForm
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
@@ -57,7 +57,7 @@ class ParameterPanel(QScrollArea):
     filter_changed : str
         The filter with this id was chosen.
     changed
-        What `arguments` returns may be something else now.
+        The result of `arguments` may have changed.
     kernel_wanted
         The user asks for the CUDA source of the filter at its level.
     estimate_wanted : str
@@ -78,6 +78,8 @@ class ParameterPanel(QScrollArea):
         super().__init__(parent)
         self.setObjectName("panel")
         self._settings = settings
+        self._known: tuple[Any, dict[str, Any], Step] | None = None
+        """The last step and the values that it was made of: it is asked for ten times a change."""
         self._forms: dict[str, FilterForm] = {}
         self._current: FilterForm | None = None
         self._kind = Kind.PICTURE
@@ -199,11 +201,15 @@ class ParameterPanel(QScrollArea):
     def run_settings(self) -> RunSettings:
         """Return the step and the options that are set; raises `InvalidParameter`."""
         form = self._options
-        values = self._form.values()
-        step = Step.of_numbers(
-            self.filter_id, values, border=form.border, grey=form.grey, within=form.within
-        )
-        return RunSettings(step, self.run_options())
+        values = self.form.values()
+        key = self.filter_id, form.border, form.grey, form.within
+        known = self._known
+        if known is None or key != known[0] or not same_values(values, known[1]):
+            step = Step.of_numbers(
+                self.filter_id, values, border=form.border, grey=form.grey, within=form.within
+            )
+            self._known = known = key, values, step
+        return RunSettings(known[2], self.run_options())
 
     def step_of(self, filter_id: str) -> Step:
         """Return the step that Run would take if this filter were chosen.
@@ -248,25 +254,25 @@ class ParameterPanel(QScrollArea):
     def show_request(self, request: Request) -> None:
         """Show the settings that `request` was made with."""
         self.set_filter(request.step.filter.id)
-        self._form.set_values(request.step.parameters)
+        self.form.set_values(request.step.parameters)
         self._options.show_request(request)
         self.changed.emit()
 
     def state(self) -> FormState | None:
         """Return the settings for `show_state`; None while they are not valid."""
         try:
-            values = self._form.values()
+            values = self.form.values()
             return FormState(self.filter_id, values, self.automatic, self._options.texts())
         except InvalidParameter:
             return None
 
     def show_state(self, state: FormState) -> None:
-        """Show what `state` returned, or the settings of a run."""
+        """Show a state that `state` returned, or the settings of a run."""
         self.set_filter(state.filter_id)
         if self.filter_id != state.filter_id:
             return
-        self._form.set_values(state.parameters)
-        self._form.set_texts(dict.fromkeys(state.automatic, ESTIMATE))
+        self.form.set_values(state.parameters)
+        self.form.set_texts(dict.fromkeys(state.automatic, ESTIMATE))
         self._options.set_texts(state.options)
         self.changed.emit()
 
@@ -277,7 +283,7 @@ class ParameterPanel(QScrollArea):
     @property
     def automatic(self) -> tuple[str, ...]:
         """Parameters of the chosen filter that every run estimates again."""
-        return self._form.automatic
+        return self.form.automatic
 
     def set_estimates(self, filter_id: str, values: Mapping[str, Any]) -> None:
         """Show estimates for parameters of a filter that has been shown."""
@@ -292,7 +298,7 @@ class ParameterPanel(QScrollArea):
 
     def reset(self) -> None:
         """Set the parameters of the chosen filter to their defaults."""
-        self._form.reset()
+        self.form.reset()
 
     def save(self) -> None:
         """Remember everything in the settings."""
@@ -305,7 +311,8 @@ class ParameterPanel(QScrollArea):
             self._settings.set_texts(f"filters/{filter_id}", form.texts())
 
     @property
-    def _form(self) -> FilterForm:
+    def form(self) -> FilterForm:
+        """The editors of the filter that is shown."""
         assert self._current is not None
         return self._current
 
@@ -362,12 +369,12 @@ class ParameterPanel(QScrollArea):
         QWidget.setTabOrder(before, self._reset)
 
     def _check(self) -> None:
-        """Say at once what Run would refuse."""
+        """Show errors that Run would report."""
         try:
-            self._form.values()
+            self.form.values()
         except InvalidParameter as error:
             self._problem.setStyleSheet(f"color: {theme.error_text(self.palette()).name()}")
             self._problem.setText(str(error))
-            self._problem.setVisible(not self._form.explains(str(error)))
+            self._problem.setVisible(not self.form.explains(str(error)))
         else:
             self._problem.hide()

@@ -11,24 +11,10 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWi
 
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.profiles import Profile, profiles_as_csv
-from kernelscope.gui.panels.histogram_view import channel_colour
+from kernelscope.gui.panels.picture_inks import PICTURE_STYLES, channel_colour, picture_colour
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.messages import save_text
-
-_STYLES = {
-    "input": (Qt.PenStyle.DashLine, "- -"),
-    "output": (Qt.PenStyle.SolidLine, "—"),
-    "reference": (Qt.PenStyle.DotLine, "···"),
-}
-"""Line styles that distinguish pictures without colour, and their marks in the legend."""
-
-_GREY_INKS = {
-    "input": ("#e69f00", "#9a5b00"),
-    "output": ("#56b4e9", "#0b62a3"),
-    "reference": ("#b8bec8", "#5b626d"),
-}
-"""Colours for pictures without colours, on a dark and on a light ground."""
 
 _CSV_FILES = "Tables (*.csv);;All files (*)"
 
@@ -119,16 +105,18 @@ class ProfileView(QWidget):
         text = brief = ""
         if self.profiles:
             line = self.profiles[0].line
+            unit = self.profiles[0].unit
+            length = f"{self.profiles[0].length:.4g} {unit}"
             text = (
-                f"{line.name}: {line.length:.4g} pixels from the first end; units {self.units}, "
-                "linear interpolation"
+                f"{line.name}: {length.replace('px', 'pixels')} from the first end; "
+                f"units {self.units}, linear interpolation"
             )
-            brief = f"{line.name}, {line.length:.4g} px"
+            brief = f"{line.name}, {length}"
         self._heading.set_full_text(text, brief)
         self._legend.setText(self._legend_text())
         plot.setAccessibleDescription(text)
         for profile in self.profiles:
-            style, _ = _STYLES[profile.picture]
+            style, _ = PICTURE_STYLES[profile.picture]
             values = profile.values(self.units)
             for number, channel in enumerate(profile.channels):
                 pen = pg.mkPen(self._ink(profile.picture, channel), width=1.5, style=style)
@@ -137,8 +125,7 @@ class ProfileView(QWidget):
     def _ink(self, picture: str, channel: str) -> QColor:
         if channel:
             return channel_colour(channel, self.palette())
-        dark, light = _GREY_INKS[picture]
-        return QColor(dark if theme.is_dark(self.palette()) else light)
+        return picture_colour(picture, self.palette())
 
     def _legend_text(self) -> str:
         """Return the names of the pictures with their line styles."""
@@ -147,6 +134,6 @@ class ProfileView(QWidget):
         for profile in self.profiles:
             grey = profile.channels == ("",)
             ink = self._ink(profile.picture, "") if grey else quiet
-            _, dash = _STYLES[profile.picture]
+            _, dash = PICTURE_STYLES[profile.picture]
             parts.append(f'<span style="color: {ink.name()}">{dash} {profile.picture}</span>')
         return "&nbsp;&nbsp; ".join(parts)

@@ -1,4 +1,4 @@
-"""Quality of input and output against a reference, and the histograms of both."""
+"""Quality of input and output against a reference, and a histogram of both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.model.comparison import Judged
+from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.histogram_plot import Scale
 from kernelscope.gui.panels.histogram_view import HistogramView
+from kernelscope.gui.panels.levels import Levels
+from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import save_text
 from kernelscope.judging.histogram import Histogram, as_csv
@@ -40,7 +44,7 @@ _CSV_FILES = "Tables (*.csv);;All files (*)"
 
 
 class QualityPanel(QWidget):
-    """Figures of input and output against the reference, and both histograms."""
+    """Figures of input and output against the reference, and one histogram of both."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -90,7 +94,7 @@ class QualityPanel(QWidget):
         for column in (1, 2):
             self._table.headerItem().setTextAlignment(column, _RIGHT)
         figures = QWidget(self)
-        figures.setMinimumWidth(48 * self.fontMetrics().averageCharWidth())
+        figures.setMinimumWidth(54 * self.fontMetrics().averageCharWidth())
         column_layout = QVBoxLayout(figures)
         column_layout.setContentsMargins(0, 0, 0, 0)
         column_layout.addLayout(top)
@@ -100,11 +104,33 @@ class QualityPanel(QWidget):
     def _make_histograms(self) -> QWidget:
         """Return the histograms and their tools."""
         self.histograms = HistogramView(self)
-        self._log = QCheckBox("L&og", self)
-        self._log.setObjectName("logHistogram")
-        self._log.setAccessibleName("Logarithmic histogram")
-        self._log.setToolTip("Count in powers of ten, so that rare values are seen")
-        self._log.toggled.connect(self.histograms.set_log)
+        self._scale = ChoiceBox(self)
+        self._scale.setObjectName("histogramScale")
+        self._scale.setAccessibleName("Scale of the histogram")
+        self._scale.setToolTip("How heights grow with counts; rare values are seen in all but one")
+        self._scale.addItems([each.value for each in Scale])
+        self._scale.currentTextChanged.connect(self.histograms.set_scale)
+        self._channels = QCheckBox("&Channels", self)
+        self._channels.setObjectName("histogramChannels")
+        self._channels.setAccessibleName("Histogram of each channel")
+        self._channels.setToolTip("A curve for each channel of the output")
+        self._channels.toggled.connect(self.histograms.set_by_channel)
+        self.side_box = ChoiceBox(self)
+        self.side_box.setObjectName("histogramSide")
+        self.side_box.setAccessibleName("Picture whose levels the handles set")
+        self.side_box.setToolTip("Input and output have separate levels: those of this one are set")
+        self.side_box.addItems([each.value for each in Side])
+        self.side_box.setCurrentText(Side.OUTPUT)
+        self.side_box.currentTextChanged.connect(self._choose_side)
+        self.side_box.hide()
+        self._auto = QToolButton(self)
+        self._auto.setObjectName("histogramAutomatic")
+        self._auto.setText("Auto")
+        self._auto.setAccessibleName("Choose the contrast automatically")
+        self._auto.setToolTip("Choose the contrast automatically (or double-click the histogram)")
+        self._auto.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._auto.clicked.connect(self.histograms.choose_automatic)
+        self.histograms.followed.connect(self._show_sides)
         self._save = QToolButton(self)
         self._save.setObjectName("saveHistogram")
         self._save.setText("Save…")
@@ -113,8 +139,13 @@ class QualityPanel(QWidget):
         self._save.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._save.clicked.connect(self.save_histograms)
         tools = QVBoxLayout()
-        tools.addWidget(self._log)
-        tools.addWidget(self._save)
+        tools.addWidget(self._scale)
+        tools.addWidget(self.side_box)
+        tools.addWidget(self._channels)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self._auto)
+        buttons.addWidget(self._save)
+        tools.addLayout(buttons)
         tools.addStretch(1)
         spread = QWidget(self)
         row = QHBoxLayout(spread)
@@ -161,6 +192,23 @@ class QualityPanel(QWidget):
         """Show those of “input” and “output”, as far as they are there."""
         self.histograms.show_histograms(histograms)
         self._save.setEnabled(bool(histograms))
+        self._auto.setEnabled(bool(histograms))
+        self._channels.setEnabled(self.histograms.has_channels)
+
+    def follow(self, levels: Levels) -> None:
+        """Let the handles be about the pictures or the volumes in front."""
+        self.histograms.follow(levels)
+        self._choose_side(self.side_box.currentText())
+        self._show_sides()
+
+    def _choose_side(self, name: str) -> None:
+        if self.histograms.levels is not None:
+            self.histograms.levels.choose_side(Side(name))
+
+    def _show_sides(self) -> None:
+        """Ask for a picture where the two are drawn separately."""
+        levels = self.histograms.levels
+        self.side_box.setVisible(levels is not None and bool(levels.sides))
 
     def save_histograms(self) -> None:
         """Ask where, then save the counts."""
@@ -197,7 +245,7 @@ def improvement(name: str, before: Quality, after: Quality) -> float:
 
 
 def _verdict(name: str, before: Quality, after: Quality, gain: float) -> str:
-    """Return in words what became of a figure."""
+    """Return the change of a figure in words."""
     if getattr(before, name.lower()) is None:
         return ""
     if gain == 0:

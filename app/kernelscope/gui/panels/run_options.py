@@ -14,7 +14,7 @@ from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.errors import InvalidParameter
-from kernelscope.gui.model.ladder import AUTO, Place, Rung, chosen_place, rungs
+from kernelscope.gui.model.rungs import AUTO, Place, Rung, chosen_place, rungs
 from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.gpu_options import GpuOptions
 from kernelscope.gui.panels.within_box import WithinBox
@@ -62,7 +62,7 @@ class RunOptionsForm(QWidget):
         self._border = ChoiceBox(self)
         self._border.setObjectName("border")
         self._border.setAccessibleName("Border")
-        self._border.setToolTip("What counts as the image outside of its edges.")
+        self._border.setToolTip("Values of the image beyond its edges.")
         shrink(self._border)
         caption = QLabel("&Border", self)
         caption.setBuddy(self._border)
@@ -97,7 +97,7 @@ class RunOptionsForm(QWidget):
         self._offer_places()
 
     def set_filter(self, spec: FilterSpec) -> None:
-        """Offer what `spec` has; earlier choices come back where they fit."""
+        """Offer the choices of `spec`; earlier ones come back where they fit."""
         self._spec = spec
         self._border.clear()
         for border in spec.borders:
@@ -106,7 +106,7 @@ class RunOptionsForm(QWidget):
         self._offer_places()
 
     def offer_grey(self, offered: bool) -> None:
-        """Offer what is for pictures only, or not: volumes are grey, and filtered as a whole."""
+        """Offer the choices for pictures; volumes are grey and filtered as a whole."""
         self._offers_grey = offered
         self._grey.setVisible(offered)
         self._within.setVisible(offered)
@@ -167,7 +167,7 @@ class RunOptionsForm(QWidget):
         }
 
     def set_texts(self, texts: Mapping[str, str]) -> None:
-        """Show what `texts` returned once."""
+        """Show values that `texts` returned before."""
         device, border = texts.get("device", ""), texts.get("border", "")
         known = Device(device) if device in list(Device) else Device.AUTO
         self._restore(
@@ -196,7 +196,10 @@ class RunOptionsForm(QWidget):
         self.place = chosen_place(self._wanted, self.rungs)
         usable = {rung.place.device for rung in self.rungs if not rung.obstacle}
         # Auto and the CPU are always there.
-        self._gpu_options.setEnabled(Device.GPU in usable and self.place.device is not Device.CPU)
+        emulated = self.place.device is Device.EMULATED
+        on_card = Device.GPU in usable and self.place.device is not Device.CPU
+        self._gpu_options.setEnabled(on_card or emulated)
+        self._gpu_options.offer_card(not emulated)
         self._has_block = self._takes_block(self.place)
         self._gpu_options.offer_blocks(self._has_block)
         self.offered.emit()

@@ -44,8 +44,8 @@ _RUN = Qt.ItemDataRole.UserRole
 _SETTINGS = Qt.ItemDataRole.UserRole + 1
 _SHOWN = Qt.ItemDataRole.UserRole + 2
 
-_WIDTH = 150
-"""Width of a tile in pixels; its height is that of the strip."""
+_LETTERS = 24
+"""Width of a tile in characters; its height is that of the strip."""
 
 _LEAST_PICTURE = 40
 _MARGIN, _GAP = 4, 3
@@ -146,10 +146,12 @@ class RunStrip(QListWidget):
         return self._pixmaps.get(run.number)
 
     def sizeHint(self) -> QSize:
-        return QSize(3 * _WIDTH, _tile_size(self, 72).height() + self._frame())
+        return QSize(3 * self.tile_size().width(), _tile_size(self, 72).height() + self._frame())
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(_WIDTH + 20, _tile_size(self, _LEAST_PICTURE).height() + self._frame())
+        return QSize(
+            self.tile_size().width() + 20, _tile_size(self, _LEAST_PICTURE).height() + self._frame()
+        )
 
     def _frame(self) -> int:
         """Return the height of everything around the tiles."""
@@ -293,4 +295,4 @@ def _tip(run: Run) -> str:
 
 def _tile_size(widget: QWidget, picture: int) -> QSize:
     height = 2 * _MARGIN + picture + _GAP + _LINES * widget.fontMetrics().height()
-    return QSize(_WIDTH, height)
+    return QSize(_LETTERS * widget.fontMetrics().averageCharWidth() + 2 * _MARGIN, height)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, Q
 from kernelscope.bench.statistics import short
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
-from kernelscope.gui.model.times import VARYING, duration
+from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
 from kernelscope.gui.panels.bars import BARS, BarDelegate, end_to_end
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.theme import quiet_text
@@ -65,13 +65,15 @@ _SPEED_UPS = {SPEED_UP: TOTAL, KERNEL_GAIN: KERNEL}
 _SPARE = (RATE, SSIM, CARRIED, KERNEL_GAIN, KERNEL_TIME, SPREAD)
 """Hidden one after the other until the rest fits."""
 
+_TIMES = (TOTAL_TIME, PARTS, SPREAD, SPEED_UP, KERNEL_TIME, KERNEL_GAIN, CARRIED, RATE)
+
 _LEFT_ALIGNED = (RUN, WHERE, PARTS)
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _RUN = Qt.ItemDataRole.UserRole + 1
 """Role under which a row keeps its run."""
 
 _LEAST_BAR = 10
-"""Characters that the bars need at least; they get what the other columns leave."""
+"""Characters that the bars need at least; they get the room that the other columns leave."""
 
 FIRST_HELP = (
     "The first run of this work at this level: caches, memory and compiled code were not ready.\n"
@@ -197,7 +199,7 @@ class RunTable(CopyableTree):
         heading.setToolTip(0, f"{first.settings}\n{first.picture}, {first.size}, {first.mode}")
         self.addTopLevelItem(heading)
         heading.setFirstColumnSpanned(True)
-        slowest = max(run.seconds for run in runs)
+        slowest = max(run.seconds or 0.0 for run in runs)
         for run in runs:
             item = self._item(run, slowest)
             heading.addChild(item)
@@ -222,7 +224,7 @@ class RunTable(CopyableTree):
                 item.setForeground(column, quiet)
             if runs.is_fastest(run, quantity) and (gain is None or gain.sure):
                 item.setFont(column, bold)
-        if run.first:
+        if run.first or run.seconds is None:
             item.setForeground(SPREAD, quiet)
         whole = max(sum(part.seconds for part in run.parts), slowest, 1e-12)
         item.setData(
@@ -241,20 +243,23 @@ class RunTable(CopyableTree):
         return "\n".join("\t".join(row) for row in kept)
 
     def _sort_key(self, run: Run, column: int) -> Any:
-        """Return the sort key of a run; of equals the newer is the larger."""
+        """Return the sort key of a run; of equals the newer is the larger.
+
+        A run that is not timed comes after the slowest.
+        """
         gain = self._gallery.runs.speed_up(run, _SPEED_UPS.get(column, TOTAL))
         quality = run.judgement.after if run.judgement else None
         ssim = quality.ssim if quality is not None else None
         keys: dict[int, float] = {
             RUN: run.number,
-            TOTAL_TIME: run.seconds,
-            PARTS: run.seconds,
-            SPREAD: run.totals.half,
-            KERNEL_TIME: run.kernel,
+            TOTAL_TIME: math.inf if run.seconds is None else run.seconds,
+            PARTS: math.inf if run.seconds is None else run.seconds,
+            SPREAD: math.inf if run.seconds is None else run.totals.half,
+            KERNEL_TIME: math.inf if run.kernel is None else run.kernel,
             CARRIED: sum(run.transfers.values()),
             PSNR: -math.inf if run.psnr is None else run.psnr,
             SSIM: -math.inf if ssim is None else ssim,
-            RATE: run.speed,
+            RATE: run.speed or 0.0,
             **dict.fromkeys(_SPEED_UPS, gain.factor if gain else 0.0),
         }
         return keys[column] if column in keys else self._texts(run)[column], run.number
@@ -278,7 +283,7 @@ class RunTable(CopyableTree):
             transfers if run.transfers else "–",
             decibels(quality.psnr) if quality else "–",
             f"{quality.ssim:.4f}" if quality and quality.ssim is not None else "–",
-            f"{run.speed:,.4g} {run.unit}",
+            f"{run.speed:,.4g} {run.unit}" if run.speed is not None else "–",
         )
 
     def _speed_up(self, run: Run, quantity: str) -> str:
@@ -286,14 +291,14 @@ class RunTable(CopyableTree):
         gain = runs.speed_up(run, quantity)
         if gain is not None:
             return f"{'' if gain.sure else '≈ '}{short(gain.factor)}×"
-        compared = runs.has_others(run) and run.is_measured(quantity) and runs.is_baseline(run)
+        compared = runs.has_rivals(run) and run.is_measured(quantity) and runs.is_baseline(run)
         return "baseline" if compared else "–"
 
     @staticmethod
     def _spread(run: Run) -> str:
         """Return how often the run was repeated, and how far apart the totals lie."""
         count = len(run.totals.times)
-        if count == 1:
+        if count <= 1:
             return run.measurement
         half = f"± {100 * run.totals.half:.0f} %"
         return f"{'times vary' if run.totals.unsteady else half}, {count} runs"
@@ -301,11 +306,15 @@ class RunTable(CopyableTree):
     @staticmethod
     def _explain_spread(run: Run) -> str:
         """Return the repeats, and the figure where the cell has words for it."""
-        warning = f"± {100 * run.totals.half:.0f} %, {VARYING}\n" if run.totals.unsteady else ""
+        warning = (
+            f"± {100 * run.totals.half:.0f} %, {VARYING}: {BUSY}\n" if run.totals.unsteady else ""
+        )
         return f"{warning}{run.where}, total: {run.totals.describe()}"
 
     def _tip(self, run: Run, column: int) -> str:
         runs = self._gallery.runs
+        if run.seconds is None and column in _TIMES:
+            return WHY_NOT_TIMED
         if column in _SPEED_UPS:
             quantity = _SPEED_UPS[column]
             gain = runs.speed_up(run, quantity)
@@ -329,7 +338,7 @@ class RunTable(CopyableTree):
         runs = self._gallery.runs
         if not run.is_measured(quantity):
             return FIRST_HELP
-        if not runs.has_others(run):
+        if not runs.has_rivals(run):
             return "Nothing else did the same work yet: run it at another level, or press L."
         base = runs.baseline(run)
         if base is not None and base.place == run.place:

@@ -69,14 +69,14 @@ class RunsPanel(QWidget):
     def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("runsPanel")
-        self._gallery = gallery
+        self.gallery = gallery
         self._actions: Mapping[str, QAction] = {}
         self._selected: list[Run] = []
         self._current: Run | None = None
         self.strip = RunStrip(gallery)
         self.table = RunTable(gallery)
         self._legend = Legend()
-        self._note = ElidedLabel()
+        self._note = _Note()
         self._note.setObjectName("runsNote")
         theme.set_role(self._note, "note")
         self._empty = QLabel(
@@ -94,7 +94,7 @@ class RunsPanel(QWidget):
             view.clicked_run.connect(self.wanted)
         self.strip.chosen.connect(lambda: self._on_chosen(self.strip))
         self.table.chosen.connect(lambda: self._on_chosen(self.table))
-        self.table.parts_shown.connect(self._legend.setVisible)
+        self.table.parts_shown.connect(lambda _: self._show_legend())
         self.refresh()
 
     # --- building ---
@@ -162,21 +162,21 @@ class RunsPanel(QWidget):
     @property
     def current(self) -> Run | None:
         """The run that the keyboard is at, and that commands are for."""
-        return self._current if self._current in list(self._gallery) else None
+        return self._current if self._current in list(self.gallery) else None
 
     @property
     def selected(self) -> list[Run]:
         """The selected runs in the order in which they were chosen."""
-        runs = list(self._gallery)
+        runs = list(self.gallery)
         return [run for run in self._selected if run in runs]
 
     def refresh(self) -> None:
         """Show the runs as they are now."""
         self.strip.refresh()
         self.table.refresh()
-        self._views.setCurrentIndex(1 if len(self._gallery) else 0)
-        self._switch.setEnabled(bool(len(self._gallery)))
-        self._legend.setVisible(bool(len(self._gallery)) and self.table.isVisibleTo(self))
+        self._views.setCurrentIndex(1 if len(self.gallery) else 0)
+        self._switch.setEnabled(bool(len(self.gallery)))
+        self._show_legend()
         self.chosen.emit()
 
     def choose(self, run: Run | None) -> None:
@@ -235,7 +235,11 @@ class RunsPanel(QWidget):
         table = wide or self._switch.isChecked()
         self.strip.setVisible(wide or not table)
         self.table.setVisible(table)
-        self._legend.setVisible(table and bool(len(self._gallery)))
+        self._show_legend()
+
+    def _show_legend(self) -> None:
+        """Explain the colours of bars where there are bars: in the table."""
+        self._legend.setVisible(not self.table.isHidden() and bool(len(self.gallery)))
 
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
@@ -251,3 +255,12 @@ class RunsPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
+
+
+class _Note(ElidedLabel):
+    """Shows its text in full or not at all: the button beside it has it as its tooltip."""
+
+    def _elide(self) -> None:
+        room = self.contentsRect().width()
+        fits = self.fontMetrics().horizontalAdvance(self.full_text) <= room
+        self.setText(self.full_text if fits else "")

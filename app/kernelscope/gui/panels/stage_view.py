@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from kernelscope.engine.timing import Metric
 from kernelscope.engine.timing import added_up as kernels_added_up
 from kernelscope.gui.model.runs import Run, added_up, part_of
-from kernelscope.gui.model.times import Spread, duration
+from kernelscope.gui.model.times import WHY_NOT_TIMED, Spread, duration
 from kernelscope.gui.panels.bars import BARS, BarDelegate, end_to_end
 from kernelscope.gui.panels.time_line import TimeLine
 from kernelscope.gui.widgets.elided_label import ElidedLabel
@@ -89,6 +89,9 @@ class StageView(QWidget):
             self._total.clear()
             return
         self._title.set_full_text(f"Run {run.number}: {run.where}, {run.settings}")
+        if run.seconds is None:
+            self._total.setText(WHY_NOT_TIMED)
+            return
         total = f"{run.totals.describe()}, {run.speed:,.4g} {run.unit}"
         if len(run.totals.times) == 1:
             total = f"{total}, {run.measurement}"

@@ -158,7 +158,7 @@ class TimeLine(QAbstractScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._lanes: list[Lane] = []
-        self._axis = Axis([])
+        self.axis = Axis([])  # from moments to places, of the lanes as drawn
 
     @property
     def lanes(self) -> list[Lane]:
@@ -168,27 +168,28 @@ class TimeLine(QAbstractScrollArea):
     def show_stages(self, stages: Sequence[Stage]) -> None:
         """Draw these stages in place of those before."""
         self._lanes = lanes(stages)
-        self._axis = Axis(self._lanes)
+        self.axis = Axis(self._lanes)
         self.setAccessibleDescription("; ".join(map(_describe, self._lanes)))
         self._fit()
         self.viewport().update()
 
     def lane_at(self, y: float) -> Lane | None:
         """Return the lane at a height of the viewport."""
-        number = int((y + self.verticalScrollBar().value()) // self._row())
+        number = int((y + self.verticalScrollBar().value()) // self.row_height())
         return self._lanes[number] if 0 <= number < len(self._lanes) else None
 
     def bar_rect(self, lane: Lane, bar: Bar) -> QRectF:
         """Return where a bar is drawn."""
         left, right = self._span()
-        start = left + self._axis.place(bar.start) * (right - left)
-        stop = left + self._axis.place(bar.start + bar.seconds) * (right - left)
-        row, top = self._row(), self._lanes.index(lane) * self._row()
+        start = left + self.axis.place(bar.start) * (right - left)
+        stop = left + self.axis.place(bar.start + bar.seconds) * (right - left)
+        row, top = self.row_height(), self._lanes.index(lane) * self.row_height()
         top -= self.verticalScrollBar().value()
         inset = 0.3 if lane.inner else 0.18
         return QRectF(start, top + inset * row, max(stop - start, 1.5), (1 - 2 * inset) * row)
 
-    def _row(self) -> int:
+    def row_height(self) -> int:
+        """Return the height of a lane in pixels."""
         return self.fontMetrics().height() + 3
 
     def _span(self) -> tuple[float, float]:
@@ -202,14 +203,14 @@ class TimeLine(QAbstractScrollArea):
 
     def _fit(self) -> None:
         """Scroll the lanes if they do not fit above the axis."""
-        room = self.viewport().height() - self._row()
+        room = self.viewport().height() - self.row_height()
         bar = self.verticalScrollBar()
-        bar.setRange(0, max(0, len(self._lanes) * self._row() - room))
-        bar.setSingleStep(self._row())
+        bar.setRange(0, max(0, len(self._lanes) * self.row_height() - room))
+        bar.setSingleStep(self.row_height())
         bar.setPageStep(max(room, 1))
 
     def sizeHint(self) -> QSize:
-        return QSize(400, (max(len(self._lanes), 5) + 1) * self._row())
+        return QSize(400, (max(len(self._lanes), 5) + 1) * self.row_height())
 
     def resizeEvent(self, event: object) -> None:
         self._fit()
@@ -219,40 +220,42 @@ class TimeLine(QAbstractScrollArea):
         palette, metrics = self.palette(), self.fontMetrics()
         text, quiet = palette.color(QPalette.ColorRole.Text), theme.quiet_text(palette)
         left, right = self._span()
-        foot = self.viewport().height() - self._row()
+        foot = self.viewport().height() - self.row_height()
         grid = QPen(quiet)
         grid.setStyle(Qt.PenStyle.DotLine)
         last = -1e9
-        for moment, name in self._axis.ticks() if self._lanes else ():
-            x = left + self._axis.place(moment) * (right - left)
+        for moment, name in self.axis.ticks() if self._lanes else ():
+            x = left + self.axis.place(moment) * (right - left)
             painter.setPen(grid)
             painter.drawLine(QPointF(x, 0), QPointF(x, foot))
             width = metrics.horizontalAdvance(name)
             if x - width / 2 > last + 6 and x + width / 2 < self.viewport().width():
                 painter.setPen(quiet)
-                area = QRectF(x - width / 2, foot, width + 1, self._row())
+                area = QRectF(x - width / 2, foot, width + 1, self.row_height())
                 painter.drawText(area, Qt.AlignmentFlag.AlignCenter, name)
                 last = x + width / 2
         painter.setClipRect(QRectF(0, 0, self.viewport().width(), foot))
         for number, lane in enumerate(self._lanes):
-            top = number * self._row() - self.verticalScrollBar().value()
+            top = number * self.row_height() - self.verticalScrollBar().value()
             painter.setPen(text if lane.counted else quiet)
-            name_area = QRectF(6 + _indent(lane), top, left, self._row())
+            name_area = QRectF(6 + _indent(lane), top, left, self.row_height())
             painter.drawText(name_area, Qt.AlignmentFlag.AlignVCenter, lane.name)
             colour = part_colour(lane.part, palette)
             if not lane.counted:
                 colour.setAlpha(110)
             for bar in lane.bars:
                 painter.fillRect(self.bar_rect(lane, bar), colour)
-            time_area = QRectF(right + 4, top, self.viewport().width() - right - 10, self._row())
+            time_area = QRectF(
+                right + 4, top, self.viewport().width() - right - 10, self.row_height()
+            )
             alignment = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
             painter.drawText(time_area, alignment, _text(lane))
-        for start, stop in self._axis.cuts:
-            self._draw_cut(painter, left + self._axis.place((start + stop) / 2) * (right - left))
+        for start, stop in self.axis.cuts:
+            self._draw_cut(painter, left + self.axis.place((start + stop) / 2) * (right - left))
 
     def _draw_cut(self, painter: QPainter, x: float) -> None:
         """Draw that the axis is broken here."""
-        foot = self.viewport().height() - self._row()
+        foot = self.viewport().height() - self.row_height()
         painter.fillRect(QRectF(x - 2, 0, 4, foot), self.palette().color(QPalette.ColorRole.Base))
         painter.setPen(theme.quiet_text(self.palette()))
         for shift in (-2, 2):

@@ -1,4 +1,4 @@
-"""How long the run that is chosen took, stage by stage."""
+"""How long the selected run took, stage by stage."""
 
 from __future__ import annotations
 

@@ -104,7 +104,6 @@ class ViewBar(QWidget):
 
     def _width_without(self) -> int:
         """Return the least width without the arrangements."""
-        self._row.invalidate()  # they may have been shown or hidden since it was computed
         width = self._row.minimumSize().width()
         if self._arrangements.isHidden():
             return width

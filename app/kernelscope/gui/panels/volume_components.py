@@ -100,7 +100,7 @@ class Components(QWidget):
         label = QLabel("&Components", self)
         label.setBuddy(self._list)
         self._add = self._button("addComponent", "Add…", "Add a volume of the same head")
-        self._remove = self._button("removeComponent", "Remove", "Take the chosen volume away")
+        self._remove = self._button("removeComponent", "Remove", "Remove the selected volume")
         row = QHBoxLayout()
         row.addWidget(label)
         row.addStretch(1)

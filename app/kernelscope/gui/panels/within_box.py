@@ -8,14 +8,14 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 from kernelscope.engine.area import Area
 
 _TIP = (
-    "Filters the chosen region of interest and keeps the rest of the picture. The region keeps "
+    "Filters the selected region of interest and keeps the rest of the picture. The region keeps "
     "its values of the whole result: its neighbours outside are those of the input."
 )
 _NO_REGION = "Draw a region first (Ctrl+Alt+R)."
 
 
 class WithinBox(QCheckBox):
-    """Checked, it limits the filter to the region that is chosen, and follows it.
+    """Checked, it limits the filter to the selected region, and follows it.
 
     Attributes
     ----------

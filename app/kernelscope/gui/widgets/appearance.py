@@ -3,8 +3,8 @@
     Appearance (kept in the settings) --> palette, font and style sheet of the application
 
 The style is Fusion, the same on every platform. The palette colours it; the style sheet
-(`style_sheet`) adds what a palette cannot say: flat tabs and headers, the filled primary button,
-visible focus, and the three sizes of text.
+(`style_sheet`) adds the parts that a palette cannot express: flat tabs and headers, the filled
+primary button, visible focus, and the three sizes of text.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True)
 class Appearance:
-    """What the user chose; see `load` and `save`."""
+    """The user's choice; see `load` and `save`."""
 
     scheme: Scheme = Scheme.DARK
     scale: float = 1.0
 
     @classmethod
     def load(cls, settings: Settings) -> Appearance:
-        """Return what was chosen last; the default for what cannot be read."""
+        """Return the last choice, with defaults for values that cannot be read."""
         texts = settings.texts(_GROUP_NAME)
         scheme, scale = texts.get("scheme", ""), texts.get("scale", "")
         scales = {str(each): each for each in SCALES}

@@ -45,16 +45,16 @@ class Slider(QSlider):
 
 
 _Qt: Any = object
-"""Stands for what `_Box` is mixed into: a box of Qt's."""
+"""Stands for the class that `_Box` is mixed into: a box of Qt's."""
 
 
 class _Box(_Qt):  # type: ignore[misc]
-    """What boxes for numbers have in common.
+    """Common behaviour of boxes for numbers.
 
-    They take every key: Qt's own drop what they do not understand, so that ``0,05`` becomes 5
-    where the locale has a decimal point, and 0.05 where it has a comma. Here what is typed stays
+    They take every key: Qt's own drop keys that they do not understand, so that ``0,05`` becomes 5
+    where the locale has a decimal point, and 0.05 where it has a comma. Here typed text stays
     as it was typed; `typed` returns it, and while it is no number, or out of range, the box keeps
-    its value and is not acceptable. When it is left like that, it goes back to what it held
+    its value and is not acceptable. When it is left like that, it returns to the value that it held
     before, and says so.
     """
 

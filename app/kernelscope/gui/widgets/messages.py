@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
-from PySide6.QtCore import QIODevice, QSaveFile, Qt, qVersion
+from PySide6.QtCore import Qt, qVersion
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
@@ -30,6 +30,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope import __version__
 from kernelscope.errors import AppError
+from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.widgets import theme
 from kernelscope.text import printable
 
@@ -149,19 +150,10 @@ def write_text(path: Path, text: str) -> None:
 
     Raises
     ------
-    AppError
+    ImageWriteError
         If the file cannot be written.
     """
-    file = QSaveFile(str(path))
-    data = text.encode()
-    if not (
-        file.open(QIODevice.OpenModeFlag.WriteOnly)
-        and file.write(data) == len(data)
-        and file.commit()
-    ):
-        raise AppError(
-            f"“{path}” cannot be written: {file.errorString()}.", "Choose another place."
-        )
+    replace_file(path, text.encode())
 
 
 def save_text(
@@ -247,7 +239,7 @@ class AboutDialog(QDialog):
         text = QLabel(
             "<p>Filters and denoises images on the CPU and with CUDA, side by side, with honest "
             "timings.</p>"
-            f"<p>It brings together four published systems and goes past them:</p>"
+            f"<p>It brings together four published systems and extends them:</p>"
             f"<ul style='margin: 0 0 0 16px; -qt-list-indent: 0'>{sources}</ul>"
             "<p>Free software under the MIT licence.</p>"
         )

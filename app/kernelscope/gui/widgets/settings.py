@@ -1,7 +1,7 @@
 """Settings that the window keeps between starts: texts in a file of the user's own.
 
-The file is JSON and not `QSettings`: that one reads Python objects from its file, and runs what
-they say, before the program has seen them.
+The file is JSON and not `QSettings`: that one reads Python objects from its file, and
+runs their code before the program has seen them.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class Settings:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path = path or platformdirs.user_config_path("kernelscope") / "settings.json"
-        read = _read(self._path)
+        self.path = path or platformdirs.user_config_path("kernelscope") / "settings.json"
+        read = _read(self.path)
         if read is None:
-            read = _read_earlier(_EARLIER) if path is None else {}
+            read = read_earlier(_EARLIER) if path is None else {}
         self._texts = read
         self._waiting = False
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Write what changes in this block in one piece, at its end."""
+        """Write all changes of this block together, at its end."""
         before, self._waiting = dict(self._texts), True
         try:
             yield
@@ -63,15 +63,15 @@ class Settings:
     def flush(self) -> None:
         """Write everything to the disk now."""
         try:
-            atomic.own_folder(self._path.parent)
+            atomic.own_folder(self.path.parent)
             text = json.dumps(self._texts, indent=1)  # it names the user's files
-            atomic.replace(self._path, text.encode(), private=True, durable=False)
+            atomic.replace(self.path, text.encode(), private=True, durable=False)
         except OSError as error:
-            _logger.warning("settings cannot be kept in %s: %s", self._path, error)
+            _logger.warning("settings cannot be kept in %s: %s", self.path, error)
 
     def folder_of(self, kind: str) -> Path:
         """Return the folder for files of a kind, next to the settings; it may not be there yet."""
-        return self._path.parent / kind
+        return self.path.parent / kind
 
     def text(self, key: str, default: str = "") -> str:
         return self._texts.get(key, default)
@@ -80,7 +80,7 @@ class Settings:
         self.set_texts("", {key: value})
 
     def blob(self, key: str) -> QByteArray:
-        """Return what Qt saved of a widget's state; empty if there is none that is whole.
+        """Return a widget's state as saved by Qt; empty if there is no complete one.
 
         Qt trusts its saved states; a few changed bytes can crash the program.
         """
@@ -163,7 +163,7 @@ _ESCAPES = re.compile(r'\\(x[0-9a-fA-F]{1,6}|[\\"abfnrtv0])')
 _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
 
 
-def _read_earlier(path: Path) -> dict[str, str]:
+def read_earlier(path: Path) -> dict[str, str]:
     """Return the plain texts of the file that earlier versions kept on Linux.
 
     Values that begin with @ are objects; they are never interpreted.

@@ -1,4 +1,4 @@
-"""The style sheet of the application: what a palette cannot say."""
+"""The style sheet of the application, for the parts that a palette cannot express."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ QTabBar::tab { background: transparent; color: {quiet}; padding: 5px 12px; margi
 QTabBar::tab:hover { color: {text}; background: {hover}; }
 QTabBar::tab:selected { color: {text}; border-bottom: 2px solid {accent}; }
 QTabBar::tab:focus { color: {text}; border-bottom: 2px solid {accent}; background: {hover}; }
+QTabBar QToolButton { padding: 0; border-radius: 0; }
 QTabWidget::pane { border: 1px solid {line}; border-radius: 4px; }
 
 QHeaderView { background: {window}; }

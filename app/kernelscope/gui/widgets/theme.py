@@ -29,7 +29,7 @@ def error_fill(palette: QPalette) -> QColor:
 
 
 def quiet_text(palette: QPalette) -> QColor:
-    """Return the text colour of `palette`, toned down for what matters less."""
+    """Return the text colour of `palette`, toned down for secondary text."""
     text = palette.color(QPalette.ColorRole.Text)
     base = palette.color(QPalette.ColorRole.Base)
     return QColor(

@@ -48,6 +48,7 @@ class Actions(Mapping[str, QAction]):
         self._docks = docks
         self._settings = settings
         self.state = State()
+        self._applied: State | None = None
         self._made: dict[str, tuple[str, Action, QAction]] = {}
         self._choices: dict[str, QActionGroup] = {}
         self._menus: dict[str, QMenu] = {}
@@ -120,11 +121,14 @@ class Actions(Mapping[str, QAction]):
     def refresh(self, state: State) -> None:
         """Enable the actions that this state allows, and name the steps of Undo and Redo."""
         self._set_state(state)
-        self["run"].setIconText("Restart" if state.busy else "Run")
+        if self["run"].iconText() != (word := "Restart" if state.busy else "Run"):
+            self["run"].setIconText(word)
         self.name_steps(state.undo, state.redo)
 
     def _set_state(self, state: State) -> None:
-        self.state = state
+        if state == self._applied:
+            return
+        self.state = self._applied = state
         for _, action, made in self._made.values():
             if action.need is not commands.NOTHING:
                 made.setEnabled(action.need.met(state))
@@ -161,7 +165,10 @@ class Actions(Mapping[str, QAction]):
     def name_steps(self, undo: str, redo: str) -> None:
         """Name the steps that undo and redo would take; empty for none."""
         for id_, word, name in (("undo", "Undo", undo), ("redo", "Redo", redo)):
-            self[id_].setText(f"&{word} {name.replace('&', '&&')}".rstrip())
+            text = f"&{word} {name.replace('&', '&&')}".rstrip()
+            if text == self[id_].text():  # Qt would lay out menus and tool bars again
+                continue
+            self[id_].setText(text)
             self[id_].setToolTip(f"{word} {name or 'nothing'} ({_native(self[id_].shortcut())})")
 
     def fill_recent(self) -> None:
@@ -288,7 +295,7 @@ class Actions(Mapping[str, QAction]):
             made.setStatusTip(made.toolTip())
         if action.icon:
             made.setIcon(icon(action.icon))
-            # A menu ticks what is on; the colours of a switch that is on would not be seen there.
+            # A menu ticks actions that are on; the colours of a switch would not be seen there.
             made.setIconVisibleInMenu(not (action.checkable or action.choice))
         if action.label:
             made.setIconText(action.label)

@@ -22,14 +22,18 @@ from kernelscope.gui.dialogs.contact_sheet import ContactSheet
 from kernelscope.gui.dialogs.exercise_window import ExerciseWindow
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.dialogs.lecture_window import LectureWindow
 from kernelscope.gui.dialogs.level_dialog import LevelDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.dialogs.preferences import Preferences
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.dialogs.xray_window import XrayWindow
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.kernel_edits import Edits
-from kernelscope.gui.model.ladder import Entry, Place
+from kernelscope.gui.model.ladder import Entry
+from kernelscope.gui.model.rungs import Place
+from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.help_place import set_help
@@ -39,6 +43,7 @@ from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
+from kernelscope.spec.devices import Device
 
 _STAND_IN = np.zeros((512, 512), np.uint8)
 """The picture that the kernel viewer plans a launch for while none is open."""
@@ -80,8 +85,11 @@ class Companions:
     bench: BenchWindow | None = None
     kernel_viewer: KernelViewer | None = None
     exercises: ExerciseWindow | None = None
+    xray: XrayWindow | None = None
     contact_sheet: ContactSheet | None = None
+    lecture: LectureWindow | None = None
     _launches: dict[str, LaunchReport] = field(default_factory=dict)
+    _times: SessionTimes = field(default_factory=SessionTimes)
 
     def __post_init__(self) -> None:
         self.context_help = ContextHelp(self.window)
@@ -89,7 +97,8 @@ class Companions:
         self.context_help.wanted.connect(self.show_page)
 
     def add_result(self, result: Result) -> None:
-        """Keep the launch report of a run for the kernel viewer."""
+        """Keep the launch report of a run for the kernel viewer, its time for the lecture."""
+        self._times.add(result)
         if result.launch is not None:
             self._launches[result.launch.kernel] = result.launch
             if self.kernel_viewer is not None:
@@ -121,6 +130,33 @@ class Companions:
                 self.background, self._edits(), self.settings, self.window
             )
         _bring_to_front(self.exercises)
+
+    def show_lecture(self) -> None:
+        """Show the lecture, with the picture that is open."""
+        if self.lecture is None:
+            self.lecture = LectureWindow(
+                self.background, self.source, self._times.newest, self.window
+            )
+            dialogs.offer_help(self.lecture)
+        self.lecture.open()
+
+    def show_xray(self) -> None:
+        """Show which cells a pixel of the output is computed from, at the chosen level."""
+        try:
+            request = self.runner.create()
+            if request is None:
+                raise AppError("There is no picture to look at.", "Open one.")
+            if self.xray is None:
+                self.xray = XrayWindow(self.background, self.window)
+            in_view = self.runner.in_view()
+            pixel = None
+            if in_view is not None and (region := in_view[1]) is not None:
+                pixel = region.left + region.width // 2, region.top + region.height // 2
+            self.xray.show_request(request, pixel)
+        except AppError as error:
+            dialogs.show_error(self.window, error)
+            return
+        _bring_to_front(self.xray)
 
     def _edits(self) -> Edits:
         return Edits(self.settings.folder_of("kernels"))
@@ -169,9 +205,9 @@ class Companions:
         """Show the GPU and its state, or the steps that are missing to use one."""
         dialogs.open_dialog(
             GpuDialog(
-                self.availability.get("gpu", _LOOKING),
+                self.availability.get(Device.GPU, _LOOKING),
                 self.window,
-                backend=self.backends.get("gpu"),
+                backend=self.backends.get(Device.GPU),
                 background=self.background,
                 settings=self.settings,
             )
@@ -200,9 +236,10 @@ class Companions:
 
     def close(self) -> None:
         """Start no more work: the main window closes."""
-        if self.contact_sheet is not None:
-            self.contact_sheet.close()
-        for editing in (self.kernel_viewer, self.exercises):
+        for opened in (self.contact_sheet, self.lecture):
+            if opened is not None:
+                opened.close()
+        for editing in (self.kernel_viewer, self.exercises, self.xray):
             if editing is not None:
                 editing.leave()
 

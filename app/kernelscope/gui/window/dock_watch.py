@@ -1,4 +1,4 @@
-"""What happens as docks come into view or go: work that only a visible dock needs."""
+"""Work that only visible docks need, done as docks come into view."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class DockWatch(QObject):
             quality.raise_()
 
     def judge(self) -> None:
-        """Evaluate what the page in front shows, if the figures are in view."""
+        """Evaluate the output of the page in front, if the figures are in view."""
         if self._quality_seen:
             self._pages.front.judge(self._quality)
 

@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QTabWidget, QWidget
 
+from kernelscope.gui.widgets.boundary import Boundary
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.menus import DOCKS, DockName, Side
 
@@ -40,7 +41,7 @@ def make_docks(
     for each in declared:
         dock = QDockWidget(each.title, window)
         dock.setObjectName(each.object_name)
-        dock.setWidget(contents[each.name])
+        dock.setWidget(Boundary(contents[each.name]))
         set_help(dock, each.help)
         if each.side is not Side.BOTTOM:
             dock.setAllowedAreas(_AREAS[Side.LEFT] | _AREAS[Side.RIGHT])

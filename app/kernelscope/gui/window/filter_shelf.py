@@ -38,10 +38,17 @@ from kernelscope.spec.samples import Kind
 QUIET_MS = 400
 """Without a change for so long, thumbnails are computed: twice the rest of a live gesture."""
 
+COMPILING_MS = 2000
+"""The helper loads code in milliseconds, once it has started: if it takes longer, it compiles."""
+
 _TOPIC = "sketch"
 
-_PROBLEM, _SLOW = "–", "slow"
+_PROBLEM, _SLOW, _COMPILING, _WAITING = "–", "slow", "compiling…", "waiting…"
 """Texts in place of a thumbnail; the tooltip has the reason."""
+
+_ONCE = "Its code is compiled, which happens once on a computer and takes up to 20 s."
+_QUEUED = "Others come first."
+_FAILED = "There is no thumbnail: its code could not be prepared in the background."
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +97,15 @@ class FilterShelf(QObject):
         """Kinds of sketches whose code is in the cache."""
         self._tried: set[str] = set()
         """Kinds that the helper was asked for."""
-        self._helper = Helper(ahead.__name__, self)
-        self._helper.answered.connect(self._on_compiled)
-        self._helper.ended.connect(self._on_helped)
+        self._orders: list[str] = []
+        """Those it has not answered yet; it works at the first."""
+        self.compiles = QTimer(self)
+        self.compiles.setSingleShot(True)
+        self.compiles.setInterval(COMPILING_MS)
+        self.compiles.timeout.connect(self._show_waiting)
+        self.helper = Helper(ahead.__name__, self)
+        self.helper.answered.connect(self._on_compiled)
+        self.helper.ended.connect(self._on_helped)
         self._quiet = QTimer(self)
         self._quiet.setSingleShot(True)
         self._quiet.setInterval(QUIET_MS)
@@ -118,8 +131,9 @@ class FilterShelf(QObject):
         """Compute nothing any more: the window closes."""
         self.draws = False
         self._quiet.stop()
+        self.compiles.stop()
         self._give_up()
-        self._helper.close()
+        self.helper.close()
 
     def find(self) -> None:
         """Show the browser, and let the user type a name."""
@@ -165,7 +179,7 @@ class FilterShelf(QObject):
     @property
     def idle(self) -> bool:
         """Whether every thumbnail is there, or will not come."""
-        return self._token is None and not self._quiet.isActive() and not self._helper.busy
+        return self._token is None and not self._quiet.isActive() and not self.helper.busy
 
     def _next(self) -> None:
         """Compute the next thumbnail, unless something else is under way."""
@@ -251,16 +265,41 @@ class FilterShelf(QObject):
             kind = kind_of_sketch(scene, wanted.step)
             if kind not in self._tried:
                 orders.setdefault(kind, ahead.order(scene, wanted.step))
-        if orders and not self._helper.busy:
+        if orders and not self.helper.busy:
             self._tried.update(orders)
-            self._helper.start(orders.values())
+            self._orders = list(orders)
+            self.compiles.start()
+            self.helper.start(orders.values())
+        self._show_waiting()
+
+    def _show_waiting(self) -> None:
+        """Say what thumbnails wait for, where there is none yet."""
+        scene = self._scene
+        if scene is None or not self._orders:
+            return
+        compiles = not self.compiles.isActive()
+        for wanted in self._all():
+            kind = kind_of_sketch(scene, wanted.step)
+            if kind in self._compiled or self.browser.image(wanted.filter_id) is not None:
+                continue
+            first = compiles and kind == self._orders[0]
+            note, tip = (_COMPILING, _ONCE) if first else (_WAITING, _QUEUED)
+            self.browser.show_sketch(wanted.filter_id, None, note, tip)
 
     def _on_compiled(self, kind: str) -> None:
         self._compiled.add(kind)
+        if kind in self._orders:
+            self._orders.remove(kind)
+            self.compiles.start()
         if self._token is None and not self._quiet.isActive():
             self._next()
 
     def _on_helped(self) -> None:
         """Ask for the rest: settings may have changed meanwhile."""
+        scene, failed, self._orders = self._scene, self._orders, []
+        self.compiles.stop()
+        for wanted in self._all() if failed else ():
+            if scene is not None and kind_of_sketch(scene, wanted.step) in failed:
+                self.browser.show_sketch(wanted.filter_id, None, _PROBLEM, _FAILED)
         if self._token is None and not self._quiet.isActive():
             self._next()

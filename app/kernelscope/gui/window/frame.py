@@ -29,6 +29,7 @@ from kernelscope.gui.panels.console import Console
 from kernelscope.gui.panels.film_strip import FilmStrip
 from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.panels.headline import Headline
+from kernelscope.gui.panels.levels import Levels, PictureLevels, VolumeLevels
 from kernelscope.gui.panels.measure_panel import MeasurePanel
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.panels.quality_panel import QualityPanel
@@ -38,6 +39,7 @@ from kernelscope.gui.panels.timing_panel import TimingPanel
 from kernelscope.gui.panels.view_bar import ViewBar
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.boundary import Boundary
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
@@ -155,9 +157,19 @@ class Frame(QMainWindow):
             self.actions_.views,
             self.actions_["displayControls"],
         )
+        self._levels: dict[object, Levels] = {
+            self.pictures: PictureLevels(self.pictures.images),
+            self.volumes: VolumeLevels(self.volumes.viewer),
+        }
+        self.pages.watchers.append(self._follow_levels)
+        self._follow_levels()
         self.viewer = Viewer(
             self.pages, self.actions_, self._view_bar.display_button, self.settings
         )
+
+    def _follow_levels(self) -> None:
+        """Let the histogram be about the page in front."""
+        self.quality.follow(self._levels[self.pages.front])
 
     def _lay_out(self) -> None:
         set_help(self, "window")
@@ -165,7 +177,7 @@ class Frame(QMainWindow):
         self._centre = Centre(self._view_bar, self.pages.all)
         self.headline = Headline()
         self._centre.headline.put(self.headline)
-        self.setCentralWidget(self._centre)
+        self.setCentralWidget(Boundary(self._centre))
         self._status = StatusBar()
         self.setStatusBar(self._status)
         self.panel.setFocus()  # in a search field, keys without Ctrl would be letters

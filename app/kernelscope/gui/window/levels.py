@@ -19,6 +19,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope import filters
 from kernelscope.bench.recorded import Recorded
+from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
@@ -26,17 +27,14 @@ from kernelscope.gui.model.ladder import (
     LIMIT,
     Entry,
     Parity,
-    Place,
-    Rung,
     compare,
     expected_times,
-    marked,
-    only_cpu,
     race,
     short_time,
     work_of,
 )
 from kernelscope.gui.model.ladder import Ladder as State
+from kernelscope.gui.model.rungs import Place, Rung, marked, only_cpu
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.ladder import Ladder
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -102,7 +100,7 @@ class Levels(QObject):
         self._state = State()
         self._recorded: Recorded | None = None
         self._reading = False
-        self._race: Race | None = None
+        self.race: Race | None = None
         self._note = ""
         self._remarks: dict[Place, str] = {}
         self._remarks_of: object = None
@@ -136,7 +134,7 @@ class Levels(QObject):
         self._limit.stop()
         self._next.stop()
         self._refresh.cancel()
-        self._race = None
+        self.race = None
 
     # --- commands ---
 
@@ -153,7 +151,7 @@ class Levels(QObject):
             return
         self._end_race()
         self._note = "Running all levels. Esc stops."
-        self._race = Race()
+        self.race = Race()
         self._with_recorded(self._begin)
 
     def explain(self) -> None:
@@ -186,44 +184,46 @@ class Levels(QObject):
             shape, channels = request.source.shape[:-1], request.source.shape[-1]
             figures = self._recorded.nearest(request.step, shape, channels)
         remarks = self._remarks if self._remarks_of == self._key(request) else {}
-        return [
-            Entry(
-                rung,
-                time=self._state.time(request, self._panel.run_options(rung.place)),
-                figure=figures.get(rung.place.level or "") if _is_missing(rung) else None,
-                parity=self._state.parity(request, rung.place),
-                remark=remarks.get(rung.place, ""),
+        found = []
+        for rung in self._panel.rungs:
+            options = self._panel.run_options(rung.place)
+            found.append(
+                Entry(
+                    rung,
+                    time=self._state.time(request, options),
+                    figure=figures.get(rung.place.level or "") if _is_missing(rung) else None,
+                    parity=self._state.parity(request, rung.place),
+                    remark=remarks.get(rung.place, ""),
+                    has_run=self._state.has_run(request, options),
+                )
             )
-            for rung in self._panel.rungs
-        ]
+        return found
 
     def _follow(self) -> None:
         """Follow a change of the settings or the picture; a race for others ends at once."""
-        if self._race is not None:
+        if self.race is not None:
             self.refresh()
         else:
             self._refresh.soon()
 
     def refresh(self) -> None:
-        """Show what belongs to the present settings and picture, and end a race for others."""
+        """Show the rungs of the present settings and picture, and end a race for others."""
         if self._closed:
             return
         request = self.request()
-        race = self._race
+        race = self.race
         if race is not None and race.request is not None:
             current = request is not None and self._key(request) == self._key(race.request)
             if not current:
                 self._stop_race()
-        if self._race is None and self._remarks_of != self._key(request):
+        if self.race is None and self._remarks_of != self._key(request):
             self._note = ""
-        missing = [rung for rung in self._panel.rungs if _is_missing(rung)]
-        if missing and self._recorded is None:
+        if self._recorded is None and any(map(_is_missing, self._panel.rungs)):
             self._read()
         entries = self.entries()
-        fold = _fold(entries) if missing else ""
         chosen = marked(self._panel.place, self._panel.rungs)
         note = self._note or only_cpu(filters.get(self._panel.filter_id))
-        self.ladder.show_entries(entries, chosen, fold=fold, note=note)
+        self.ladder.show_entries(entries, chosen, folds=_folds(entries), note=note)
 
     @staticmethod
     def _key(request: Request | None) -> object:
@@ -258,7 +258,7 @@ class Levels(QObject):
 
     def _on_result(self, result: Result) -> None:
         self._limit.stop()
-        race = self._race
+        race = self.race
         if race is not None and race.running is not None:
             race.done[race.running.place] = ""
             race.running = None
@@ -295,7 +295,7 @@ class Levels(QObject):
 
     def _begin(self) -> None:
         """Run first where the output does not belong to the settings."""
-        if self._race is None:
+        if self.race is None:
             return
         if self._page().is_current(self._runner.settings()):
             self._go_on()
@@ -306,7 +306,7 @@ class Levels(QObject):
 
     def _go_on(self) -> None:
         """Run the next level of the race, if there is one."""
-        race_, request = self._race, self.request()
+        race_, request = self.race, self.request()
         if race_ is None or self._closed or self._runner.busy:
             return
         if request is None:
@@ -356,32 +356,32 @@ class Levels(QObject):
         names = {rung.place: rung.full_name for rung in self._panel.rungs}
         words = [f"{names[place]} ({_brief(text)})" for place, text in self._remarks.items()]
         left = f"Not run: {enumerated(words, 'and')}. Click to run." if words else ""
-        self._race, self._note = None, left
+        self.race, self._note = None, left
         self.refresh()
 
     def _on_aside_failed(self, error: Exception) -> None:
         """Note why a level failed, and go on with the others."""
         self._limit.stop()
-        if self._race is not None and self._race.running is not None:
-            self._race.done[self._race.running.place] = str(error)
-            self._race.running = None
+        if self.race is not None and self.race.running is not None:
+            self.race.done[self.race.running.place] = str(error)
+            self.race.running = None
             self._next.start()
 
     def _on_limit(self) -> None:
         """Stop a level that takes too long, and go on with the others."""
-        race_ = self._race
+        race_ = self.race
         if race_ is None or race_.running is None:
             return
         place, race_.running = race_.running.place, None
         race_.done[place] = f"Stopped after {_about(self.limit)}. Click to run it."
-        self._race = None  # so that stopping it does not end the race
+        self.race = None  # so that stopping it does not end the race
         self._runner.cancel()
-        self._race = race_
+        self.race = race_
         self._next.start()
 
     def _on_submitted(self, request: Request) -> None:
         """End the race if another run takes the place of its own."""
-        race_ = self._race
+        race_ = self.race
         if race_ is not None and race_.request is not None and not self._runner.is_aside(request):
             self._end_race()
 
@@ -389,15 +389,15 @@ class Levels(QObject):
         self._end_race()
 
     def _stop_race(self) -> None:
-        running = self._race is not None and self._race.running is not None
+        running = self.race is not None and self.race.running is not None
         self._end_race()
         if running:
             self._runner.cancel()
 
     def _end_race(self) -> None:
         self._limit.stop()
-        if self._race is not None:
-            self._race, self._note = None, ""
+        if self.race is not None:
+            self.race, self._note = None, ""
             self.refresh()
 
 
@@ -406,16 +406,29 @@ def _is_missing(rung: Rung) -> bool:
     return bool(rung.obstacle) and not rung.gap
 
 
-def _fold(entries: list[Entry]) -> str:
-    """Return the line over the levels of the device that is missing."""
+def _folds(entries: list[Entry]) -> dict[Device, str]:
+    """Return the lines over the levels of a missing GPU and of the emulated one."""
+    folds = {}
     missing = [entry for entry in entries if _is_missing(entry.rung)]
+    if missing:
+        folds[missing[0].rung.place.device] = _fold_of_missing(missing)
+    emulated = [entry.rung for entry in entries if entry.rung.place.device is Device.EMULATED]
+    if emulated:
+        folds[Device.EMULATED] = f"{emulated[0].device}: {len(emulated)} levels, not timed"
+    return folds
+
+
+def _fold_of_missing(missing: list[Entry]) -> str:
+    """Return the line over the levels of the device that is missing."""
     device = missing[0].rung.device
     figures = [entry.figure for entry in missing if entry.figure is not None]
     if not figures:
         return f"No {device} here: {len(missing)} levels"
     cards = enumerated(list(dict.fromkeys(figure.card for figure in figures)), "and")
-    date = figures[0].date
-    return f"No {device} here: recorded on an {cards}, {date}"
+    # The figures hold for the size at which they were recorded, not for that of the picture.
+    sizes = list(dict.fromkeys(figure.row.size for figure in figures))
+    size = sizes[0] if len(sizes) == 1 else "several sizes"
+    return f"No {device}: {cards} at {size}, {figures[0].date}"
 
 
 def _about(seconds: float) -> str:

@@ -7,7 +7,7 @@
            a slow filter waits for Run, and the badge says how long that takes
 
 Live results are not listed among the runs: they ran once, next to everything else. A gesture, which
-ends when the hand rests, is one step for Undo.
+ends when the user pauses, is one step for Undo.
 """
 
 from __future__ import annotations
@@ -51,16 +51,24 @@ from kernelscope.gui.work.later import Later
 _logger = logging.getLogger(__name__)
 
 REST_MS = 200
-"""Without a change for so long, the hand rests."""
+"""A pause: so long without a change."""
 
 _PATIENCE = 0.15
 """Seconds after which a run for settings that have changed is cancelled; a quicker one may end, or
 a slider that moves would never show anything."""
 
+COMPILING_SECONDS = 2.0
+"""A live run that prepares its code for this long compiles: loading it is quicker."""
+
+_WATCH_MS = 500
+
 _LARGE = 1 << 22
 """Pixels from which copying a result from a GPU takes longer than reducing it there."""
 
 _SETTING = "live"
+
+_COMPARED = (Device.AUTO.value, Device.CPU.value)
+"""Devices whose cost is shown beside the time of a recorded GPU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +96,7 @@ class Live(QObject):
         Whether changes are computed; the badge is kept in any case.
     badge : FreshnessBadge
     rest : QTimer
-        Ends a gesture: it starts again with each change, and runs out when the hand rests.
+        Ends a gesture: it starts again with each change, and runs out when the user pauses.
     last : Result or None
         The last live result, of the whole or of a part.
     recorded : Recorded
@@ -116,13 +124,18 @@ class Live(QObject):
         self._settings, self.page = settings, page
         self.badge = FreshnessBadge()
         self.on = settings.text(_SETTING, "on") == "on"
-        self._pace = Pace()
+        self.pace = Pace()
         self._shown: dict[Page[Any, Any], Request | None] = {}
         """The request whose output, or part of it, is on the screen of each page."""
         self._running: tuple[Request, float] | None = None
         """The live run in progress and when it began."""
         self._errand: _Errand | None = None
         """A run that someone waits for, before all others."""
+        self._announced = False
+        """Whether the badge says that the run compiles."""
+        self._watch = QTimer(self)
+        self._watch.setInterval(_WATCH_MS)
+        self._watch.timeout.connect(self._on_watch)
         self._held = False
         self._resting = True
         self._same_step = False
@@ -194,7 +207,7 @@ class Live(QObject):
     # --- changes ---
 
     def touch(self) -> None:
-        """Compute what the settings ask for now."""
+        """Compute the request of the present settings."""
         if self._resting:
             self._resting, self._same_step = False, False
         self.rest.start()
@@ -228,7 +241,7 @@ class Live(QObject):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Compute nothing while settings and input change together; then what is wanted."""
+        """Compute nothing while settings and input change together; then the request of both."""
         self._held = True
         try:
             yield
@@ -253,8 +266,7 @@ class Live(QObject):
     def _run_errand(self, errand: _Errand) -> None:
         if self._running is None or self._running[0] is not errand.request:
             self._stop()
-            self._running = errand.request, time.monotonic()
-            self.runner.bridge.submit_live(errand.request)
+            self._submit(errand.request, errand.request)
             self.refresh(self._wanted())
 
     def _run_next(self, wanted: Request) -> None:
@@ -268,7 +280,7 @@ class Live(QObject):
         request = None
         for visible in page.visible_parts(wanted) or (None,):
             request = request or next_run(
-                wanted, visible, self._pace.expect, resting=self._resting, reduction=reduction
+                wanted, visible, self.pace.expect, resting=self._resting, reduction=reduction
             )
         if request is None:
             return
@@ -278,8 +290,26 @@ class Live(QObject):
         if isinstance(region, Region) and isinstance(new, Region) and region.contains(new):
             return
         self._failed = None
+        self._submit(request, replace(request, live=True))
+
+    def _submit(self, request: Request, live: Request) -> None:
         self._running = request, time.monotonic()
-        self.runner.bridge.submit_live(replace(request, live=True))
+        self._watch.start()
+        self.runner.bridge.submit_live(live)
+
+    @property
+    def compiling(self) -> bool:
+        """Whether the live run in progress waits for code that is compiled once."""
+        if self._running is None or time.monotonic() - self._running[1] < COMPILING_SECONDS:
+            return False
+        return self.runner.bridge.live_stage == "compile"
+
+    def _on_watch(self) -> None:
+        """Follow the stage of a run that takes long; shorter ones only end."""
+        if self._running is None:
+            self._watch.stop()
+        elif self.compiling != self._announced:
+            self.refresh(self._wanted())
 
     def _on_card(self, wanted: Request) -> bool:
         """Return whether a large result is on a GPU, as far as the last one shows."""
@@ -340,12 +370,12 @@ class Live(QObject):
     def _record(self, request: Request, result: Result) -> None:
         """Learn how long a run took, or each of its steps."""
         if not result.parts:
-            self._pace.record(request, result.seconds)
+            self.pace.record(request, result.seconds)
         for part in result.parts[len(request.done) :]:
-            self._pace.record(part.request, part.seconds)
+            self.pace.record(part.request, part.seconds)
 
     def _learn(self, result: Result) -> None:
-        self._pace.record(result.request, result.seconds)
+        self.pace.record(result.request, result.seconds)
 
     def _on_finished(self, result: Result) -> None:
         if self._running is None:
@@ -402,7 +432,7 @@ class Live(QObject):
         self._refreshed.after_paint()
 
     def _on_moved(self, page: Page[Any, Any]) -> None:
-        """Compute what another position shows; the badge must not stand for the last one."""
+        """Compute the part at another position; the badge must not stand for the last one."""
         self._shown[page] = _request_on(page)
         self.touch()
 
@@ -419,6 +449,9 @@ class Live(QObject):
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
         self.page().canvas.set_running(self.runner.busy or self._running is not None)
+        self._announced = self.compiling
+        if self._announced:
+            self.page().output_pane.show_compiling()
         self._refreshed.soon()
 
     def _details(
@@ -433,18 +466,23 @@ class Live(QObject):
         if fresh is Freshness.PREVIEW and shown is not None:
             part = describe_part(shown)
         if self.runner.busy or self._running is not None or not self._resting:
-            return part or "computing…"
+            return part or ("compiling (first use only)…" if self.compiling else "computing…")
         return ", ".join(filter(None, (part, self._cost(wanted))))
 
     def _cost(self, wanted: Request) -> str:
         """Return how to compute the whole, and how long that should take here."""
-        seconds = self._pace.expect(wanted)
+        seconds = self.pace.expect(wanted)
         if seconds is None:
             return "Run (F5) computes it" if not self.on else "Run (F5) computes the whole"
-        where = {"cpu": "the CPU", "gpu": "the GPU"}.get(wanted.options.device, "this computer")
-        bound = "less than" if self._pace.is_bound(wanted) else "about"
-        text = f"Run (F5) takes {bound} {about(seconds)} on {where}"
-        slow = wanted.options.device != Device.GPU and seconds >= RESTING
+        devices = {
+            Device.CPU: "on the CPU",
+            Device.GPU: "on the GPU",
+            Device.EMULATED: "to emulate",
+        }
+        where = devices.get(wanted.options.device, "here")
+        bound = "less than" if self.pace.is_bound(wanted) else "about"
+        text = f"Run (F5): {bound} {about(seconds)} {where}"
+        slow = wanted.options.device.value in _COMPARED and seconds >= RESTING
         return text + self._elsewhere(wanted, seconds) if slow else text
 
     def _elsewhere(self, wanted: Request, seconds: float) -> str:
@@ -452,9 +490,9 @@ class Live(QObject):
         found = self.recorded.elsewhere(wanted)
         if found is None or found.seconds > seconds / 2:
             return ""
-        scaled = f", scaled from {found.figure.row.size} pixels" if found.scaled else ""
-        card = f"{found.figure.card}, recorded {found.figure.date}{scaled}"
-        return f" (about {about(found.seconds)} on {card})"
+        scaled = f", scaled from {found.figure.row.size}" if found.scaled else ""
+        recorded = f"recorded {found.figure.date}{scaled}"
+        return f", {about(found.seconds)} on {found.figure.card} ({recorded})"
 
 
 def _request_on(page: Page[Any, Any]) -> Request | None:

@@ -173,7 +173,7 @@ class MainWindow(Frame):
         """Return the conductor of the regions of interest."""
         return Measuring(
             self.measure,
-            self.pictures,
+            self.pages,
             self.background,
             self.actions_,
             self.live,

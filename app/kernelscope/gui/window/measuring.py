@@ -1,4 +1,4 @@
-"""Measuring in pictures: the tool for regions of interest, and the figures in their panel."""
+"""Measuring in pictures and volumes: the tool for regions, and the figures in their panel."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QDockWidget
+from PySide6.QtWidgets import QDockWidget, QWidget
 
 from kernelscope.engine.area import Area
 from kernelscope.gui.canvas.region_tool import RegionTool
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.measurements import Row, measure, pictures
+from kernelscope.gui.model.measurements import Row, measure
 from kernelscope.gui.model.profiles import Profile, profile
-from kernelscope.gui.model.regions import Shape
-from kernelscope.gui.pages.picture_page import PicturePage
+from kernelscope.gui.model.regions import Regions, Shape
 from kernelscope.gui.panels.measure_panel import MeasurePanel
+from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.live import Live
+from kernelscope.gui.window.measured_pages import MeasuredPage, MeasuredPictures, MeasuredVolumes
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
 
@@ -33,10 +34,7 @@ _ACTIONS = {
 class Measuring(QObject):
     """Carries out the commands for regions, and keeps their figures true.
 
-    Attributes
-    ----------
-    regions : Regions
-        Those of the panel.
+    Pictures and volumes have regions of their own; the tool is chosen for both.
 
     Parameters
     ----------
@@ -45,101 +43,134 @@ class Measuring(QObject):
     live : Live
         Knows how the output on the screen relates to the settings.
     offer_area : callable
-        Offers the chosen region as the part of the picture to filter.
+        Offers the selected region of pictures as the part to filter.
     """
 
     def __init__(
         self,
         panel: MeasurePanel,
-        page: PicturePage,
+        pages: Pages,
         background: Background,
         actions: Mapping[str, QAction],
         live: Live,
         report: Callable[[Exception], None],
         offer_area: Callable[[str, Area | None], None],
     ) -> None:
-        super().__init__(page)
-        self.regions = regions = panel.regions
-        self._panel, self._page = panel, page
+        super().__init__(panel)
+        self._panel, self._pages = panel, pages
         self._background, self._actions = background, actions
         self._live, self._report, self._offer_area = live, report, offer_area
-        pair = page.images
         self._later = Later(self._measure, self)
-        self.tool = RegionTool(
-            regions, pair.update_overlays, lambda: self.choose_tool(""), pair.visible
-        )
-        pair.add_overlay(self.tool)
-        regions.changed = self._on_regions
+
+        def leave() -> None:
+            self.choose_tool("")
+
+        self._of_pictures = MeasuredPictures(pages.pictures, panel.regions, leave)
+        self._of_volumes = MeasuredVolumes(pages.volumes, Regions(), leave)
+        self._both: tuple[MeasuredPage, ...] = (self._of_pictures, self._of_volumes)
+        for each in self._both:
+            each.regions.changed = self._on_regions
+            for signal in each.changes:
+                signal.connect(lambda *_: self._later.soon())
         panel.wanted.connect(self._later.soon)
-        page.subject_changed.connect(self._later.soon)
-        page.drawn.connect(lambda *_: self._later.soon())
-        pair.read_in.connect(self._later.soon)
         live.refreshed.connect(self._later.soon)
+        pages.watchers.append(self._on_page)
         for shape in Shape:
             action = panel.add_menu.addAction(shape.capitalize())
             action.triggered.connect(lambda _=False, shape=shape: self.add(shape))
         actions[_ACTIONS[""]].setChecked(True)
 
+    @property
+    def _front(self) -> MeasuredPage:
+        of_volumes = self._pages.front is self._pages.volumes
+        return self._of_volumes if of_volumes else self._of_pictures
+
+    @property
+    def regions(self) -> Regions:
+        """The regions of the page in front."""
+        return self._front.regions
+
+    @property
+    def tool(self) -> RegionTool:
+        """The tool of the page in front."""
+        return self._front.tool
+
     def choose_tool(self, name: str) -> None:
-        """Draw regions of a shape with the left button; an empty name moves the pictures again."""
-        pair = self._page.images
-        self.tool.drop_draft()
-        if name:
-            self.tool.shape = Shape(name)
-            self._show_panel()
-        pair.set_tool(self.tool if name else None)
+        """Draw regions of a shape with the left button; an empty name gives the mouse back."""
+        for each in self._both:
+            each.tool.drop_draft()
+            if name:
+                each.tool.shape = Shape(name)
+            each.use(bool(name))
         self._actions[_ACTIONS[Shape(name) if name else ""]].setChecked(True)
         if name:
-            pair.output.canvas.setFocus()
+            self._show_panel()
+            self._front.focus()
 
     def add(self, shape: Shape) -> None:
         """Add a region in the middle of the view, ready to be moved."""
-        if self._page.source is not None:
+        if not self._front.is_empty:
             self.choose_tool(shape.value)
             self.tool.add(shape)
 
     def remove(self) -> None:
-        """Remove the chosen region."""
+        """Remove the selected region."""
         self.regions.remove()
 
     def _show_panel(self) -> None:
-        dock = self._panel.parentWidget()
-        if isinstance(dock, QDockWidget):
-            dock.show()
-            dock.raise_()
+        widget: QWidget | None = self._panel
+        while widget is not None and not isinstance(widget, QDockWidget):
+            widget = widget.parentWidget()
+        if widget is not None:
+            widget.show()
+            widget.raise_()
+
+    def _on_page(self) -> None:
+        """Show the regions of the page that came to the front."""
+        if self._panel.regions is not self.regions:
+            self._panel.show_regions_of(self.regions)
+        self._later.soon()
 
     def _on_regions(self) -> None:
-        self._page.images.update_overlays()
+        self._front.redraw()
         self._panel.show_regions()
+        self._show_size()
         chosen = self.regions.chosen
-        self._offer_area(chosen.name if chosen else "", chosen.area if chosen else None)
+        if self._front is self._of_pictures:
+            self._offer_area(chosen.name if chosen else "", chosen.area if chosen else None)
         self._later.soon()
+
+    def _show_size(self) -> None:
+        chosen = self.regions.chosen
+        self._panel.show_size(self._front.size_of(chosen) if chosen is not None else "")
 
     def _measure(self) -> None:
         """Compute the figures on another thread, if they are in view."""
-        panel, page = self._panel, self._page
+        panel, front = self._panel, self._front
         if not panel.isVisible():
             return
-        panel.units = page.images.units
-        if page.source is None or not self.regions.all:
+        panel.units = front.units
+        self._show_size()
+        if front.is_empty or not front.regions.all:
             self._background.forget("measure")
             panel.show_rows((), "")
             return
-        moment, regions, against = page.moment, self.regions.all, panel.against
-        reference = page.reference.image if page.reference is not None else None
-
-        chosen = self.regions.chosen
+        regions, against, has_output = front.regions.all, panel.against, front.has_output
+        chosen, take = front.regions.chosen, front.measured()
         line = chosen if chosen is not None and chosen.shape is Shape.LINE else None
 
         def work() -> tuple[tuple[Row, ...], list[Profile]]:
-            measured = pictures(moment.source, moment.result, reference)
-            profiles = [profile(line, each) for each in measured] if line is not None else []
+            measured = take()
+            along = [each for each in measured if line is not None and each.plane == line.plane]
+            profiles = [profile(line, each) for each in along] if line is not None else []
             return measure(regions, against, measured), profiles
 
         def show(figures: tuple[tuple[Row, ...], list[Profile]]) -> None:
+            if self._front is not front:
+                return
             rows, profiles = figures
-            earlier = self._live.freshness not in (Freshness.EXACT, None)
-            note = _EARLIER if earlier and moment.result is not None else ""
-            panel.show_rows(rows, note, profiles)
+            earlier = self._live.freshness not in (Freshness.EXACT, None) and has_output
+            notes = (_EARLIER if earlier else "", front.note)
+            panel.show_rows(rows, " ".join(filter(None, notes)), profiles)
 
         self._background.start("measure", work, show, self._report)

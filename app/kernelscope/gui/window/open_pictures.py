@@ -278,7 +278,7 @@ class OpenPictures(QObject):
             names = enumerated([f"{each.title} ({each.lost})" for each in lost], "and")
             self._say(f"Dropped to make room: {names}. The settings stay; Run computes it again.")
 
-    # --- what is shown ---
+    # --- the picture in front ---
 
     def _on_page(self, new: bool) -> None:
         if new:

@@ -73,7 +73,7 @@ class RunShelf(QObject):
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
-        self._window, self.gallery, self._views, self._actions = window, gallery, views, actions
+        self._window, self.gallery, self.views, self._actions = window, gallery, views, actions
         self._files, self._background, self._page = files, background, page
         self._is_preview = is_preview
         self._show_again, self._show_status, self._report = show_again, show_status, report
@@ -96,12 +96,14 @@ class RunShelf(QObject):
     def add(self, result: Result, form: FormState | None = None) -> None:
         """Keep a finished run; its thumbnail comes a little later."""
         run = self.gallery.add(result, form)
-        self._views.runs.refresh()
-        self._views.runs.choose(run)
+        self.views.runs.refresh()
+        self.views.runs.choose(run)
 
         def keep(examined: Examined) -> None:
             dropped = self.gallery.keep(run, examined)
-            self._views.runs.refresh()
+            self.views.runs.refresh()
+            if run.judgement is None:
+                self.judge()  # a run aside, as of all levels, comes without a reference
             if dropped:
                 self._show_status(self._dropped(dropped))
 
@@ -122,7 +124,7 @@ class RunShelf(QObject):
         page = self._page()
         result = page.result
         run = self.gallery.find(result) if result is not None else None
-        self._views.runs.mark(run)
+        self.views.runs.mark(run)
         figures = None
         if result is not None and not self._is_preview():
             quality = run.judgement if run is not None else result.quality or page.judgement
@@ -130,7 +132,7 @@ class RunShelf(QObject):
                 self._rest.start()
             remark = "live, one run" if result.request.live else "one run"
             figures = figures_of(result, run, quality, remark)
-        self._views.headline.show_figures(figures)
+        self.views.headline.show_figures(figures)
 
     def _judge_live(self) -> None:
         """Evaluate a live result that stays; Run evaluates its own."""
@@ -152,7 +154,7 @@ class RunShelf(QObject):
         def show(judged: list[tuple[Run, Judgement | None]]) -> None:
             for run, judgement in judged:
                 run.judgement, run.reference = judgement, reference
-            self._views.runs.refresh()
+            self.views.runs.refresh()
             self.show_state()
 
         if results:
@@ -161,28 +163,28 @@ class RunShelf(QObject):
     # --- commands ---
 
     def show(self) -> None:
-        """Show the run that is chosen."""
-        run = self._views.runs.current
+        """Show the selected run."""
+        run = self.views.runs.current
         if run is not None:
             self._show(run)
 
     def star(self) -> None:
-        """Mark the chosen runs, or take the marks away where all have one."""
-        runs = self._views.runs.selected
+        """Mark the selected runs, or take the marks away where all have one."""
+        runs = self.views.runs.selected
         starred = not all(run.starred for run in runs)
         for run in runs:
             run.starred = starred
-        self._views.runs.refresh()
+        self.views.runs.refresh()
 
     def rename(self) -> None:
-        """Ask for a name for the run that is chosen."""
-        run = self._views.runs.current
+        """Ask for a name for the selected run."""
+        run = self.views.runs.current
         if run is None:
             return
 
         def rename(name: str) -> None:
             run.name = name.strip()
-            self._views.runs.refresh()
+            self.views.runs.refresh()
 
         dialog = QInputDialog(self._window)
         dialog.setObjectName("renameRun")
@@ -193,8 +195,8 @@ class RunShelf(QObject):
         dialogs.open_dialog(dialog)
 
     def save(self) -> None:
-        """Ask where, then save the output of the run that is chosen."""
-        run = self._views.runs.current
+        """Ask where, then save the output of the selected run."""
+        run = self.views.runs.current
         if run is None or run.result is None:
             return
         output = run.result.output
@@ -203,8 +205,8 @@ class RunShelf(QObject):
         self._files.save(images, name)
 
     def delete(self) -> None:
-        """Remove the chosen runs."""
-        runs = self._views.runs
+        """Remove the selected runs."""
+        runs = self.views.runs
         shown, gone = runs.strip.runs(), runs.selected
         if not gone:
             return
@@ -217,23 +219,23 @@ class RunShelf(QObject):
         self.show_state()
 
     def compare(self) -> None:
-        """Make the level of the chosen run the baseline of its work."""
-        run = self._views.runs.current
+        """Make the level of the selected run the baseline of its work."""
+        run = self.views.runs.current
         if run is not None:
             self.gallery.runs.choose(run)
-            self._views.runs.refresh()
+            self.views.runs.refresh()
 
     def swipe(self) -> None:
-        """Show the pictures of the two chosen runs over each other."""
-        runs = self._views.runs.selected
+        """Compare the pictures of the two selected runs in one view."""
+        runs = self.views.runs.selected
         if len(runs) == 2:
             self._swipe(*runs)
 
     def clear(self) -> None:
         """Forget all runs; numbering continues."""
         self.gallery.clear()
-        self._views.runs.refresh()
-        self._views.runs.choose(None)
+        self.views.runs.refresh()
+        self.views.runs.choose(None)
 
     # --- answers ---
 
@@ -241,7 +243,7 @@ class RunShelf(QObject):
         if run.result is not None:
             self._show_again(run.result, run.form)
             return
-        self._views.settings.show_state(run.form)
+        self.views.settings.show_state(run.form)
         self._show_status(_missing(run))
 
     def _swipe(self, first: Run, second: Run) -> None:
@@ -257,10 +259,10 @@ class RunShelf(QObject):
             RunPair(first, second, self._window).show()
 
     def _on_chosen(self) -> None:
-        """Show the stages of the current run, and enable what can be done with the chosen ones."""
-        runs = self._views.runs
+        """Show the stages of the current run, and enable the actions on the chosen ones."""
+        runs = self.views.runs
         run, chosen = runs.current, runs.selected
-        self._views.timing.show_run(run)
+        self.views.timing.show_run(run)
         problem = self._no_baseline(run)
         kept = bool(chosen) and all(each.result is not None for each in chosen)
         able = run is not None and not problem
@@ -273,7 +275,9 @@ class RunShelf(QObject):
         runs = self.gallery.runs
         if run is None:
             return ""
-        if not runs.has_others(run):
+        if run.seconds is None:
+            return "An emulated run is compared with nothing: it is not timed."
+        if not runs.has_rivals(run):
             return f"Nothing to compare with {run.where} yet: run the same at another level (L)."
         if not run.warm:
             return "A first run is compared with nothing: run it again."

@@ -28,7 +28,8 @@ from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.form_state import FormState, RunSettings
 from kernelscope.gui.model.pipeline import asked
-from kernelscope.gui.model.times import duration
+from kernelscope.gui.model.times import EMULATED, NOT_TIMED, duration
+from kernelscope.gui.model.timing import Timing
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.window.run_bar import RunBar
@@ -282,7 +283,7 @@ class Runner(QObject):
             self._panel.set_estimates(request.step.filter.id, values)
 
     def _on_preparing(self, estimates: bool) -> None:
-        """Show what delays the next step: an estimate, or code that is compiled for it."""
+        """Show why the next step is delayed: an estimate, or code that is compiled."""
         self._ended = ""
         self._bar.show_progress("estimate" if estimates else "prepare", 0.0, self._recipes.step)
 
@@ -366,10 +367,14 @@ class Runner(QObject):
 
 def _describe_time(result: Result, stale: bool) -> str:
     """Return the time and speed of a run in words."""
+    timing = Timing.of(result)
+    if timing.seconds is None:
+        done = f"{'live, ' * result.request.live}{EMULATED}, {NOT_TIMED}"
+        return f"{EARLIER}{done}." if stale else f"{done[0].upper()}{done[1:]}."
     if result.request.live:
-        taken = duration(result.seconds)
+        taken = duration(timing.seconds)
         return f"{EARLIER}live, one run: {taken}." if stale else f"Live, one run: {taken}."
-    done = f"done in {duration(result.seconds)}, {result.speed:.4g} {result.speed_unit}"
+    done = f"done in {duration(timing.seconds)}, {timing.speed:.4g} {result.speed_unit}"
     if result.compile_seconds >= _WORTH_SHOWING:
         done = f"{done}; compiling once took {duration(result.compile_seconds)} before"
     return f"{EARLIER}{done}." if stale else f"D{done[1:]}."

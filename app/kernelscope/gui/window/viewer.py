@@ -24,7 +24,7 @@ _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/pro
 class Viewer(QObject):
     """Carries out the commands on the page in front, and keeps the ticks of the menu true.
 
-    Arrangement and probe are common to pictures and volumes; colours are not.
+    Arrangement, probe and units are common to pictures and volumes; colours are not.
 
     Parameters
     ----------
@@ -66,6 +66,7 @@ class Viewer(QObject):
             self._volumes.arrange(name)
         if (name := texts(_UNITS)) in list(Units):
             self._pair.choose_units(name)
+            self._volumes.choose_units(name)
         if texts(_PROBE) == "off":
             self._pair.toggle_probe()
             self._volumes.toggle_probe()
@@ -126,6 +127,7 @@ class Viewer(QObject):
     def choose_units(self, name: str) -> None:
         """Read values off in other units; `name` is a value of `Units`."""
         self._pair.choose_units(name)
+        self._volumes.choose_units(name)
         self._settings.set_text(_UNITS, name)
         self.refresh()
 
@@ -139,6 +141,7 @@ class Viewer(QObject):
     def toggle_magnifier(self) -> None:
         """Show the surroundings of the cursor enlarged, or not."""
         self._pair.toggle_magnifier()
+        self._volumes.probe.toggle_magnifier()
         self.refresh()
 
     def refresh(self) -> None:

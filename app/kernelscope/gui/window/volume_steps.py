@@ -49,10 +49,10 @@ class VolumeSteps(QObject):
         """The place of the volume that is being read."""
         self.bar = VolumeStepBar(page)
         page.add_bar(self.bar)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(PLAY_MS)
-        self._timer.timeout.connect(self._play_on)
+        self.timer = QTimer(self)
+        self.timer.setSingleShot(True)
+        self.timer.setInterval(PLAY_MS)
+        self.timer.timeout.connect(self._play_on)
         self.bar.chosen.connect(self._choose)
         self.bar.played.connect(self._on_played)
         page.drawn.connect(lambda *_: self._follow())
@@ -164,11 +164,11 @@ class VolumeSteps(QObject):
         if playing:
             self._play_on()
         else:
-            self._timer.stop()
+            self.timer.stop()
 
     def _play_later(self) -> None:
         if self.bar.playing:
-            self._timer.start()
+            self.timer.start()
 
     def _play_on(self) -> None:
         if self._page.isVisible():

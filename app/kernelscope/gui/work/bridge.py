@@ -77,6 +77,11 @@ class WorkerBridge(QObject):
         """Whether a request or a job is in progress that a live request would replace."""
         return self._current is not None or self._job is not None
 
+    @property
+    def live_stage(self) -> str:
+        """The stage of the live request in progress; empty if there is none."""
+        return self._worker.live_stage if self._live is not None else ""
+
     def submit_live(self, request: Request) -> None:
         """Run `request` in place of the live one in progress; only while not `occupied`."""
         assert not self.occupied

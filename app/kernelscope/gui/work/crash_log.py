@@ -78,7 +78,7 @@ class CrashLog:
 
 
 def take_crashes(folder: Path) -> str:
-    """Return what processes that died left in `folder`, oldest first, and remove it."""
+    """Return the reports of crashed processes in `folder`, oldest first, and remove them."""
     found = []
     for path in sorted(folder.glob(_PATTERN), key=_age):
         try:

@@ -1,0 +1,327 @@
+"""One pixel under X-ray: which cells its thread reads, step by step, from which memory."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QSlider,
+    QSpinBox,
+    QSplitter,
+    QTableWidget,
+    QTableWidgetItem,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.backends.cuda.sources import source_files
+from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.engine.request import Request
+from kernelscope.errors import AppError
+from kernelscope.gui.dialogs.code_view import CodeView
+from kernelscope.gui.dialogs.xray_view import XrayView
+from kernelscope.gui.model.xray import SIGNS, Xray
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.widgets.theme import set_role
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.spec.devices import Device
+from kernelscope.spec.levels import GLOBAL, Level
+from kernelscope.traffic.trace import Event, Space
+
+_TOPIC = "xray"
+_PAUSE = 150
+"""Milliseconds between two steps while they play."""
+
+_LEGEND = (
+    f"{SIGNS[Space.GLOBAL]} global   {SIGNS[Space.SHARED]} shared   {SIGNS[Space.TEXTURE]} texture"
+    "   numbers: order   dotted: read by the warp   bright: read by the block"
+    "   yellow frame: the pixel"
+)
+
+
+class XrayWindow(QDialog):
+    """Traces the block of a pixel at a level, on the emulated GPU, and shows its thread."""
+
+    def __init__(self, background: Background, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("xrayWindow")
+        self.setWindowTitle("X-ray")
+        self.setSizeGripEnabled(True)
+        set_help(self, "gpu-levels#x-ray")
+        self._background = background
+        self._tracer: Tracer | None = None
+        self._busy = threading.Lock()
+        self._request: Request | None = None
+        self._levels: tuple[Level, ...] = ()
+        self._xray: Xray | None = None
+        self._timer = QTimer(self)
+        self._timer.setInterval(_PAUSE)
+        self._timer.timeout.connect(self._advance)
+        self._view = XrayView()
+        self._title, self._step = QLabel(), QLabel()
+        set_role(self._title, "title")
+        self._title.setObjectName("xrayTitle")
+        self._step.setObjectName("xrayStep")
+        self._step.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        legend = QLabel(_LEGEND)
+        legend.setWordWrap(True)
+        set_role(legend, "note")
+        splitter = QSplitter()
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._view)
+        splitter.addWidget(self._make_side())
+        box = close_box(self)
+        box.button(box.StandardButton.Close).setAutoDefault(False)
+        layout = QVBoxLayout(self)
+        layout.addLayout(self._make_choice())
+        layout.addWidget(self._title)
+        layout.addWidget(splitter, 1)
+        layout.addWidget(legend)
+        layout.addLayout(self._make_steps())
+        layout.addWidget(self._step)
+        layout.addWidget(box)
+        unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
+        self.resize(min(190 * unit, 1240), min(46 * line, 690))
+        splitter.setSizes([100 * unit, 90 * unit])
+        self.finished.connect(self.leave)
+
+    # --- widgets ---
+
+    def _make_choice(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        self._level = QComboBox()
+        self._level.setObjectName("xrayLevel")
+        self._column, self._row = QSpinBox(), QSpinBox()
+        for caption, widget, name in (
+            ("&Level", self._level, "xrayLevel"),
+            ("Column &X", self._column, "xrayColumn"),
+            ("Row &Y", self._row, "xrayRow"),
+        ):
+            label = QLabel(caption)
+            label.setBuddy(widget)
+            widget.setObjectName(name)
+            widget.setAccessibleName(caption.replace("&", ""))
+            row.addWidget(label)
+            row.addWidget(widget)
+        self._level.currentIndexChanged.connect(self._trace)
+        for box in (self._column, self._row):
+            box.setKeyboardTracking(False)
+            box.valueChanged.connect(self._trace)
+        row.addStretch(1)
+        return row
+
+    def _make_side(self) -> QTabWidget:
+        self._tabs = QTabWidget()
+        self._tabs.setObjectName("xrayTabs")
+        self._tabs.setDocumentMode(True)
+        self._code = CodeView("kernel", "")
+        self._table = QTableWidget(0, 4)
+        self._table.setObjectName("xrayFigures")
+        self._table.setAccessibleName("Figures of the thread, its warp and its block")
+        self._table.setHorizontalHeaderLabels(["", "Thread", "Warp", "Block"])
+        self._table.verticalHeader().hide()
+        self._table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._table.setTabKeyNavigation(False)
+        self._tabs.addTab(self._table, "&Figures")
+        self._tabs.addTab(self._code, "&Source")
+        return self._tabs
+
+    def _make_steps(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        self._slider = QSlider(Qt.Orientation.Horizontal)
+        self._slider.setObjectName("xraySlider")
+        self._slider.setAccessibleName("Steps of the thread that are done")
+        self._slider.valueChanged.connect(self._show_steps)
+        self._play = QPushButton("&Play")
+        self._play.setCheckable(True)
+        self._play.toggled.connect(self._on_play)
+        buttons = (
+            (QPushButton("Next loa&d"), "xrayNextLoad", lambda: self._go(Event.READ)),
+            (QPushButton("Next &barrier"), "xrayNextBarrier", lambda: self._go(Event.BARRIER)),
+        )
+        row.addWidget(self._slider, 1)
+        for button, name, action in buttons:
+            button.setObjectName(name)
+            button.setAutoDefault(False)
+            button.clicked.connect(action)
+            row.addWidget(button)
+        self._play.setObjectName("xrayPlay")
+        self._play.setAutoDefault(False)
+        row.addWidget(self._play)
+        return row
+
+    # --- tracing ---
+
+    def show_request(self, request: Request, pixel: tuple[int, int] | None = None) -> None:
+        """Trace a pixel of a request's output at its level: by default the one in the middle.
+
+        Raises
+        ------
+        AppError
+            If it is for volumes, or the filter has no kernel.
+        """
+        if not isinstance(request.source, Image):
+            raise AppError("The X-ray shows pictures.", "Open a picture.")
+        levels = tuple(each for each in request.step.filter.levels(Device.GPU) if each.exact)
+        if not levels:
+            raise AppError(
+                f"{request.step.filter.name} has no kernel.",
+                "Choose a filter that has levels on the GPU.",
+            )
+        self._request, self._levels = request, levels
+        step = request.step
+        height, width = step.filter.output_shape(
+            request.source.planes.shape, step.parameters, step.border
+        )[:2]
+        x, y = pixel or (width // 2, height // 2)
+        boxes = (self._level, self._column, self._row)
+        for box in boxes:
+            box.blockSignals(True)
+        self._level.clear()
+        self._level.addItems([each.name for each in levels])
+        names = [each.id for each in levels]
+        wanted = next(
+            each for each in (request.options.level, GLOBAL.id, names[0]) if each in names
+        )
+        self._level.setCurrentIndex(names.index(wanted))
+        for spin, length, value in ((self._column, width, x), (self._row, height, y)):
+            spin.setRange(0, length - 1)
+            spin.setValue(value)
+        for box in boxes:
+            box.blockSignals(False)
+        self._trace()
+
+    def choose_pixel(self, x: int, y: int) -> None:
+        """Trace another pixel."""
+        self._column.setValue(x)
+        self._row.setValue(y)
+
+    def _trace(self) -> None:
+        request = self._request
+        if request is None or self._level.currentIndex() < 0:
+            return
+        level = self._levels[self._level.currentIndex()]
+        x, y = self._column.value(), self._row.value()
+        self._play.setChecked(False)
+        self._show(None)
+        self._title.setText(f"Tracing pixel {x}, {y} at level {level.name} …")
+
+        def work() -> Xray:
+            with self._busy:
+                if self._tracer is None:
+                    self._tracer = Tracer(threads=1)
+                return Xray(*self._tracer.trace_pixel(request, level, x, y))
+
+        self._background.start(_TOPIC, work, self._show, self._fail)
+
+    def _fail(self, error: Exception) -> None:
+        if not isinstance(error, AppError):
+            raise error
+        self._title.setText(f"{error.message} {error.hint}".strip())
+
+    def _show(self, xray: Xray | None) -> None:
+        self._xray = xray
+        assert self._request is not None
+        self._view.show_xray(xray, (self._column.value(), self._row.value()), self._grey())
+        steps = () if xray is None else xray.steps
+        self._slider.setEnabled(bool(steps))
+        self._slider.setRange(0, len(steps))
+        self._slider.setValue(len(steps))
+        self._show_table(() if xray is None else xray.figures)
+        if xray is not None:
+            block = ", ".join(map(str, xray.trace.block[:2]))
+            cut = "; the trace is truncated" if xray.trace.truncated else ""
+            self._title.setText(
+                f"{xray.scene.kernel}: block {block}, warp {xray.warp}, lane {xray.lane}, "
+                f"{len(steps):,} steps{cut}"
+            )
+        self._show_steps(len(steps))
+
+    def _grey(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        """Return the input as grey bytes."""
+        assert self._request is not None
+        assert isinstance(self._request.source, Image)
+        pixels = self._request.source.pixels
+        values = pixels if pixels.ndim == 2 else pixels[..., :3].mean(axis=2)
+        if pixels.dtype == np.uint8:
+            return values.astype(np.uint8)
+        low, high = float(values.min()), float(values.max())
+        return ((values - low) * (255 / ((high - low) or 1))).astype(np.uint8)
+
+    def _show_table(self, rows: tuple[tuple[str, str, str, str], ...]) -> None:
+        self._table.setRowCount(len(rows))
+        for number, row in enumerate(rows):
+            for column, text in enumerate(row):
+                item = QTableWidgetItem(text)
+                if column:
+                    item.setTextAlignment(
+                        Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+                    )
+                self._table.setItem(number, column, item)
+
+    # --- steps ---
+
+    def _show_steps(self, done: int) -> None:
+        self._view.show_steps(done)
+        xray = self._xray
+        if xray is None or not done:
+            self._step.setText("")
+            return
+        step = xray.steps[done - 1]
+        place = f" ({step.place})" if step.place else ""
+        self._step.setText(f"Step {done:,} of {len(xray.steps):,}: the thread {step.text()}{place}")
+        if step.place is not None:
+            self._show_line(step.place.file, step.place.line)
+
+    def _show_line(self, file: str, line: int) -> None:
+        """Show a line of the source, of a header as well."""
+        assert self._request is not None
+        if self._code.accessibleName() != f"Source of {file}":
+            files = {each.name: each.text for each in source_files(self._request.step.filter.id)}
+            self._code.setPlainText(files.get(file, ""))
+            self._code.setAccessibleName(f"Source of {file}")
+            self._tabs.setTabText(1, f"&Source: {file}")
+        self._code.show_place((line - 1, line))
+
+    def _go(self, event: Event) -> None:
+        """Go to the next step of a kind, from the beginning again after the last."""
+        if self._xray is None:
+            return
+        done = self._slider.value()
+        start = 0 if done == len(self._xray.steps) else done
+        self._slider.setValue(self._xray.next_step(start, event))
+
+    def _on_play(self, playing: bool) -> None:
+        self._play.setText("&Pause" if playing else "&Play")
+        if not playing:
+            self._timer.stop()
+            return
+        if self._slider.value() == self._slider.maximum():
+            self._slider.setValue(0)
+        self._timer.start()
+
+    def _advance(self) -> None:
+        self._slider.setValue(self._slider.value() + 1)
+        if self._slider.value() == self._slider.maximum():
+            self._play.setChecked(False)
+
+    def leave(self) -> None:
+        """Stop playing and tracing."""
+        self._play.setChecked(False)
+        self._background.forget(_TOPIC)
+        with self._busy:
+            if self._tracer is not None:
+                self._tracer.close()
+                self._tracer = None

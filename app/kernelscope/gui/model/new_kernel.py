@@ -1,0 +1,111 @@
+"""New kernels: a template to begin with, and the files to add one to the project."""
+
+from __future__ import annotations
+
+import pprint
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kernelscope.errors import AppError
+from kernelscope.paths import RESOURCES
+from kernelscope.spec.launch import Launch
+
+FOLDER = RESOURCES / "templates"
+
+_GLOBAL = re.compile(r"__global__[^;{}()]*(?:\([^()]*\)\s*)?\b(\w+)\s*\(")
+"""The name of a kernel, behind ``__launch_bounds__`` where it has some."""
+
+
+def template_for(level_id: str, launch: Launch, radius: int) -> str:
+    """Return the source of a kernel that can be launched as that of a level, and copies the image.
+
+    Parameters
+    ----------
+    radius : int
+        Of the filter's mask, in pixels: the template's default.
+
+    Returns
+    -------
+    str
+        Empty if no template has the arguments of this launch.
+    """
+    path = FOLDER / f"{level_id}.cu"
+    if launch.constants or launch.tables or launch.scratch or not path.is_file():
+        return ""
+    text = path.read_text(encoding="utf-8")
+    return text.replace("@KERNEL@", launch.kernel).replace("@SIDE@", str(2 * radius + 1))
+
+
+def files_for(
+    name: str, text: str, filter_id: str, parameters: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return a source and its test under the name of a new filter.
+
+    Parameters
+    ----------
+    name : str
+        Id of the new filter. Kernels that begin with `filter_id` begin with `name` then.
+    text : str
+        A version of a kernel of a filter.
+    filter_id : str
+        That filter, whose results on the CPU the test expects.
+    parameters : mapping
+        Those that the test tries.
+
+    Returns
+    -------
+    dict of str to str
+        Texts by the names of their files: ``NAME.cu`` and ``test_NAME.py``.
+
+    Raises
+    ------
+    AppError
+        If the name is not an id, is that of the filter, or `text` has no kernel of the filter.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*", name) or name == filter_id:
+        raise AppError(
+            f"“{name}” cannot be the id of a new filter.",
+            "Choose another file name, of small letters, digits and underscores: own_mean.cu",
+        )
+    kernels = [each for each in _GLOBAL.findall(text) if each.startswith(f"{filter_id}_")]
+    if not kernels:
+        raise AppError(
+            f"The source has no kernel whose name begins with “{filter_id}_”.",
+            "Name the kernel as the original does.",
+        )
+    for each in kernels:
+        text = re.sub(rf"\b{each}\b", f"{name}_{each.removeprefix(f'{filter_id}_')}", text)
+    case = pprint.pformat(dict(parameters), width=90, sort_dicts=False)
+    return {f"{name}.cu": text, f"test_{name}.py": _TEST.format(filter=filter_id, case=case)}
+
+
+_TEST = '''\
+"""The oracle of a filter whose kernel was graded against that of “{filter}”."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.request import Request
+from kernelscope.images.image import Image
+from kernelscope.spec.borders import Border
+
+CASES = [{case}]
+
+
+def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
+    """Return the result of “{filter}”. Better: compute it with NumPy alone."""
+    request = Request.create(Image.from_array(source), "{filter}", parameters, border=border)
+    backend = CpuBackend(threads=1)
+    try:
+        level = backend.levels(request.step.filter)[0]
+        return backend.run(request, level, RunContext()).planes
+    finally:
+        backend.close()
+'''

@@ -1,0 +1,165 @@
+"""Rungs of the ladder: the places where a filter can run, or the reasons why it cannot.
+
+Auto               the CPU, or the faster of CPU and GPU; never the emulated GPU
+CPU  Serial
+GPU  Tuned         obstacle: no NVIDIA driver was found
+Emulated GPU       only with a compiler, after all others
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.options import Device
+from kernelscope.installed import install_command
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import GPU_LEVELS, Level
+
+
+class Place(NamedTuple):
+    """Device and level of a run; without a level the fastest of the device."""
+
+    device: Device
+    level: str | None = None
+
+    @property
+    def kernels(self) -> Device:
+        """The device whose kernels run there, and whose pages explain the level."""
+        return Device.GPU if self.device is Device.EMULATED else self.device
+
+
+AUTO = Place(Device.AUTO)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A place to run a filter.
+
+    Attributes
+    ----------
+    place : Place
+    name : str
+        Name of the level: ``Shared memory``.
+    device : str
+        Name of the device: ``GPU``; empty for Auto.
+    level : Level or None
+        None for Auto.
+    obstacle : str
+        Why it cannot run here; empty if it can.
+    gap : bool
+        The level has no meaning for this filter, on any machine.
+    """
+
+    place: Place
+    name: str
+    device: str = ""
+    level: Level | None = None
+    obstacle: str = ""
+    gap: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """``GPU shared memory``, or ``Auto: CPU parallel``."""
+        return f"{self.device} {self.name[0].lower()}{self.name[1:]}" if self.device else self.name
+
+
+def rungs(
+    spec: FilterSpec, backends: Mapping[str, Backend], availability: Mapping[str, Availability]
+) -> tuple[Rung, ...]:
+    """Return Auto and the levels of a filter: those of the CPU, of the GPU, of the emulated one.
+
+    Parameters
+    ----------
+    availability : mapping
+        By backend; one that is missing is still being looked for. The emulated GPU has no rungs
+        without a compiler.
+    """
+    found = []
+    real = [each for each in backends.values() if each.id != Device.EMULATED]
+    for backend in reversed(real):
+        levels, gaps = backend.levels(spec), spec.gaps(backend.id)
+        if backend.id != Device.CPU and not levels:
+            continue  # `only_cpu` has the reason
+        state = availability.get(backend.id)
+        missing = ""
+        if backend.id != Device.CPU and (state is None or not state.available):
+            missing = f"Looking for a {backend.name}…"
+            if state is not None:
+                missing = f"{state.summary}{_without_gpu(availability)}"
+        for level in with_gaps(levels, gaps):
+            gap = gaps.get(level.id, "")
+            place = Place(Device(backend.id), level.id)
+            found.append(Rung(place, level.name, backend.name, level, gap or missing, bool(gap)))
+    usable = [rung for rung in found if not rung.obstacle]
+    devices = dict.fromkeys(rung.device for rung in usable)
+    name = f"Auto: {usable[-1].full_name}" if len(devices) == 1 else "Auto: the faster device"
+    return Rung(AUTO, name), *found, *_emulated(spec, backends, availability)
+
+
+def _emulated(
+    spec: FilterSpec, backends: Mapping[str, Backend], availability: Mapping[str, Availability]
+) -> list[Rung]:
+    """Return the levels of a filter on the emulated GPU, if there is a compiler for it."""
+    backend = backends.get(Device.EMULATED.value)
+    state = availability.get(Device.EMULATED.value)
+    if backend is None or state is None or not state.available:
+        return []
+    return [
+        Rung(Place(Device.EMULATED, level.id), level.name, backend.name, level)
+        for level in backend.levels(spec)
+    ]
+
+
+def _without_gpu(availability: Mapping[str, Availability]) -> str:
+    """Return how the kernels of a GPU can run without one; empty if that is not known yet."""
+    state = availability.get(Device.EMULATED.value)
+    if state is None:
+        return ""
+    if state.available:
+        return " Its kernels run on the processor in the group “Emulated GPU”, not timed."
+    return (
+        " To run its kernels on the processor, install g++ or clang++, or run: "
+        f"{install_command('emulator')}"
+    )
+
+
+def only_cpu(spec: FilterSpec) -> str:
+    """Return why a filter has no levels on a GPU; empty if it has some."""
+    if spec.levels(Device.GPU.value):
+        return ""
+    reasons = dict.fromkeys(spec.gaps(Device.GPU.value).values())
+    return f"On the CPU only. {' '.join(reasons)}".strip()
+
+
+def with_gaps(levels: Iterable[Level], gaps: Mapping[str, str]) -> list[Level]:
+    """Return `levels` and those that do not apply, in the order of `GPU_LEVELS`."""
+    found = list(levels)
+    for number, level in enumerate(GPU_LEVELS):
+        if level.id in gaps:
+            later = GPU_LEVELS[number + 1 :]
+            place = next((n for n, each in enumerate(found) if each in later), len(found))
+            found.insert(place, level)
+    return found
+
+
+def chosen_place(wanted: Place, offered: Sequence[Rung]) -> Place:
+    """Return the place where a run goes: the wanted one, else the device's fastest, else Auto."""
+    usable = [rung.place for rung in offered if not rung.obstacle]
+    if wanted in usable:
+        return wanted
+    if wanted.device is Device.AUTO:  # with a level, as older settings have it
+        real = (place for place in usable if place.device is not Device.EMULATED)
+        return next((place for place in real if place.level == wanted.level), AUTO)
+    has_device = any(place.device is wanted.device for place in usable)
+    return Place(wanted.device) if has_device else AUTO
+
+
+def marked(place: Place, offered: Sequence[Rung]) -> Place:
+    """Return the rung that stands for a place: for a device alone, its fastest usable level."""
+    usable = [rung.place for rung in offered if not rung.obstacle]
+    if place in usable:
+        return place
+    return [each for each in usable if each.device is place.device][-1]

@@ -1,0 +1,199 @@
+"""One thread of a traced block: its steps, the pixels that they read, and its figures."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.traffic.requests import requests
+from kernelscope.traffic.totals import Totals, branches, thread_totals, warp_totals
+from kernelscope.traffic.trace import OUTSIDE, SOURCE, WARP, Event, Place, Space, Trace
+
+Cell = tuple[int, int]
+"""Column and row of a pixel."""
+
+SIGNS = {Space.GLOBAL: "●", Space.SHARED: "■", Space.TEXTURE: "▲", Space.CONSTANT: "◆"}
+"""Shapes of the memories: colour alone would not do."""
+
+NAMES = {
+    Space.GLOBAL: "global",
+    Space.SHARED: "shared",
+    Space.TEXTURE: "texture",
+    Space.CONSTANT: "constant",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that the thread does.
+
+    Attributes
+    ----------
+    event : Event
+    space : Space, optional
+        None for a barrier.
+    array : str
+    index : int
+        Of the element in its array.
+    value : int
+        The bits that were read or written.
+    cell : tuple of int, optional
+        The pixel of the input that the value comes from.
+    place : Place, optional
+        Line of the kernel.
+    """
+
+    event: Event
+    space: Space | None
+    array: str
+    index: int
+    value: int
+    cell: Cell | None
+    place: Place | None
+
+    def text(self) -> str:
+        """Return the step in words."""
+        if self.space is None:
+            return "waits at a barrier for the other threads of the block"
+        verb = "reads" if self.event is Event.READ else "writes"
+        behind = " outside the picture" if self.index < 0 else f"[{self.index:,}]"
+        cell = "" if self.cell is None else f": pixel {self.cell[0]}, {self.cell[1]} of the input"
+        memory = f"{SIGNS[self.space]} {NAMES[self.space]} memory"
+        return f"{verb} {memory}, {self.array}{behind}{cell}"
+
+
+class Xray:
+    """A thread of a block.
+
+    Parameters
+    ----------
+    trace : Trace
+    thread : int
+    """
+
+    def __init__(self, trace: Trace, thread: int) -> None:
+        self.trace, self.thread = trace, thread
+        self.scene = trace.scene
+        self._source = next(n for n, each in enumerate(trace.scene.arrays) if each.name == SOURCE)
+        self._behind = self._shared_cells()
+        self.steps = tuple(self._steps())
+
+    @property
+    def warp(self) -> int:
+        return self.thread // WARP
+
+    @property
+    def lane(self) -> int:
+        return self.thread % WARP
+
+    def _cell(self, offset: int) -> Cell:
+        row, column, *_ = self.scene.arrays[self._source].cell(offset)
+        return column, row
+
+    def _shared_cells(self) -> dict[tuple[int, int], int]:
+        """Return which byte of the source each byte of shared memory was copied from.
+
+        That is the last one that the writing thread had read, if the values are the same.
+        """
+        copied: dict[tuple[int, int], int] = {}
+        last: dict[int, tuple[int, int]] = {}
+        spaces = self.scene.spaces()
+        for record in self.trace.accesses():
+            thread, array = int(record["thread"]), int(record["array"])
+            if record["event"] == Event.READ and array == self._source:
+                last[thread] = int(record["offset"]), int(record["value"])
+            elif record["event"] == Event.WRITE and spaces[array] == Space.SHARED:
+                offset, value = last.get(thread, (-1, -1))
+                if offset >= 0 and value == int(record["value"]):
+                    copied[array, int(record["offset"])] = offset
+        return copied
+
+    def _steps(self) -> list[Step]:
+        steps = []
+        for record in self.trace.of_thread(self.thread):
+            event = Event(record["event"])
+            if event is Event.BRANCH:
+                continue
+            place = self.scene.place(int(record["site"]))
+            if event is Event.BARRIER:
+                steps.append(Step(event, None, "", 0, 0, None, place))
+                continue
+            number, offset = int(record["array"]), int(record["offset"])
+            array = self.scene.arrays[number]
+            index = -1 if offset == OUTSIDE else offset // array.item
+            origin = offset if number == self._source else self._behind.get((number, offset))
+            cell = None if origin is None or offset == OUTSIDE else self._cell(origin)
+            steps.append(
+                Step(event, array.space, array.name, index, int(record["value"]), cell, place)
+            )
+        return steps
+
+    def cells(self, count: int) -> dict[Cell, tuple[int, Space]]:
+        """Return pixels whose values the first `count` steps read: when last, and from where."""
+        found: dict[Cell, tuple[int, Space]] = {}
+        for number, step in enumerate(self.steps[:count], start=1):
+            if step.event is Event.READ and step.cell is not None and step.space is not None:
+                found[step.cell] = number, step.space
+        return found
+
+    def _pixels(self, chosen: NDArray[np.bool_]) -> frozenset[Cell]:
+        """Return pixels that records read directly."""
+        records = self.trace.records
+        chosen = chosen & (records["event"] == Event.READ) & (records["array"] == self._source)
+        chosen &= records["offset"] != OUTSIDE
+        offsets = np.unique(records["offset"][chosen])
+        return frozenset(self._cell(int(each)) for each in offsets)
+
+    @functools.cached_property
+    def warp_pixels(self) -> frozenset[Cell]:
+        """Pixels that the warp reads from the memory of the card."""
+        return self._pixels(self.trace.records["thread"] // WARP == self.warp)
+
+    @functools.cached_property
+    def block_pixels(self) -> frozenset[Cell]:
+        """Pixels that the block reads from the memory of the card: its tile and the halo."""
+        return self._pixels(np.ones(len(self.trace.records), bool))
+
+    def next_step(self, start: int, event: Event) -> int:
+        """Return how many steps are done after the next one of this kind; all if there is none."""
+        for number in range(start, len(self.steps)):
+            if self.steps[number].event is event:
+                return number + 1
+        return len(self.steps)
+
+    @functools.cached_property
+    def figures(self) -> tuple[tuple[str, str, str, str], ...]:
+        """Rows of the table: the figure, and its value for thread, warp and block."""
+        made = requests(self.trace)
+        scopes = (
+            thread_totals(self.trace, self.thread),
+            warp_totals(self.trace, made, self.warp),
+            warp_totals(self.trace, made),
+        )
+        rows = []
+        for space in Space:
+            for event, verb in ((Event.READ, "loads"), (Event.WRITE, "stores")):
+                key = space, event
+                if key not in scopes[2]:
+                    continue
+                title = f"{SIGNS[space]} {NAMES[space]} {verb}"
+                mine = [scope.get(key, Totals()) for scope in scopes]
+                rows.append((title, *(f"{each.accesses:,}" for each in mine)))
+                _, warp, block = mine
+                fields: tuple[tuple[str, str], ...] = (
+                    ("requests of warps", "requests"),
+                    ("sectors asked for", "sectors"),
+                    ("sectors needed", "needed"),
+                )
+                if space in (Space.SHARED, Space.CONSTANT):
+                    name = "bank conflicts" if space is Space.SHARED else "more turns"
+                    fields = (("requests of warps", "requests"), (name, "conflicts"))
+                for name, field in fields:
+                    values = (f"{getattr(each, field):,}" for each in (warp, block))
+                    rows.append((f"    {name}", "", *values))
+        parted = branches(self.trace, self.warp), branches(self.trace)
+        rows.append(("divergent branches", "", *(f"{each.divergent:,}" for each in parted)))
+        return tuple((title, own, warp, block) for title, own, warp, block in rows)

@@ -1,0 +1,297 @@
+"""The histogram in the window: its handles draw pictures and volumes, and follow them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDockWidget, QLabel, QToolButton
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.model.colour_maps import ColourMap
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.histogram_plot import Handle, Scale, place_of
+from kernelscope.gui.panels.histogram_plot import HistogramPlot, pen_of
+from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.planes import Window
+from tests.gui.helpers import child, load, run
+from tests.gui.test_volume_page import open_scan, voxels, write
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def open_histogram(qtbot: QtBot, window: MainWindow) -> HistogramPlot:
+    window.findChild(QDockWidget, "qualityDock").raise_()
+    view = window.quality.histograms
+    qtbot.waitUntil(lambda: bool(view.histograms) and view.isVisible())
+    qtbot.waitUntil(lambda: view.plot.handles[Handle.LOW].isVisible())
+    return view.plot
+
+
+def shown(window: MainWindow, side: Side = Side.INPUT) -> Display:
+    display = window.pictures.images.displays.of(side)
+    assert display is not None
+    return display
+
+
+def drag(plot: HistogramPlot, handle: Handle, value: float, *, steps: int = 1) -> None:
+    """Drag a handle to a value, without letting go."""
+    widget = plot.handles[handle]
+    QTest.mousePress(widget, LEFT, pos=widget.rect().center())
+    start, end = widget.mapTo(plot, widget.rect().center()).x(), plot.x_of(value)
+    for step in range(1, steps + 1):
+        x = round(start + (end - start) * step / steps)
+        QTest.mouseMove(widget, widget.mapFrom(plot, QPoint(x, plot.height() - 8)))
+
+
+def release(plot: HistogramPlot, handle: Handle) -> None:
+    QTest.mouseRelease(plot.handles[handle], LEFT)
+
+
+def reading(window: MainWindow) -> str:
+    return window.quality.histograms.words.full_text
+
+
+@pytest.fixture
+def dark(tmp_path: Path) -> Path:
+    """Return a picture of 12 bits in 16."""
+    path = tmp_path / "dark.png"
+    values = np.random.default_rng(1).integers(0, 4096, (30, 40)).astype(np.uint16)
+    Pillow.fromarray(values).save(path)
+    return path
+
+
+# --- pictures ---
+
+
+def test_dragged_handles_draw_the_picture(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load(qtbot, window, picture)
+    plot = open_histogram(qtbot, window)
+    depth = len(window.page.history.state[0])
+    drag(plot, Handle.LOW, 60)
+    assert shown(window).low == pytest.approx(60, abs=256 / plot.area.width() + 1)
+    assert window.pictures.images.input.layer.display == shown(window)
+    release(plot, Handle.LOW)
+    drag(plot, Handle.HIGH, 180)
+    release(plot, Handle.HIGH)
+    qtbot.waitUntil(lambda: abs(shown(window).high - 180) < 5)
+    drag(plot, Handle.MIDDLE, 90)
+    release(plot, Handle.MIDDLE)
+    qtbot.waitUntil(lambda: shown(window).gamma < 0.9)
+    assert place_of(shown(window), Handle.MIDDLE) == pytest.approx(90, abs=5)
+    assert len(window.page.history.state[0]) == depth, "nothing to undo"
+
+
+def test_a_drag_draws_no_more_than_once_in_a_frame_and_ends_at_the_cursor(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    plot = open_histogram(qtbot, window)
+    drawn: list[float] = []
+    window.pictures.images.displayed.connect(lambda: drawn.append(shown(window).low))
+    plot.frame.setInterval(100_000)  # one frame, however slow the test is
+    drag(plot, Handle.LOW, 100, steps=30)
+    assert len(drawn) == 1
+    release(plot, Handle.LOW)
+    assert len(drawn) == 2
+    assert drawn[-1] == pytest.approx(100, abs=256 / plot.area.width() + 1)
+    plot.frame.stop()
+
+
+def test_handles_are_moved_by_keys(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load(qtbot, window, picture)
+    plot = open_histogram(qtbot, window)
+    plot.frame.setInterval(0)
+    handle = plot.handles[Handle.LOW]
+    handle.setFocus()
+    qtbot.waitUntil(handle.hasFocus)
+
+    def low_is(low: float) -> bool:
+        return shown(window).low == low
+
+    for key, modifier, low in (
+        (Qt.Key.Key_Right, Qt.KeyboardModifier.NoModifier, 1),
+        (Qt.Key.Key_PageUp, Qt.KeyboardModifier.NoModifier, 11),
+        (Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier, 21),
+        (Qt.Key.Key_Left, Qt.KeyboardModifier.NoModifier, 20),
+    ):
+        qtbot.keyClick(handle, key, modifier)
+        qtbot.waitUntil(partial(low_is, low))
+    assert reading(window) == "Black level 20"
+    assert handle.accessibleDescription() == "Black level 20"
+    qtbot.keyClick(handle, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: shown(window) == Display(0, 255))
+
+
+def test_a_double_click_chooses_the_contrast(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    plot = open_histogram(qtbot, window)
+    pair = window.pictures.images
+    for click in (
+        lambda: QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint()),
+        lambda: qtbot.mouseClick(child(window, QToolButton, "histogramAutomatic"), LEFT),
+    ):
+        pair.choose_display(Side.INPUT, Display(50, 70, 2))
+        click()
+        assert shown(window) == Display(0, 255)
+        assert pair.displays.is_automatic(Side.INPUT)
+
+
+def test_handles_follow_changes_made_elsewhere(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    plot = open_histogram(qtbot, window)
+    pair = window.pictures.images
+    pair.choose_display(Side.INPUT, Display(64, 128, 1, ColourMap.VIRIDIS))
+    handle = plot.handles[Handle.HIGH]
+    assert plot.display == Display(64, 128, 1, ColourMap.VIRIDIS)
+    assert handle.geometry().center().x() == pytest.approx(plot.x_of(128), abs=1)
+    image = plot.grab().toImage()
+    scale = image.devicePixelRatio()
+    strip = QPointF(plot.x_of(64) - 6, plot.area.bottom() + 5) * scale
+    colour = image.pixelColor(strip.toPoint())
+    assert (colour.red(), colour.green(), colour.blue()) == (68, 1, 84)
+    window.findChild(QDockWidget, "timingDock").raise_()
+    qtbot.waitUntil(lambda: plot.visibleRegion().isEmpty())
+    pair.choose_display(Side.INPUT, Display(10, 20))
+    assert plot.display != Display(10, 20), "unseen, it costs nothing"
+    window.findChild(QDockWidget, "qualityDock").raise_()
+    qtbot.waitUntil(lambda: plot.display == Display(10, 20))
+
+
+def test_the_axis_of_12_bits_stays_while_a_handle_is_dragged(
+    qtbot: QtBot, window: MainWindow, dark: Path
+) -> None:
+    load(qtbot, window, dark)
+    plot = open_histogram(qtbot, window)
+    axis = plot.plot.axis
+    assert 4000 < axis.high < 4300
+    assert shown(window).high < 4096
+    drag(plot, Handle.HIGH, axis.high)
+    assert plot.plot.axis == axis
+    release(plot, Handle.HIGH)
+    assert shown(window).high == round(axis.high)
+    assert plot.plot.axis.high > axis.high
+
+
+def test_separate_levels_are_asked_for(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    plot = open_histogram(qtbot, window)
+    pair, box = window.pictures.images, window.quality.side_box
+    assert not box.isVisible()
+    pair.displays.linked = False
+    pair.apply_displays()
+    qtbot.waitUntil(box.isVisible)
+    assert box.currentText() == "output"
+    drag(plot, Handle.LOW, 100)
+    release(plot, Handle.LOW)
+    assert shown(window).low == 0
+    qtbot.waitUntil(lambda: shown(window, Side.OUTPUT).low > 90)
+    box.setCurrentText("input")
+    assert plot.display == shown(window)
+
+
+def test_values_under_the_cursor_are_read_off(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    plot = open_histogram(qtbot, window)
+    qtbot.waitUntil(lambda: len(plot.plot.curves) == 2)
+    pixels = window.pictures.images.input.image.pixels
+    value = next(v for v in range(20, 140) if np.count_nonzero(pixels == v) > 1)
+    x = round(plot.x_of(value + 0.5))
+    QTest.mouseMove(plot, QPoint(x, round(plot.area.center().y())))
+    value = int(plot.value_at(x))
+    counts = [np.count_nonzero(pixels == each) for each in (value, 255 - value)]
+    qtbot.waitUntil(
+        lambda: (
+            reading(window) == f"{value} to {value + 1}: input {counts[0]:,}, output {counts[1]:,}"
+        )
+    )
+
+
+def test_grey_pictures_have_no_channels_to_choose(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    plot = open_histogram(qtbot, window)
+    assert not child(window, QCheckBox, "histogramChannels").isEnabled()
+    child(window, QComboBox, "histogramScale").setCurrentText(Scale.ROOT)
+    assert plot.plot.scale is Scale.ROOT
+
+
+def test_the_strip_of_a_picture_in_colour_is_grey_as_its_channels_are(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "colour.png"
+    Pillow.fromarray(np.random.default_rng(4).integers(0, 9, (30, 40, 3), np.uint8)).save(path)
+    load(qtbot, window, path)
+    plot = open_histogram(qtbot, window)
+    window.pictures.images.choose_display(Side.INPUT, Display(0, 8, 1, ColourMap.VIRIDIS))
+    image = plot.grab().toImage()
+    place = QPointF(plot.area.right() - 9, plot.area.bottom() + 5) * image.devicePixelRatio()
+    assert image.pixelColor(place.toPoint()).name() == "#ffffff"
+
+
+def test_the_legend_has_the_colours_of_the_theme(
+    qtbot: QtBot, window: MainWindow, picture: Path, stylist: Stylist
+) -> None:
+    load(qtbot, window, picture)
+    plot = open_histogram(qtbot, window)
+    legend = child(window, QLabel, "histogramLegend")
+    for scheme in (Scheme.LIGHT, Scheme.DARK):
+        stylist.apply(Appearance(scheme))
+        pen = pen_of(plot.plot.curves[0], 0, window.palette())
+        assert pen.color().name() in legend.text()
+
+
+# --- volumes ---
+
+
+def test_handles_draw_volumes_too(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    values = voxels()
+    values[:4] = 0
+    open_scan(qtbot, window, write(tmp_path / "T1.nii.gz", values))
+    plot = open_histogram(qtbot, window)
+    viewer = window.volumes.viewer
+    assert reading(window).endswith(" of the input) exceed the scale.")
+    drag(plot, Handle.LOW, 300)
+    release(plot, Handle.LOW)
+    assert viewer.window_.low == pytest.approx(300, abs=20)
+    high = viewer.window_.low + viewer.window_.width
+    drag(plot, Handle.MIDDLE, viewer.window_.low + 100)
+    release(plot, Handle.MIDDLE)
+    qtbot.waitUntil(lambda: viewer.look.gamma < 0.5)
+    assert viewer.window_.low + viewer.window_.width == pytest.approx(high)
+    viewer.set_window(Window(1000, 200))
+    assert (plot.display.low, plot.display.high) == (900, 1100)
+    QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint())
+    assert viewer.look.gamma == 1
+    assert window.volumes.viewer.control.auto_button.isChecked()
+
+
+def test_the_page_in_front_decides_what_handles_draw(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    open_scan(qtbot, window, write(tmp_path / "T1.nii.gz", voxels()))
+    plot = open_histogram(qtbot, window)
+    before = shown(window)
+    drag(plot, Handle.LOW, plot.plot.axis.value(0.5))
+    release(plot, Handle.LOW)
+    assert shown(window) == before
+    assert window.volumes.viewer.window_.low > 500

@@ -1,0 +1,55 @@
+"""At 125 % text, names and times are still readable, and windows fit a screen of 1280×720."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.panels.card_list import CardList
+from kernelscope.gui.panels.film_strip import FilmStrip
+from kernelscope.gui.panels.ladder import LadderList, name_width
+
+
+def large(widget: QWidget, scale: float) -> QFont:
+    font = widget.font()
+    font.setPointSizeF(scale * 11)
+    widget.setFont(font)
+    widget.ensurePolished()
+    return font
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.25, 1.5])
+def test_a_card_has_room_for_a_measured_time(qtbot: QtBot, scale: float) -> None:
+    cards = CardList()
+    qtbot.addWidget(cards)
+    large(cards, scale)
+    picture = cards.card_height()
+    room = cards.minimumSizeHint().width() - picture
+    assert room > cards.fontMetrics().horizontalAdvance("582 µs measured")
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.25, 1.5])
+def test_a_tile_has_room_for_the_name_of_a_file(qtbot: QtBot, scale: float) -> None:
+    strip = FilmStrip()
+    qtbot.addWidget(strip)
+    large(strip, scale)
+    beside = strip.cross_of(strip.visualRect(strip.rootIndex())).width() + 56
+    room = strip.tile_size().width() - beside
+    assert room > strip.fontMetrics().horizontalAdvance("coffee.png")
+
+
+def test_names_of_levels_take_the_room_of_bars(qtbot: QtBot) -> None:
+    rungs = LadderList()
+    qtbot.addWidget(rungs)
+    metrics = rungs.fontMetrics()
+    long = "Serial, bubble sort"
+    needed = metrics.horizontalAdvance(long)
+    for width in (260, 320, 400):
+        short_names = name_width(metrics, width, ["Serial"])
+        assert short_names == width // 2, "bars have the other half"
+        room = name_width(metrics, width, [long])
+        assert room >= short_names
+        assert room <= width - 24 - metrics.horizontalAdvance("≈ 88.8 ms")
+    assert name_width(metrics, 400, [long]) > needed

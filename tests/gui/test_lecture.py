@@ -1,0 +1,200 @@
+"""The window of the lecture: pages, keys, controls, the projector and paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QDialog, QLabel, QPushButton, QScrollArea, QWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope.errors import AppError
+from kernelscope.gui.dialogs import lecture_window
+from kernelscope.gui.dialogs.lecture_window import LectureWindow
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.lecture import PAGES, Count, Fact, Measured, Origin, Subject
+from tests.gui.helpers import Opener
+
+STRIPES = Image.from_array(np.tile(np.arange(0, 250, 10, dtype=np.uint8), (40, 2)), "stripes")
+RUN = Measured("mean", "Mean 3×3 · GPU shared", "0.0123 ms")
+
+
+@pytest.fixture
+def lecture(qtbot: QtBot) -> Iterator[LectureWindow]:
+    background = Background()
+    window = LectureWindow(background, lambda: STRIPES, lambda: (RUN,))
+    qtbot.addWidget(window)
+    window.open()
+    qtbot.waitUntil(lambda: window.settled)
+    yield window
+    window.close()
+    background.close()
+
+
+def text(window: LectureWindow, name: str) -> str:
+    return window.findChild(QLabel, name).text()
+
+
+def go(qtbot: QtBot, window: LectureWindow, page: str) -> None:
+    chooser = window.findChild(QComboBox, "lecturePages")
+    chooser.setCurrentIndex(chooser.findData(page))
+    qtbot.waitUntil(lambda: window.settled and window.view.drawing is not None)
+
+
+def test_keys_turn_the_pages_and_stop_at_the_ends(qtbot: QtBot, lecture: LectureWindow) -> None:
+    first, second, *_, last = PAGES
+    assert lecture.page.id == first
+    qtbot.keyClick(lecture, Qt.Key.Key_PageUp)
+    assert lecture.page.id == first
+    qtbot.keyClick(lecture, Qt.Key.Key_PageDown)
+    assert lecture.page.id == second
+    qtbot.keyClick(lecture.view, Qt.Key.Key_Left)
+    qtbot.keyClick(lecture.view, Qt.Key.Key_Right)
+    assert lecture.page.id == second
+    go(qtbot, lecture, last)
+    assert not lecture.findChild(QPushButton, "lectureNext").isEnabled()
+    lecture.turn(1)
+    assert lecture.page.id == last
+
+
+def test_a_page_shows_text_numbers_and_the_open_picture(
+    qtbot: QtBot, lecture: LectureWindow
+) -> None:
+    go(qtbot, lecture, "memory")
+    assert text(lecture, "lectureTitle") == PAGES["memory"].title
+    assert "stripes, 50×40" in text(lecture, "lectureAbout")
+    facts = text(lecture, "lectureFacts")
+    assert "from the launch plan" in facts
+    assert "0.0123 ms" in facts
+    assert "measured in this session" in facts
+    assert "<b>M</b>" in text(lecture, "lectureSources")
+    drawing = lecture.view.drawing
+    assert drawing is not None
+    assert lecture.view.accessibleName() == drawing.title
+
+
+def test_a_control_changes_the_page_and_keeps_its_value(
+    qtbot: QtBot, lecture: LectureWindow
+) -> None:
+    go(qtbot, lecture, "tiles")
+    before, picture = text(lecture, "lectureFacts"), lecture.view.grab().toImage()
+    with qtbot.waitSignal(lecture.shown):
+        lecture.set_values(size=3)
+    qtbot.waitUntil(lambda: lecture.settled)
+    after = text(lecture, "lectureFacts")
+    assert after != before
+    assert lecture.view.grab().toImage() != picture
+    go(qtbot, lecture, "memory")
+    go(qtbot, lecture, "tiles")
+    assert text(lecture, "lectureFacts") == after
+
+
+def test_the_projector_has_large_type_and_ends_with_escape(
+    qtbot: QtBot, lecture: LectureWindow
+) -> None:
+    label = lecture.findChild(QLabel, "lectureText")
+    usual = label.fontInfo().pixelSize()
+    qtbot.keyClick(lecture, Qt.Key.Key_F11)
+    assert lecture.isFullScreen()
+    qtbot.waitUntil(lambda: label.fontInfo().pixelSize() > 1.3 * usual)
+    qtbot.keyClick(lecture, Qt.Key.Key_Escape)
+    assert not lecture.isFullScreen()
+    assert lecture.isVisible()
+    qtbot.waitUntil(lambda: label.fontInfo().pixelSize() == usual)
+
+
+def test_the_pdf_has_all_pages(qtbot: QtBot, lecture: LectureWindow, tmp_path: Path) -> None:
+    path = tmp_path / "lecture.pdf"
+    lecture.write_pdf(path)
+    qtbot.waitUntil(lambda: text(lecture, "lectureAbout").startswith("Saved"))
+    content = path.read_bytes()
+    assert content.startswith(b"%PDF")
+    assert len(re.findall(rb"/Type\s*/Page\b", content)) == len(PAGES)
+
+
+def test_a_folder_that_is_missing_is_reported(
+    qtbot: QtBot, lecture: LectureWindow, tmp_path: Path
+) -> None:
+    lecture.write_pdf(tmp_path / "none" / "lecture.pdf")
+    qtbot.waitUntil(lambda: lecture.findChild(QDialog, "errorDialog") is not None)
+    lecture.findChild(QDialog, "errorDialog").close()
+
+
+def test_the_menu_opens_the_lecture(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window()
+    window.actions_["lecture"].trigger()
+    lecture = window.companions.lecture
+    assert lecture is not None
+    qtbot.waitUntil(lambda: lecture.settled)
+    assert lecture.isVisible()
+    lecture.close()
+
+
+def test_counts_join_the_numbers_until_a_control_changes(
+    qtbot: QtBot, lecture: LectureWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def answer(wanted: Count, subject: Subject) -> tuple[Fact, ...]:
+        asked.append((wanted.parameters["size"], subject.title))
+        return (Fact("loads", "9.00", Origin.EMULATED),)
+
+    monkeypatch.setattr(lecture_window, "count", answer)
+    go(qtbot, lecture, "tiles")
+    button = lecture.findChild(QPushButton, "lectureCount")
+    assert button.isVisible()
+    button.click()
+    qtbot.waitUntil(lambda: "9.00" in text(lecture, "lectureFacts"))
+    assert asked == [(9, "stripes")]
+    assert "counted on the emulated GPU" in text(lecture, "lectureFacts")
+    assert not button.isEnabled(), "the counts of these values are there"
+    with qtbot.waitSignal(lecture.shown):
+        lecture.set_values(size=5)
+    assert "9.00" not in text(lecture, "lectureFacts")
+    assert button.isEnabled()
+    go(qtbot, lecture, "nlm")
+    assert not button.isVisible()
+
+
+def test_a_missing_compiler_is_reported(
+    qtbot: QtBot, lecture: LectureWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> tuple[Fact, ...]:
+        raise AppError("No C++ compiler was found.", "Install one.")
+
+    monkeypatch.setattr(lecture_window, "count", refuse)
+    go(qtbot, lecture, "tiles")
+    lecture.findChild(QPushButton, "lectureCount").click()
+    qtbot.waitUntil(lambda: lecture.findChild(QDialog, "errorDialog") is not None)
+    lecture.findChild(QDialog, "errorDialog").close()
+    assert lecture.findChild(QPushButton, "lectureCount").isEnabled()
+
+
+def _fits(column: QWidget | None, area: QScrollArea | None) -> bool:
+    assert column is not None
+    assert area is not None
+    room = area.viewport()
+    assert room is not None
+    return column.width() <= room.width()
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_the_text_column_cuts_no_control(
+    qtbot: QtBot, lecture: LectureWindow, scale: float
+) -> None:
+    font = lecture.font()
+    font.setPointSizeF(scale * font.pointSizeF())
+    lecture.setFont(font)
+    lecture.resize(1280, 660)
+    for page in PAGES:
+        go(qtbot, lecture, page)
+        area = lecture.findChild(QScrollArea, "lectureScroll")
+        column = lecture.findChild(QWidget, "lectureColumn")
+        qtbot.waitUntil(partial(_fits, column, area))
+        assert lecture.width() == 1280

@@ -1,0 +1,382 @@
+"""Regions and profile lines on slices of volumes; the magnifier and the units of their probe."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.canvas.volume_plane_view import PlaneView
+from kernelscope.gui.model.measurements import measure, slices, steps_of
+from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.regions import Interest, Regions, Shape
+from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.panels.within_box import WithinBox
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.planes import Window, planes_of
+from kernelscope.images.volume import Volume
+from tests.gui.helpers import child, load, press
+from tests.gui.test_viewer import drag, mouse
+from tests.gui.test_volume_page import open_scan, run, voxels, write
+
+LEFT = Qt.MouseButton.LeftButton
+AXIAL, CORONAL, SAGITTAL = range(3)
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
+
+@pytest.fixture
+def scanned(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> MainWindow:
+    """Return a window with a scan of voxels of 1 x 1.5 x 2 mm and half of it as the output."""
+    open_scan(qtbot, window, write(tmp_path / "T1.nii.gz", voxels()))
+    window.resize(1400, 1000)
+    run(qtbot, window)
+    return window
+
+
+def view_of(window: MainWindow, plane: int) -> PlaneView:
+    return window.volumes.viewer.output.views[plane]
+
+
+def at(view: PlaneView, column: float, row: float) -> QPointF:
+    """Return where a point of a slice is drawn; whole numbers are edges of voxels."""
+    return view.point_of(0, 0) + QPointF(
+        (column - 0.5) * (view.point_of(1, 0) - view.point_of(0, 0)).x(),
+        (row - 0.5) * (view.point_of(0, 1) - view.point_of(0, 0)).y(),
+    )
+
+
+def draw(view: PlaneView, start: tuple[float, float], end: tuple[float, float]) -> None:
+    first, last = at(view, *start), at(view, *end)
+    drag(view, first, last - first, LEFT)
+
+
+def chosen(window: MainWindow) -> Interest:
+    region = window.measuring.regions.chosen
+    assert region is not None
+    return region
+
+
+def figures(qtbot: QtBot, window: MainWindow, headings: set[str]) -> list[list[str]]:
+    """Return the table once its rows belong to these regions and slices."""
+
+    def table() -> list[list[str]]:
+        return [line.split("\t") for line in window.measure.text().split("\n")[1:]]
+
+    qtbot.waitUntil(lambda: {line[0] for line in table()} == headings)
+    return table()
+
+
+def cut(window: MainWindow, plane: int, name: str = "input") -> np.ndarray:
+    viewer = window.volumes.viewer
+    volume = window.volumes.part if name == "input" else window.volumes.shown_output
+    assert volume is not None
+    each = viewer.planes[plane]
+    return np.asarray(each.cut(volume.voxels, viewer.position[each.axis]), float)
+
+
+@pytest.mark.smoke
+def test_a_rectangle_is_measured_in_the_slices_of_its_plane(
+    qtbot: QtBot, scanned: MainWindow
+) -> None:
+    position = scanned.volumes.viewer.position
+    press(qtbot, scanned, "Ctrl+Alt+R")
+    draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
+    assert chosen(scanned).corners == ((1, 2), (5, 7))
+    assert chosen(scanned).plane == AXIAL
+    assert scanned.volumes.viewer.position == position  # the crosshair stays
+    source, output = figures(qtbot, scanned, {f"R1 (axial {position[0] + 1})"})
+    for line, name in ((source, "input"), (output, "output")):
+        inside = cut(scanned, AXIAL, name)[2:7, 1:5]
+        assert line[1:5] == [name, "", "20", f"{inside.mean():.5g}"]
+        assert line[5] == f"{inside.std(ddof=1):.4g}"
+        assert line[6:8] == [f"{inside.min():.0f}", f"{inside.max():.0f}"]
+    assert child(scanned, QLabel, "regionSize").text() == "4 × 7.5 mm"
+    assert scanned.measure.csv().splitlines()[1].endswith(f",axial {position[0] + 1},30.0")
+
+    press(qtbot, scanned, "PgDown")
+    scanned.volumes.viewer.go_to((position[0] - 2, *position[1:]))
+    source, _ = figures(qtbot, scanned, {f"R1 (axial {position[0] - 1})"})
+    assert source[4] == f"{cut(scanned, AXIAL)[2:7, 1:5].mean():.5g}"
+
+
+def test_regions_of_other_planes_are_neither_drawn_nor_taken(
+    qtbot: QtBot, scanned: MainWindow
+) -> None:
+    press(qtbot, scanned, "Ctrl+Alt+R")
+    draw(view_of(scanned, AXIAL), (1, 1), (6, 5))
+    colour = QColor(chosen(scanned).colour)
+
+    def is_drawn(plane: int) -> bool:
+        view = view_of(scanned, plane)
+        picture = view.grab().toImage()
+        edge = at(view, 3, 5).toPoint()
+        around = [picture.pixelColor(edge.x(), edge.y() + step) for step in range(-3, 4)]
+        return any(
+            abs(each.red() - colour.red()) + abs(each.blue() - colour.blue()) < 24
+            for each in around
+        )
+
+    assert [is_drawn(plane) for plane in range(3)] == [True, False, False]
+    draw(view_of(scanned, SAGITTAL), (3, 3), (5, 5))  # inside of R1, if it were there
+    assert [each.plane for each in scanned.measuring.regions.all] == [AXIAL, SAGITTAL]
+    assert scanned.measuring.regions.all[0].corners == ((1, 1), (6, 5))
+    position = scanned.volumes.viewer.position
+    names = {f"R1 (axial {position[0] + 1})", f"R2 (sagittal {position[2] + 1})"}
+    table = figures(qtbot, scanned, names)
+    second = [line for line in table if line[0].startswith("R2")]
+    assert second[0][4] == f"{cut(scanned, SAGITTAL)[3:5, 3:5].mean():.5g}"
+
+
+def test_handles_of_voxels_that_are_not_square_are_taken_where_they_are(
+    qtbot: QtBot, scanned: MainWindow
+) -> None:
+    press(qtbot, scanned, "Ctrl+Alt+O")
+    view = view_of(scanned, CORONAL)
+    draw(view, (1, 1), (5, 3))
+    draw(view, (5, 3), (6, 5))
+    assert chosen(scanned).corners == ((1, 1), (6, 5))
+    draw(view, (3.2, 3.2), (4.2, 4.2))  # inside: moves
+    assert chosen(scanned).corners == ((2, 2), (7, 6))
+    assert len(scanned.measuring.regions.all) == 1
+    beside = at(view, 7, 6) + QPointF(0, 12)  # more than a grip below the corner
+    drag(view, beside, QPointF(5, 40), LEFT)
+    assert scanned.measuring.regions.all[0].corners == ((2, 2), (7, 6))
+
+
+def test_lines_have_lengths_in_millimetres(qtbot: QtBot, scanned: MainWindow) -> None:
+    press(qtbot, scanned, "Ctrl+Alt+L")
+    draw(view_of(scanned, CORONAL), (1.5, 1.5), (5.5, 4.5))
+    assert chosen(scanned).corners == ((1, 1), (5, 4))
+    view = scanned.measure.profile
+    qtbot.waitUntil(lambda: [each.picture for each in view.profiles] == ["input", "output"])
+    source, output = view.profiles
+    # Four voxels of 1 mm across and three of 2 mm down.
+    assert source.length == pytest.approx(math.hypot(4, 6))
+    assert source.distances[-1] == pytest.approx(math.hypot(4, 6))
+    assert source.levels[0, 0] == cut(scanned, CORONAL)[1, 1]
+    assert output.levels[-1, 0] == cut(scanned, CORONAL, "output")[4, 5]
+    assert view.csv().startswith("distance in mm,")
+    assert child(scanned, QLabel, "regionSize").text() == "7.211 mm"
+
+
+def test_lines_through_tall_voxels_are_taken_beside_them_on_the_screen(
+    qtbot: QtBot, scanned: MainWindow
+) -> None:
+    press(qtbot, scanned, "Ctrl+Alt+L")
+    view = view_of(scanned, CORONAL)
+    draw(view, (0.5, 2.5), (7.5, 2.5))
+    beside = at(view, 3.5, 2.5) + QPointF(0, 12)  # more than a grip, less than one stretched
+    drag(view, beside, QPointF(0, 60), LEFT)
+    assert scanned.measuring.regions.all[0].corners == ((0, 2), (7, 2))
+    assert len(scanned.measuring.regions.all) == 2
+
+
+def test_a_double_click_with_a_tool_keeps_the_planes(qtbot: QtBot, scanned: MainWindow) -> None:
+    viewer = scanned.volumes.viewer
+    press(qtbot, scanned, "Ctrl+Alt+R")
+    mouse(view_of(scanned, AXIAL), QEvent.Type.MouseButtonDblClick, QPointF(50, 50), LEFT)
+    assert viewer.plane_number is None
+    press(qtbot, scanned, "Ctrl+Alt+M")
+    mouse(view_of(scanned, AXIAL), QEvent.Type.MouseButtonDblClick, QPointF(50, 50), LEFT)
+    assert viewer.plane_number == AXIAL
+
+
+def test_regions_of_slices_are_made_and_moved_by_keys(qtbot: QtBot, scanned: MainWindow) -> None:
+    viewer = scanned.volumes.viewer
+    viewer.choose_plane(SAGITTAL)
+    press(qtbot, scanned, "Ctrl+Alt+R")
+    press(qtbot, scanned, "Return")
+    assert chosen(scanned).plane == SAGITTAL
+    before = chosen(scanned)
+    slice_before = viewer.position[2]
+    press(qtbot, scanned, "Right")
+    press(qtbot, scanned, "Ctrl+Down")
+    left, top, right, bottom = before.box
+    assert chosen(scanned).box == (left + 1, top, right + 1, bottom + 1)
+    assert viewer.position[2] == slice_before
+    press(qtbot, scanned, "PgDown")
+    assert viewer.position[2] != slice_before
+    viewer.choose_plane(AXIAL)
+    view_of(scanned, AXIAL).setFocus()
+    axial = viewer.position[0]
+    press(qtbot, scanned, "Right")  # in another plane than that of the region
+    assert chosen(scanned).box == (left + 1, top, right + 1, bottom + 1)
+    assert viewer.position[0] == axial + 1
+    press(qtbot, scanned, "Esc")
+    assert scanned.actions_["regionsOff"].isChecked()
+    press(qtbot, scanned, "Right")
+    assert chosen(scanned).box == (left + 1, top, right + 1, bottom + 1)
+
+
+def test_pictures_and_volumes_have_regions_of_their_own(
+    qtbot: QtBot, scanned: MainWindow, picture: Path
+) -> None:
+    press(qtbot, scanned, "Ctrl+Alt+R")
+    draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
+    number = scanned.volumes.viewer.position[0] + 1
+    figures(qtbot, scanned, {f"R1 (axial {number})"})
+    load(qtbot, scanned, picture)
+    assert scanned.measuring.regions.all == ()
+    assert scanned.measure.rows == ()
+    canvas = scanned.pictures.images.output.canvas
+    start, end = canvas.to_widget(QPointF(4, 4)), canvas.to_widget(QPointF(9, 9))
+    drag(canvas, start, end - start, LEFT)
+    assert chosen(scanned).plane is None
+    assert {line[0] for line in figures(qtbot, scanned, {"R1"})} == {"R1"}
+    size = scanned.measure.findChild(QLabel, "regionSize")
+    assert size is not None
+    assert not size.isVisible()
+    within = scanned.panel.findChild(WithinBox)
+    assert within is not None
+    assert "R1" in within.text()
+    scanned.pages.switch()
+    figures(qtbot, scanned, {f"R1 (axial {number})"})
+    press(
+        qtbot, scanned, "Delete"
+    )  # the region of the volume; that of the picture is still offered
+    assert scanned.measuring.regions.all == ()
+    assert "R1" in within.text()
+
+
+def test_a_note_says_that_projections_are_not_measured(qtbot: QtBot, scanned: MainWindow) -> None:
+    press(qtbot, scanned, "Ctrl+Alt+R")
+    draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
+    number = scanned.volumes.viewer.position[0] + 1
+    figures(qtbot, scanned, {f"R1 (axial {number})"})
+    hint = scanned.measure.findChild(QLabel, "measureHint")
+    assert hint is not None
+    assert not hint.isVisible()
+    scanned.volumes.viewer.choose_look(Look(projection=Projection.MAXIMUM))
+    qtbot.waitUntil(lambda: "not of the projections" in hint.text() and hint.isVisible())
+
+
+def test_white_is_the_brightest_voxel_of_the_reference() -> None:
+    rng = np.random.default_rng(0)
+    truth = Volume.from_array(rng.integers(0, 1000, (3, 4, 5)).astype(np.int16))
+    noisy = Volume.from_array(rng.integers(0, 1000, (3, 4, 5)).astype(np.float32))
+    region = Interest("R1", Shape.RECTANGLE, ((0, 0), (5, 4)), plane=0)
+    rows = measure([region], "", slices(noisy, None, truth, planes_of(noisy), (1, 0, 0)))
+    assert [row.picture for row in rows] == ["input", "reference"]
+    error = np.mean((noisy.voxels[1] - truth.voxels[1].astype(float)) ** 2)
+    expected = 10 * math.log10(truth.voxels.max().item() ** 2 / error)
+    assert rows[0].figures.psnr == pytest.approx(expected)
+    assert rows[0].unit == noisy.voxels.max()
+    assert rows[0].area is None  # the size of a voxel is not known
+    assert steps_of(noisy, planes_of(noisy)[0]) is None
+
+
+def test_lines_are_hit_within_pixels_of_the_screen() -> None:
+    regions = Regions()
+    regions.add(Shape.LINE, ((0, 2), (9, 2)), plane=1)
+    assert regions.at(5, 4.5, reach=3, plane=1) == 0
+    assert regions.at(5, 4.5, reach=3, plane=1, aspect=2) == -1
+    assert regions.at(5, 3.5, reach=3, plane=1, aspect=2) == 0
+    assert regions.at(5, 2.5, reach=3, plane=0) == -1
+    assert regions.chosen_in(1) is regions.chosen
+    assert regions.chosen_in(None) is None
+
+
+# --- probe ---
+
+
+def test_values_of_volumes_are_read_in_other_units(qtbot: QtBot, scanned: MainWindow) -> None:
+    said: list[str] = []
+    scanned.volumes.described.connect(said.append)
+    value = voxels()[scanned.volumes.viewer.position].item()
+    brightest = voxels().max().item()
+    for id_, text in (
+        ("unitsShare", f"{value / brightest:.4g}"),
+        ("unitsBytes", f"{255 * value / brightest:.4g}"),
+        ("unitsStored", str(value)),
+    ):
+        assert scanned.actions_[id_].isEnabled()
+        scanned.actions_[id_].trigger()
+        assert f"input {text}   " in said[-1]
+    press(qtbot, scanned, "Ctrl+Alt+R")
+    draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
+    number = scanned.volumes.viewer.position[0] + 1
+    figures(qtbot, scanned, {f"R1 (axial {number})"})
+    scanned.actions_["unitsShare"].trigger()
+    qtbot.waitUntil(lambda: scanned.measure.csv().splitlines()[1].split(",")[11] == "0 to 1")
+    mean = float(scanned.measure.csv().splitlines()[1].split(",")[4])
+    assert mean == pytest.approx(cut(scanned, AXIAL)[2:7, 1:5].mean() / brightest)
+
+
+def test_the_magnifier_shows_the_voxels_around_the_probe(qtbot: QtBot, scanned: MainWindow) -> None:
+    viewer = scanned.volumes.viewer
+    viewer.toggle_probe()  # no text over the lens
+    view = viewer.input.views[AXIAL]
+    place = at(view, 3.5, 4.5)
+    plain = view.grab().toImage()
+    mouse(view, QEvent.Type.MouseMove, place, Qt.MouseButton.NoButton)
+    press(qtbot, scanned, "Ctrl+M")
+    assert scanned.actions_["magnifier"].isChecked()
+    shown = view.grab().toImage()
+    expected = plain.pixelColor(place.toPoint())
+    # Voxels are four times as large around the probe; its own fills this much of the lens.
+    reach = min(round(1.5 * (at(view, 4, 4) - at(view, 3, 4)).x()), 60)
+    for step in (-reach, reach):
+        beside = shown.pixelColor(place.toPoint().x() + step, place.toPoint().y() + 6)
+        assert beside == expected
+        assert plain.pixelColor(place.toPoint().x() + step, place.toPoint().y() + 6) != expected
+    press(qtbot, scanned, "Ctrl+M")
+    assert not scanned.actions_["magnifier"].isChecked()
+    assert not view.magnified
+
+
+def test_shift_and_arrows_move_the_probe_of_slices(qtbot: QtBot, scanned: MainWindow) -> None:
+    viewer = scanned.volumes.viewer
+    said: list[str] = []
+    viewer.described.connect(said.append)
+    view = viewer.input.views[AXIAL]
+    view.setFocus()
+    z, y, x = viewer.position
+    qtbot.keyClick(view, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
+    assert said[-1].startswith(f"x {x}, y {y}, z {z}")
+    column, row = viewer.planes[AXIAL].place((z, y, x), voxels().shape)
+    qtbot.keyClick(view, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
+    _, new_y, new_x = viewer.planes[AXIAL].moved((z, y, x), column + 1, row, voxels().shape)
+    assert said[-1].startswith(f"x {new_x}, y {new_y}, z {z}")
+    assert (new_x, new_y) != (x, y)
+    assert viewer.position == (z, y, x)
+    qtbot.keyClick(view, Qt.Key.Key_Up)  # the probe stays in the slice that is shown
+    assert said[-1].startswith(f"x {new_x}, y {new_y}, z {z + 1}")
+
+
+def test_the_magnifier_has_the_input_on_its_side_of_the_line(
+    qtbot: QtBot, scanned: MainWindow
+) -> None:
+    viewer = scanned.volumes.viewer
+    viewer.toggle_probe()
+    viewer.choose_plane(AXIAL)
+    viewer.set_window(Window(1000, 2000))
+    press(qtbot, scanned, "Alt+2")
+    press(qtbot, scanned, "Ctrl+M")
+    view = view_of(scanned, AXIAL)
+    brightest = np.unravel_index(cut(scanned, AXIAL).argmax(), cut(scanned, AXIAL).shape)
+    place = at(view, brightest[1] + 0.5, brightest[0] + 0.5)
+    greys = []
+    for share in (0.99, 0.01):  # the line is right of the voxel, then left of it
+        viewer.set_divide(share)
+        mouse(view, QEvent.Type.MouseMove, place, Qt.MouseButton.NoButton)
+        greys.append(view.grab().toImage().pixelColor(place.toPoint()).red())
+    expected = [cut(scanned, AXIAL, name)[brightest] for name in ("input", "output")]
+    assert greys == pytest.approx([255 * each / 2000 for each in expected], abs=1)
+
+
+def test_the_probe_leaves_a_volume_of_another_size(
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    scanned.volumes.described.connect(said.append)
+    view = scanned.volumes.viewer.input.views[AXIAL]
+    mouse(view, QEvent.Type.MouseMove, at(view, 7.5, 8.5), Qt.MouseButton.NoButton)
+    open_scan(qtbot, scanned, write(tmp_path / "small.nii.gz", voxels()[:3, :4, :5]))
+    assert said[-1].startswith("x 2, y 2, z 1")

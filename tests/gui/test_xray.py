@@ -1,0 +1,184 @@
+"""One pixel under X-ray: the model of a thread, and the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QSlider, QSpinBox, QTableWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.engine.request import Request
+from kernelscope.errors import AppError
+from kernelscope.files import write_image
+from kernelscope.gui.dialogs.code_view import CodeView
+from kernelscope.gui.dialogs.xray_view import XrayView
+from kernelscope.gui.dialogs.xray_window import XrayWindow
+from kernelscope.gui.model.xray import Xray
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.spec.borders import Border
+from kernelscope.spec.devices import Device
+from kernelscope.traffic.trace import Event, Space
+from tests.gui.helpers import Opener, child, load
+
+pytestmark = pytest.mark.slow
+
+SIDE = 64
+PIXELS = np.random.default_rng(5).integers(0, 256, (SIDE, SIDE), np.uint8)
+
+
+def request_of(name: str = "mean", **values: object) -> Request:
+    return Request.create(Image.from_array(PIXELS), name, values)
+
+
+def xray(level: str, x: int, y: int) -> Xray:
+    request = request_of(size=3)
+    chosen = next(each for each in request.step.filter.levels(Device.GPU) if each.id == level)
+    tracer = Tracer(threads=1)
+    try:
+        return Xray(*tracer.trace_pixel(request, chosen, x, y))
+    finally:
+        tracer.close()
+
+
+def square(x: int, y: int) -> set[tuple[int, int]]:
+    return {(x + t, y + s) for s in (-1, 0, 1) for t in (-1, 0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("level", "space"),
+    [("global", Space.GLOBAL), ("shared", Space.SHARED), ("texture", Space.TEXTURE)],
+)
+def test_a_thread_reads_the_cells_around_its_pixel(level: str, space: Space) -> None:
+    found = xray(level, 40, 20)
+    assert (found.warp, found.lane) == (20 % 8, 40 % 32)
+    reads = [step for step in found.steps if step.event is Event.READ and step.space is space]
+    assert {step.cell for step in reads} == square(40, 20)
+    # The values are those of the picture, also where they came by way of shared memory.
+    assert all(step.cell and step.value == PIXELS[step.cell[1], step.cell[0]] for step in reads)
+    assert found.steps[-1].event in (Event.WRITE, Event.BARRIER)
+    cells = found.cells(len(found.steps))
+    assert {cell for cell, (_, where) in cells.items() if where is space} == square(40, 20)
+    assert found.cells(0) == {}
+
+
+def test_warp_and_block_of_a_tile() -> None:
+    found = xray("shared", 40, 20)
+    tile = {(x, y) for y in range(15, 25) for x in range(31, 64)}  # the last column folds back
+    assert found.block_pixels == tile
+    assert found.warp_pixels < found.block_pixels
+    barriers = [n for n, step in enumerate(found.steps) if step.event is Event.BARRIER]
+    assert found.next_step(0, Event.BARRIER) == barriers[0] + 1
+    assert found.next_step(len(found.steps), Event.READ) == len(found.steps)
+    rows = {row[0]: row[1:] for row in found.figures}
+    assert rows["■ shared loads"] == ("9", "288", "2,304")
+    assert rows["● global stores"] == ("1", "32", "256")
+
+
+def test_cells_beyond_the_border_are_those_they_are_taken_from() -> None:
+    reads = [step for step in xray("global", 0, 0).steps if step.event is Event.READ]
+    assert len(reads) == 9
+    assert {step.cell for step in reads} == {(0, 0), (1, 0), (0, 1), (1, 1)}
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> Iterator[XrayWindow]:
+    background = Background()
+    window = XrayWindow(background)
+    qtbot.addWidget(window)
+    window.show_request(request_of(size=3))
+    window.show()
+    yield window
+    window.leave()
+    window.close()
+    background.close()
+
+
+def traced(qtbot: QtBot, window: XrayWindow, text: str) -> QSlider:
+    title = child(window, QLabel, "xrayTitle")
+    qtbot.waitUntil(lambda: text in title.text(), timeout=20_000)
+    slider = child(window, QSlider, "xraySlider")
+    assert isinstance(slider, QSlider)
+    return slider
+
+
+def test_the_window_shows_steps_with_their_lines(qtbot: QtBot, window: XrayWindow) -> None:
+    level = window.findChild(QComboBox, "xrayLevel")
+    level.setCurrentText("Shared memory")
+    slider = traced(qtbot, window, "mean_shared: block 1, 4, warp 0, lane 0")
+    slider.setValue(0)
+    QTest.mouseClick(child(window, QPushButton, "xrayNextLoad"), Qt.MouseButton.LeftButton)
+    text = window.findChild(QLabel, "xrayStep").text()
+    assert "reads ● global memory, source[" in text
+    code = window.findChild(CodeView)
+    assert code.accessibleName() == "Source of cells.cuh"
+    start, stop = code.marked_lines
+    assert stop == start + 1
+    assert f"cells.cuh:{stop}" in text
+    slider.setFocus()
+    QTest.keyClick(slider, Qt.Key.Key_Right)
+    assert "writes ■ shared memory" in window.findChild(QLabel, "xrayStep").text()
+    QTest.mouseClick(child(window, QPushButton, "xrayNextBarrier"), Qt.MouseButton.LeftButton)
+    assert "waits at a barrier" in window.findChild(QLabel, "xrayStep").text()
+
+
+def test_another_pixel_is_traced_and_drawn(qtbot: QtBot, window: XrayWindow) -> None:
+    traced(qtbot, window, "lane 0")
+    window.findChild(QSpinBox, "xrayColumn").setValue(5)
+    traced(qtbot, window, "lane 5")
+    view = window.findChild(XrayView)
+    left, top, right, bottom = view.area
+    assert left == 0
+    assert right >= 32
+    assert top <= 31 < 40 <= bottom
+    view.resize(800, 400)
+    with_signs = view.grab().toImage()
+    view.show_steps(0)
+    assert view.grab().toImage() != with_signs
+    table = window.findChild(QTableWidget)
+    assert table.item(0, 1).text() == "9"
+
+
+def test_it_begins_at_the_pixel_that_is_wanted(qtbot: QtBot, window: XrayWindow) -> None:
+    window.show_request(request_of(size=3), (9, 3))
+    traced(qtbot, window, "block 0, 0, warp 3, lane 9")
+    request = Request.create(Image.from_array(PIXELS), "mean", {"size": 5}, border=Border.VALID)
+    window.show_request(request)
+    traced(qtbot, window, "warp 6, lane 30")  # of an output that is four pixels smaller
+    assert child(window, QSpinBox, "xrayColumn").maximum() == SIDE - 5
+
+
+def test_play_walks_to_the_end(qtbot: QtBot, window: XrayWindow) -> None:
+    slider = traced(qtbot, window, "mean_global")
+    play = window.findChild(QPushButton, "xrayPlay")
+    slider.setValue(slider.maximum() - 2)
+    play.click()
+    assert play.text() == "&Pause"
+    qtbot.waitUntil(lambda: not play.isChecked(), timeout=5_000)
+    assert slider.value() == slider.maximum()
+
+
+def test_filters_without_a_kernel_are_refused(window: XrayWindow) -> None:
+    with pytest.raises(AppError, match="has no kernel"):
+        window.show_request(request_of("gaussian_noise"))
+
+
+@pytest.mark.smoke
+def test_it_opens_from_the_menu(qtbot: QtBot, open_window: Opener, tmp_path: Path) -> None:
+    window_of_all = open_window()
+    write_image(Image.from_array(PIXELS), tmp_path / "noise.png")
+    load(qtbot, window_of_all, tmp_path / "noise.png")
+    window_of_all.panel.set_filter("mean")
+    window_of_all.findChild(QAction, "xray").trigger()
+    opened = window_of_all.findChild(XrayWindow)
+    assert opened.isVisible()
+    title = opened.findChild(QLabel, "xrayTitle")
+    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    opened.close()
