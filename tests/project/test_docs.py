@@ -170,7 +170,7 @@ def test_borders_are_listed() -> None:
 
 @pytest.mark.parametrize("name", [page.removesuffix(".md") for page in PAGES])
 def test_pages_are_plain_markdown(name: str) -> None:
-    """What the program's own reader shows: no HTML, no extension of the site."""
+    """Limits of the program's own reader: no HTML, no extension of the site."""
     text = manual.page(name)
     assert text.startswith("# ")
     outside = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
@@ -194,7 +194,7 @@ def test_a_page_without_its_pictures(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_examples_with_volumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Run them one after the other, on small heads: each finds what the others made."""
+    """Run them one after the other, on small heads: each finds the files of the others."""
     monkeypatch.chdir(tmp_path)
     lines = commands("volumes.md")
     assert len(lines) >= 9

@@ -95,6 +95,7 @@ def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
     }
     assert resources
     resources |= set(files_under("resources/exercises", ".json", ".cu", ".cuh"))
+    resources |= set(files_under("resources/templates", ".cu"))
     reports = {path.name for path in (ROOT / "resources" / "bench").glob("*.json")}
     assert len(reports) > 20
     resources |= {f"resources/bench/{name}" for name in reports}
