@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
 
 import numpy as np
+from PIL import Image as Photo
 from PySide6.QtCore import QEventLoop
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -120,8 +121,24 @@ class Studio:
         widget = widget or self.window
         widget.resize(width, height)
         self.settle()
-        widget.grab().save(str(FOLDER / f"{name}.png"))
+        path = FOLDER / f"{name}.png"
+        widget.grab().save(str(path))
+        with Photo.open(path) as photo:
+            reduced = _reduced(photo.convert("RGB"))
+        reduced.save(path, optimize=True)
         print(name, flush=True)
+
+
+def _reduced(photo: Photo.Image) -> Photo.Image:
+    """Return a picture with 256 colours, half of them exact: greys and accents of the window."""
+    every = sorted(photo.getcolors(photo.width * photo.height) or [], reverse=True)
+    values = [tuple(value) for _, value in every if isinstance(value, tuple)]
+    vivid = [value for value in values if max(value) - min(value) > 40]
+    exact = (vivid[:64] + [value for value in values if value not in vivid[:64]])[:128]
+    rest = photo.quantize(128, Photo.Quantize.MEDIANCUT).getpalette() or []
+    palette = Photo.new("P", (1, 1))
+    palette.putpalette([*np.ravel(exact).tolist(), *rest])
+    return photo.quantize(palette=palette, dither=Photo.Dither.NONE)
 
 
 def window(studio: Studio) -> None:
@@ -212,6 +229,24 @@ def bench(studio: Studio) -> None:
     bench_window.close()
 
 
+def lecture(studio: Studio) -> None:
+    """Take the page on tiles, with the counts of the emulated GPU."""
+    studio.window.file_dialogs.open(SAMPLES[2].path)
+    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
+    studio.window.companions.show_lecture()
+    opened = studio.window.companions.lecture
+    assert opened is not None
+    while opened.page.id != "tiles":
+        opened.turn(1)
+    opened.set_values(size=9, block="16x16")
+    studio.settle()
+    studio.wait(lambda: opened.settled)
+    opened.count()
+    studio.wait(lambda: opened.counted)
+    studio.take("lecture", 1180, 620, opened)
+    opened.close()
+
+
 def gpu_window(studio: Studio) -> None:
     """Run every level of the median on 4096×4096, and show the time line of the last run."""
     noisy = SAMPLES[0].path
@@ -259,6 +294,7 @@ PICTURES: dict[str, Callable[[Studio], None]] = {
     "residual": residual,  # and denoise
     "kernel": kernel,
     "bench": bench,
+    "lecture": lecture,
     "volume-residual": volume_residual,
     "gpu-window": gpu_window,
     "volume-gpu": volume_gpu,

@@ -46,7 +46,7 @@ def before() -> str:
         return text
     shared, constant, means = (amount(each) for each in now)
     return (
-        f"{text} Measured anew, shared memory is {shared} as fast as global memory for that mask, "
+        f"{text} Measured again, shared memory is {shared} as fast as global memory for that mask, "
         f"constant memory {constant}, and for non-local means shared memory is {means} as fast."
     )
 
