@@ -147,7 +147,7 @@ def compare(pictures: Pictures, setting: Setting, repeats: int) -> tuple[str, di
 
 
 def grouped(found: Sequence[Setting]) -> dict[tuple[np.dtype[Any], int], list[Setting]]:
-    """Return settings by what they can share pictures for: type and channels."""
+    """Return settings by type and channels, so that they can share pictures."""
     groups: dict[tuple[np.dtype[Any], int], list[Setting]] = {}
     for setting in found:
         groups.setdefault((setting.dtype, setting.channels), []).append(setting)
@@ -185,7 +185,7 @@ def main(arguments: list[str]) -> int:
                         flush=True,
                     )
             pictures.free()
-            if options.out:  # each time, so that a bench that is cut off leaves what it has
+            if options.out:  # each time, so that a bench that is cut off leaves its rows
                 options.out.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     print(f"{len(rows)} comparisons: tuned is slower in {slower}")
     return 1 if slower else 0

@@ -38,7 +38,7 @@ def shared_gpu() -> Iterator[CudaBackend]:
 def compiled(shared_gpu: CudaBackend, request: pytest.FixtureRequest) -> None:
     """Put the cubins of all tests that were chosen into the cache, on all cores.
 
-    The workers of xdist use all cores anyway: each compiles what its tests need.
+    The workers of xdist use all cores anyway: each compiles for its tests.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         return

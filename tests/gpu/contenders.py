@@ -46,7 +46,7 @@ def compile_all(jobs: Iterable[Job]) -> None:
 
 
 def _compile(job: Job) -> str | None:
-    """Put a cubin into the cache, or return what the compiler said: its error cannot be pickled."""
+    """Put a cubin into the cache, or return the compiler's message: its error cannot be pickled."""
     name, source, architecture, macros = job
     try:
         CubinCache(Nvrtc()).get(name, source, architecture, dict(macros))

@@ -1,4 +1,4 @@
-"""Runs every kernel once or more on small images and volumes: what `sanitize.py` watches."""
+"""Runs every kernel once or more on small images and volumes, for `sanitize.py`."""
 
 from __future__ import annotations
 

@@ -49,12 +49,13 @@ def free_memory(gpu: CudaBackend) -> int:
     return card.call(card.free_memory)
 
 
-# What a run reports -------------------------------------------------------------------
+# Reports of a run ---------------------------------------------------------------------
 
 
 def test_stages_and_metrics(gpu: CudaBackend) -> None:
     result = run(gpu, noise(2048, 2048), repeat=5)
-    assert stage_names(result) == [
+    # Launches that another process on the card disturbs are repeated.
+    assert [name for name in stage_names(result) if name != "repeat"] == [
         "prepare",
         "compile",
         "allocate",
@@ -66,7 +67,8 @@ def test_stages_and_metrics(gpu: CudaBackend) -> None:
         "download",
         "convert",
     ]
-    assert [stage.name for stage in result.stages if not stage.counted] == ["compile", "warm-up"]
+    uncounted = {stage.name for stage in result.stages if not stage.counted}
+    assert uncounted - {"repeat"} == {"compile", "warm-up"}
     (kernel,) = (stage for stage in result.stages if stage.name == "kernel")
     assert len(kernel.repeats) == 5
     assert kernel.seconds == sorted(kernel.repeats)[2]
@@ -85,7 +87,7 @@ def test_events_enclose_the_kernel_alone(gpu: CudaBackend) -> None:
 
 
 def test_the_total_is_what_the_clock_says(gpu: CudaBackend) -> None:
-    """But for what the engine does around the backend, a good millisecond at most."""
+    """Apart from the engine's work around the backend, a good millisecond at most."""
     run(gpu, noise(4096, 4096, seed=1))  # compiles, and allocates staging buffers
     cpu = CpuBackend()
     request = Request.create(noise(4096, 4096), "mean", device=Device.GPU)
@@ -306,7 +308,7 @@ def test_a_full_card_gives_up_other_images_first(gpu: CudaBackend) -> None:
     for image in kept:
         run(gpu, image)
     (card,) = gpu._open()
-    hogs = []  # the first takes page tables too, which come out of what is left
+    hogs = []  # the first takes page tables too, out of the remaining memory
     for left in (512 << 20, 96 << 20):
         hogs.append(card.call(card.cuda.mem_alloc, free_memory(gpu) - left))
     try:

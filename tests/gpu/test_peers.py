@@ -23,7 +23,7 @@ ROUNDED = {
     ("weighted_mean", None): 1,
     ("sobel", "magnitude"): 1,
 }
-"""Where a library cuts off what we round, by filter and form: the largest difference."""
+"""The largest difference where a library truncates and we round, by filter and form."""
 
 
 @pytest.fixture

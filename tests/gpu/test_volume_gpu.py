@@ -115,10 +115,10 @@ def slab_limit(scan: Scan, level: Level, slices: int) -> int:
     planes = scan.planes
     task = CudaTask(planes.shape, planes.shape, planes.dtype, values, Border.REFLECT, level.id)
     buffers = CudaPlan.of(SPEC.implementation(Cuda).plan(task)).scratch.values()
-    besides, with_one = (sum(buffer.size(n, len(planes)) for buffer in buffers) for n in (0, 1))
-    there = budget.BUFFERS * planes[0].nbytes + with_one - besides
+    without, with_one = (sum(buffer.size(n, len(planes)) for buffer in buffers) for n in (0, 1))
+    there = budget.BUFFERS * planes[0].nbytes + with_one - without
     halo = 2 * SPEC.radius(values)
-    return int((slices + halo) * there + slices * budget.BUFFERS * planes[0].nbytes + besides)
+    return int((slices + halo) * there + slices * budget.BUFFERS * planes[0].nbytes + without)
 
 
 @cases

@@ -1,5 +1,5 @@
-// The filters as a textbook writes them: a kernel for each memory, grey bytes, no general case. They are what
-// the levels of the program are held against, see textbook.py. Results of the interior are those of the
+// The filters as a textbook writes them: a kernel for each memory, grey bytes, no general case. The levels
+// of the program are compared with them, see textbook.py. Results of the interior are those of the
 // program; the rim is skipped (report no. 5) or has the result of the nearest interior pixel (Korcuska 2013,
 // 5.2, who limits the thread's indices once).
 typedef unsigned char Byte;

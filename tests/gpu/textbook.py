@@ -34,7 +34,7 @@ SQUARE = 16
 
 EDGES = "shared, edge threads"
 CELLS = "shared, cell threads"
-"""Other ways to read a tile than in turns: threads at a block's edges read what is beyond (report
+"""Other ways to read a tile than in turns: threads at a block's edges read the cells beyond (report
 no. 5, 3.3), or there is a thread for each cell (Korčuška 2013, 5.2)."""
 
 BORDER = Border.REFLECT

@@ -1,4 +1,4 @@
-// Non-local means as a textbook writes it, a kernel for each memory: what the program's levels are compared with.
+// Non-local means as a textbook writes it, a kernel for each memory, to compare the program's levels with.
 // Grey pictures and single volumes of floats, padded by the host; sides need not be multiples of a block.
 #ifndef P  // side of a patch
 #define P 7

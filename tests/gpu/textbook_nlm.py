@@ -1,6 +1,6 @@
 """Non-local means beside plain kernels of each memory: ``python -m tests.gpu.textbook_nlm``.
 
-The kernels of ``textbook_nlm.cu`` are what a good textbook writes for a memory. A level that
+The kernels of ``textbook_nlm.cu`` are those of a good textbook for a memory. A level that
 takes longer than they do pays for something other than its memory.
 """
 
@@ -47,7 +47,7 @@ class Contest:
     shape : tuple of int
         Of the picture, (height, width), or the volume, (depth, height, width).
     kernels : str
-        What their names in ``textbook_nlm.cu`` begin with.
+        Prefix of their names in ``textbook_nlm.cu``.
     """
 
     filter: str
@@ -84,7 +84,7 @@ def noisy(shape: tuple[int, ...]) -> NDArray[np.float32]:
 
 
 class Plain:
-    """The plain kernels of a contest, ready to be launched; `close` frees what they need."""
+    """The plain kernels of a contest, ready to be launched; `close` frees their memory."""
 
     def __init__(self, backend: CudaBackend, contest: Contest) -> None:
         self._card = backend._open()[0]
