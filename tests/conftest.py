@@ -59,7 +59,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 _TESTS_RUN = pytest.StashKey[int]()
 
-FULL_COLLECTION_EVERY = 50
+COLLECTION_EVERY = 20
+"""Tests without widgets for each collection of young garbage, which takes a millisecond."""
+
+FULL_COLLECTION_EVERY = 250
 """Tests for each collection of all garbage, old objects too."""
 
 
@@ -80,7 +83,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     done = yield
     count = item.session.stash.get(_TESTS_RUN, 0) + 1
     item.session.stash[_TESTS_RUN] = count
-    gc.collect(2 if count % FULL_COLLECTION_EVERY == 0 else 1)
+    if count % FULL_COLLECTION_EVERY == 0:
+        gc.collect()
+    elif count % COLLECTION_EVERY == 0 or "qapp" in getattr(item, "fixturenames", ()):
+        gc.collect(1)
     return done
 
 

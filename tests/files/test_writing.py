@@ -225,6 +225,7 @@ class TestRefused:
         with pytest.raises(ImageWriteError, match=rf"at most {side - 1} pixels a side"):
             write_image(picture(np.zeros((1, side), np.uint8)), tmp_path / f"a{suffix}")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("suffix", "dtype", "channels"), LOSSLESS)
     @pytest.mark.parametrize(
         "shape", [(1, 1), (200, 1), (1, 200), (777, 3), (16383, 4), (4, 16383), (31, 33)]

@@ -59,16 +59,21 @@ def qtbot(qtbot: QtBot) -> QtBot:
     return qtbot
 
 
+@pytest.fixture
+def opens_slowly() -> None:
+    """Opens nothing: fixtures that open a large window ask for it, so that it is found."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest applies `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fail tests of the window on Qt warnings, and count those of the whole window as slow.
+    """Fail tests of the window on Qt warnings, and count those of large windows as slow.
 
-    Opening it takes a third of a second, which hundreds of tests do; those marked `smoke` go
-    once through everything in the quick loop.
+    Opening one takes 0.15 to 0.3 s, which hundreds of tests do; those marked `smoke` go once
+    through everything in the quick loop.
     """
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        if "open_window" in fixtures and item.get_closest_marker("smoke") is None:
+        if "opens_slowly" in fixtures and item.get_closest_marker("smoke") is None:
             item.add_marker("slow")
         if "qapp" in fixtures:
             item.add_marker(pytest.mark.qt_log_level_fail("WARNING"))
@@ -152,7 +157,7 @@ def store(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
+def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path, opens_slowly: None) -> Iterator[Opener]:
     windows = []
 
     def open_(gpu: Availability = NO_GPU, *, live: bool = False) -> MainWindow:

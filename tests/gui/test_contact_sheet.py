@@ -31,7 +31,7 @@ SIDE = 64
 
 
 @pytest.fixture
-def real(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
+def real(qtbot: QtBot, tmp_path: Path, opens_slowly: None) -> Iterator[MainWindow]:
     """A window with the real CPU, and a noisy picture of which the truth is known."""
     settings = Settings(tmp_path / "settings.json")
     settings.set_text("live", "off")
@@ -71,6 +71,7 @@ def test_the_sheet_fits_the_screen(
     assert _sheet(qtbot, real).size() == QSize(700, 560)
 
 
+@pytest.mark.smoke
 def test_nine_values_with_their_results_times_and_figures(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
     assert [tile.value for tile in sheet.tiles] == [3, 5, 7, 9, 11, 13, 15, 17, 19]
@@ -89,6 +90,7 @@ def test_nine_values_with_their_results_times_and_figures(qtbot: QtBot, real: Ma
     assert [tile.psnr for tile in best] == [max(tile.psnr or 0 for tile in sheet.tiles)]
 
 
+@pytest.mark.smoke
 def test_a_click_adopts_the_value(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
     qtbot.mouseClick(sheet.tiles[2], Qt.MouseButton.LeftButton)

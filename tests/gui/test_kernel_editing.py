@@ -60,7 +60,7 @@ def edits(tmp_path: Path) -> Edits:
 
 
 @pytest.fixture
-def viewer(qtbot: QtBot, background: Background, edits: Edits) -> KernelViewer:
+def viewer(qtbot: QtBot, background: Background, edits: Edits, opens_slowly: None) -> KernelViewer:
     return opened(qtbot, background, edits)
 
 
@@ -155,6 +155,7 @@ def test_the_original_is_read_only(viewer: KernelViewer) -> None:
     assert not viewer.findChild(QAbstractButton, "compileEdit").isVisible()
 
 
+@pytest.mark.smoke
 def test_a_version_is_kept_and_comes_back(
     qtbot: QtBot, viewer: KernelViewer, background: Background, edits: Edits
 ) -> None:
@@ -301,6 +302,7 @@ def test_the_editor_s_text_is_compiled_by_a_key(
     assert state(viewer) == "Not compiled: 2 errors and 1 warning."
 
 
+@pytest.mark.smoke
 def test_messages_stand_at_their_lines_and_move_with_them(
     qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]
 ) -> None:
@@ -449,6 +451,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "try_out", lambda *_, **__: Outcome(done, ((output, reference),)))
 
 
+@pytest.mark.smoke
 def test_wrong_pixels_are_counted_shown_and_chosen(
     qtbot: QtBot, viewer: KernelViewer, wrong: None
 ) -> None:
@@ -578,6 +581,7 @@ def test_a_hostile_kernel_leaves_the_window_as_it_was(qtbot: QtBot, viewer: Kern
     assert state(viewer).startswith("Wrong: 7,000 of 70 × 100 pixels differ")
 
 
+@pytest.mark.smoke
 def test_grading_goes_through_the_cases_of_the_contract(
     qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,7 +87,11 @@ def edits(tmp_path: Path) -> Edits:
 
 @pytest.fixture
 def viewer(
-    qtbot: QtBot, background: Background, launches: dict[str, LaunchReport], edits: Edits
+    qtbot: QtBot,
+    background: Background,
+    launches: dict[str, LaunchReport],
+    edits: Edits,
+    opens_slowly: None,
 ) -> KernelViewer:
     viewer = KernelViewer(background, launches, edits)
     qtbot.addWidget(viewer)
@@ -235,6 +239,7 @@ def test_a_choice_that_is_no_gpu_level_shows_the_fastest(
     assert viewer.findChild(QComboBox, "kernelLevel").currentData() == fastest.id
 
 
+@pytest.mark.smoke
 def test_the_planned_launch_is_shown_before_any_run(viewer: KernelViewer) -> None:
     text = table(viewer)
     assert "Launch for 70×100, RGB, 8 bit" in text
@@ -294,6 +299,7 @@ def of_kind(view: DifferenceView, kind: str) -> list[str]:
     return [line.text.strip() for line in view.lines if line.kind == kind]
 
 
+@pytest.mark.smoke
 def test_the_difference_of_two_levels(qtbot: QtBot, viewer: KernelViewer) -> None:
     viewer.show_request(request("mask", "global"))
     view = compare_with(viewer, "constant")
@@ -460,6 +466,7 @@ def test_nvrtc_reports_registers() -> None:
 # Copying ------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_copy(qtbot: QtBot, viewer: KernelViewer) -> None:
     click(qtbot, viewer, "copyButton")
     assert QGuiApplication.clipboard().text() == current(viewer).toPlainText()

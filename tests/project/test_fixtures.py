@@ -69,7 +69,7 @@ def test_gpu_tests_are_slow_and_others_are_not() -> None:
     assert marks == ["gpu: slow"]
 
 
-def test_tests_of_the_whole_window_are_slow_unless_they_are_smoke_tests() -> None:
+def test_tests_of_large_windows_are_slow_unless_they_are_smoke_tests() -> None:
     marks: list[str] = []
 
     def item(own: str, *fixtures: str) -> SimpleNamespace:
@@ -80,8 +80,8 @@ def test_tests_of_the_whole_window_are_slow_unless_they_are_smoke_tests() -> Non
         )
 
     items: Any = [
-        item("smoke", "open_window"),
-        item("plain", "open_window"),
+        item("smoke", "opens_slowly"),
+        item("plain", "opens_slowly"),
         item("panel", "qtbot"),
     ]
     gui.pytest_collection_modifyitems(items)
