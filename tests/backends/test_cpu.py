@@ -128,6 +128,35 @@ def test_parallel_uses_its_threads_at_the_same_time(backend) -> None:
     assert len(kernel.threads) == 3
 
 
+def test_a_run_does_not_wait_for_threads_of_another_one() -> None:
+    """Its helpers may be queued behind those of a run on another thread, which takes longer."""
+    backend = CpuBackend(threads=2)
+    begun, finish = threading.Barrier(3), threading.Event()
+
+    class Held(Recorder):
+        def __call__(self, start: int, stop: int) -> None:
+            begun.wait(PATIENCE)
+            finish.wait()
+
+    long = Held(2)
+    other = threading.Thread(target=run, args=(backend, [long]))
+    other.start()
+    try:
+        begun.wait(PATIENCE)  # both threads of the long run are in a band
+        short = Recorder(20)
+        third = threading.Thread(target=run, args=(backend, [short]))
+        third.start()
+        third.join(PATIENCE)
+        waited = third.is_alive()
+    finally:
+        finish.set()
+        other.join()
+        third.join()
+        backend.close()
+    assert not waited
+    assert (short.counts == 1).all()
+
+
 def test_the_first_band_is_one_row(backend) -> None:
     """Nobody knows yet how long a row takes, and Cancel waits for it."""
     kernel = Recorder(1000)

@@ -52,7 +52,10 @@ def _signature(sweep: CpuPass) -> Hashable:
 
 
 class CpuBackend:
-    """The host's processor: one thread for *serial* and its variants, all cores for *parallel*."""
+    """The host's processor: one thread for *serial* and its variants, all cores for *parallel*.
+
+    Several threads may call `run` at once; they share the cores.
+    """
 
     id = Device.CPU.value
     name = "CPU"
@@ -61,6 +64,7 @@ class CpuBackend:
         self._threads = threads or core_count()
         self._pool: ThreadPoolExecutor | None = None
         self._compiler: ThreadPoolExecutor | None = None
+        self._opening = threading.Lock()
         self._compiled: set[Hashable] = set()
         """Kernels with the types that they are compiled for."""
 
@@ -145,8 +149,10 @@ class CpuBackend:
         context.progress("compile", 0.0)
         if self._compiled and self._compiled.issuperset(map(_signature, passes)):
             return  # handing it to the thread takes longer than many a kernel
-        if self._compiler is None:
-            self._compiler = ThreadPoolExecutor(1, "kernelscope-compile")
+        with self._opening:
+            if self._compiler is None:
+                self._compiler = ThreadPoolExecutor(1, "kernelscope-compile")
+            compiler = self._compiler
 
         def compile_all() -> None:
             for sweep in passes:
@@ -154,7 +160,7 @@ class CpuBackend:
                 context.log.first |= sweep.kernel.compile(*sweep.arguments, 0, 0)
                 self._compiled.add(_signature(sweep))
 
-        compiling = self._compiler.submit(compile_all)
+        compiling = compiler.submit(compile_all)
         while not wait([compiling], timeout=_POLL_SECONDS).done:
             context.token.check()
         compiling.result()
@@ -201,15 +207,18 @@ class CpuBackend:
         try:
             work_or_stop_all(True)
         finally:
-            wait(helpers)
-        for helper in helpers:
+            # Those still queued wait for threads that work for another request: no rows are left.
+            begun = [helper for helper in helpers if not helper.cancel()]
+            wait(begun)
+        for helper in begun:
             helper.result()
         context.token.check()
 
     def _executor(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(max(1, self._threads - 1), "kernelscope-cpu")
-        return self._pool
+        with self._opening:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(max(1, self._threads - 1), "kernelscope-cpu")
+            return self._pool
 
     def close(self) -> None:
         for pool in (self._pool, self._compiler):
