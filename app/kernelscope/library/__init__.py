@@ -1,0 +1,47 @@
+"""The program as functions: NumPy arrays in, NumPy arrays out.
+
+``import kernelscope as ks`` shows the members of this package as its own: a function for each
+filter (`functions`), `recipes.Recipe`, `scans.phantom`, `scans.noise`, `quality.quality`, and the
+errors. They are generated from the specs or imported on first use, so that importing the package
+costs nothing. ``kernelscope/__init__.pyi`` describes them for editors; `stub` generates it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from kernelscope import filters
+from kernelscope.library import functions
+from kernelscope.spec.samples import Kind
+
+ERRORS = (
+    "AppError",
+    "Cancelled",
+    "DeviceUnavailable",
+    "Incomparable",
+    "InvalidImage",
+    "InvalidParameter",
+    "InvalidRecipe",
+    "NotANumber",
+    "OutOfMemory",
+)
+"""The errors that functions raise, from `kernelscope.errors`."""
+
+MODULES: Mapping[str, str] = dict.fromkeys(ERRORS, "kernelscope.errors")
+"""The modules of members that are no filters."""
+
+
+def names() -> list[str]:
+    """Return the names of all members."""
+    return sorted({*MODULES, *(key for kind in Kind for key in filters.discover(kind))})
+
+
+def member(name: str) -> Any:
+    """Return the member of that name, or None."""
+    if name in MODULES:
+        return getattr(importlib.import_module(MODULES[name]), name)
+    specs = (filters.discover(kind).get(name) for kind in Kind)
+    spec = next(filter(None, specs), None)
+    return functions.function_of(spec) if spec else None

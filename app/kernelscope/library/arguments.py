@@ -1,0 +1,275 @@
+"""The arguments of library functions: those of every function, and those of a filter.
+
+An argument is data: name, type, default and text. Signatures, docstrings and the stub are made of
+the same ones.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernelscope.engine.area import Area
+from kernelscope.engine.step import ESTIMATE
+from kernelscope.errors import InvalidParameter
+from kernelscope.images.volume import AXES
+from kernelscope.library.annotations import (
+    Annotation,
+    annotation_of,
+    default_of,
+    literal,
+    one_of,
+)
+from kernelscope.spec.borders import Border
+from kernelscope.spec.devices import Device
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.parameters import Parameter
+from kernelscope.spec.samples import Kind
+
+NO_DEFAULT = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a function.
+
+    Attributes
+    ----------
+    default : object
+        `NO_DEFAULT` for one that has to be given.
+    help : str
+        Sentences for the docstring.
+    named : bool
+        Whether it is given by name only.
+    """
+
+    name: str
+    annotation: Annotation
+    help: str
+    default: Any = NO_DEFAULT
+    named: bool = True
+
+    @property
+    def parameter(self) -> inspect.Parameter:
+        """The argument as a part of a signature."""
+        kind = inspect.Parameter.KEYWORD_ONLY if self.named else _POSITIONAL
+        return inspect.Parameter(
+            self.name, kind, default=self.default, annotation=self.annotation.text
+        )
+
+    @property
+    def heading(self) -> str:
+        """The line of the argument in a docstring."""
+        if self.default is NO_DEFAULT:
+            return f"{self.name} : {self.annotation.words}"
+        if self.default is None or self.default == ():
+            return f"{self.name} : {self.annotation.words}, optional"
+        return f"{self.name} : {self.annotation.words}, default {self.default!r}"
+
+    @property
+    def declaration(self) -> str:
+        """The argument as it stands in the stub."""
+        declared = f"{self.name}: {self.annotation.text}"
+        return declared if self.default is NO_DEFAULT else f"{declared} = {literal(self.default)}"
+
+
+_POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+_FLAG = Annotation("bool", "bool")
+
+
+def optional(annotation: Annotation) -> Annotation:
+    """Return a type that may be None."""
+    return Annotation(f"{annotation.text} | None", annotation.words)
+
+
+IMAGE = Argument(
+    "image",
+    Annotation("ArrayLike", "array_like, shape (height, width) or (height, width, channels)"),
+    "uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The last "
+    "of 2 or 4 channels is alpha and is kept. A volume with `axis`.",
+    named=False,
+)
+
+VOLUME = Argument(
+    "volume",
+    Annotation("ArrayLike", "array_like, shape (depth, height, width)"),
+    "Integers or floats, which are filtered as 32-bit floats.",
+    named=False,
+)
+
+COMPONENTS = Argument(
+    "components",
+    Annotation("Sequence[ArrayLike]", "sequence of array_like"),
+    "Up to 3 more volumes of the same head, such as T2w and PDw, filtered together with it.",
+    (),
+)
+
+GREY = Argument("grey", _FLAG, "Convert to greyscale first (ITU-R 601).", False)
+
+WITHIN = Argument(
+    "within",
+    optional(Annotation("str", "str")),
+    "Filter only there and keep the rest: “rectangle 12,8 52,38”, “ellipse 12,8 52,38” or "
+    "“polygon 0,0 40,0 20,30”, in pixels to the right and down.",
+    None,
+)
+
+AXIS = Argument(
+    "axis",
+    optional(one_of(AXES)),
+    "Read the array as a volume of shape (depth, height, width) and filter its slices "
+    "perpendicular to this axis.",
+    None,
+)
+
+NAN = Argument(
+    "nan",
+    optional(Annotation("float", "float")),
+    "Filter NaN as this number; the result has NaN there again.",
+    None,
+)
+
+DEVICE = Argument(
+    "device",
+    one_of(each.value for each in Device),
+    "Where to compute. The result is the same on all of them.",
+    Device.AUTO.value,
+)
+
+PROGRESS = Argument(
+    "progress",
+    optional(Annotation("Callable[[str, float], object]", "callable")),
+    "Called with a stage and the fraction of it that is done, 0 to 1.",
+    None,
+)
+
+CANCEL = Argument(
+    "cancel",
+    optional(Annotation("Callable[[], bool]", "callable")),
+    "Called often, on any thread; the function raises `Cancelled` soon after it returned True.",
+    None,
+)
+
+CALLBACKS = (PROGRESS, CANCEL)
+
+
+def level_argument(spec: FilterSpec) -> Argument:
+    """Return the argument for the level of a filter."""
+    levels = (*spec.levels(Device.CPU), *spec.levels(Device.GPU))
+    return Argument(
+        "level",
+        optional(one_of(level.id for level in levels)),
+        "Way of computing; by default the fastest of the device.",
+        None,
+    )
+
+
+def arguments_of(spec: FilterSpec) -> tuple[Argument, ...]:
+    """Return the arguments of the function of a filter, in their order."""
+    return tuple(_arguments(spec))
+
+
+def _arguments(spec: FilterSpec) -> Iterator[Argument]:
+    is_volume = spec.kind is Kind.VOLUME
+    yield VOLUME if is_volume else IMAGE
+    for parameter in spec.parameters:
+        yield Argument(
+            parameter.name,
+            annotation_of(parameter),
+            _help(parameter),
+            default_of(parameter),
+        )
+    if is_volume:
+        yield COMPONENTS
+    else:
+        if len(spec.borders) > 1:
+            yield _border(spec)
+        yield from (GREY, WITHIN, AXIS)
+    yield from (NAN, DEVICE, level_argument(spec), *CALLBACKS)
+
+
+def _border(spec: FilterSpec) -> Argument:
+    return Argument(
+        "border",
+        one_of(str(border) for border in spec.borders),
+        "Treatment of cells outside the image.",
+        str(spec.borders[0]),
+    )
+
+
+def _help(parameter: Parameter) -> str:
+    """Return the sentence of a parameter with the values that it takes, or their meanings."""
+    choices = [f"{each.value!r}: {each.help}" for each in parameter.named_values() if each.help]
+    if choices:
+        return f"{parameter.help} {' '.join(choices)}"
+    if parameter.named_values():
+        return parameter.help
+    return f"{parameter.help} Allowed: {parameter.allowed()}."
+
+
+def checked(spec: FilterSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters that were given, and of those that they imply.
+
+    Raises
+    ------
+    InvalidParameter
+        For a value that the parameter does not take; the message has the argument's name.
+    """
+    values: dict[str, Any] = {}
+    for name in given:
+        values |= spec.parameter(name).implies
+    return values | {name: _checked(spec.parameter(name), value) for name, value in given.items()}
+
+
+def _checked(parameter: Parameter, value: Any) -> Any:
+    if parameter.has_estimate and isinstance(value, str) and value == ESTIMATE:
+        return value
+    try:
+        if isinstance(value, str) and parameter.stored_as_text:
+            return parameter.parse(value)
+        return parameter.validate(value)
+    except InvalidParameter as error:
+        cause = error.message.removeprefix(f"{parameter.label}: ")
+        raise type(error)(f"{parameter.name}: {cause}", error.hint) from None
+    except (TypeError, ValueError):  # of a type that no check expects
+        raise InvalidParameter(
+            f"{parameter.name}: {type(value).__name__} is the wrong type.",
+            f"Use {parameter.allowed()}.",
+        ) from None
+
+
+def check_choice(name: str, value: Any, offered: Sequence[str]) -> None:
+    """Raise `InvalidParameter` for a text that is not among those offered."""
+    if not isinstance(value, str) or value not in offered:
+        raise InvalidParameter(
+            f"{name}: there is no “{value}”.", f"Use one of {', '.join(offered)}."
+        )
+
+
+def area_of(value: Any) -> Area:
+    """Return the area of that text.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is none.
+    """
+    try:
+        return Area.parse(str(value))
+    except InvalidParameter as error:
+        raise error.prefixed("within: ") from None
+
+
+def border_of(spec: FilterSpec, value: Any) -> Border:
+    """Return the border of that name.
+
+    Raises
+    ------
+    InvalidParameter
+        If the filter does not offer it.
+    """
+    check_choice("border", value, [str(border) for border in spec.borders])
+    return Border(value)

@@ -1,0 +1,145 @@
+"""From arrays to the sources of the engine, and from its results to arrays.
+
+Samples keep their type. Floats of 16 and 64 bits are filtered as 32-bit floats, as they are from
+files. A result is a new array that the caller may write to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernelscope.errors import InvalidImage
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
+from kernelscope.images.volume import Volume
+from kernelscope.library.device_arrays import check_on_host
+
+MOST_CHANNELS = 4
+
+
+def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return an array-like object as a NumPy array, without a copy where possible.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for messages.
+
+    Raises
+    ------
+    DeviceUnavailable, InvalidImage
+        If it lies on another device, has masked elements, or does not hold numbers.
+    """
+    check_on_host(values, name)
+    if np.ma.is_masked(values):
+        raise InvalidImage(
+            f"{name}: some elements of the array are masked.",
+            f"Replace them: {name}.filled(0).",
+        )
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise InvalidImage(f"{name}: this is no array ({error}).") from error
+    if array.dtype.kind not in "biuf":
+        raise InvalidImage(
+            f"{name}: an object of type {type(values).__name__} does not hold real numbers.",
+            "Give an array of 8-bit or 16-bit integers, or of floats.",
+        )
+    return array
+
+
+def is_picture(shape: Sequence[int]) -> bool:
+    """Return whether an array of this shape is read as a picture: grey, or with channels last."""
+    return len(shape) == 2 or (len(shape) == 3 and shape[2] <= MOST_CHANNELS)
+
+
+def picture(values: ArrayLike, name: str, nan: float | None = None) -> Image:
+    """Return an array as a picture.
+
+    Parameters
+    ----------
+    values : array_like, shape (height, width) or (height, width, channels)
+        uint8, uint16 or floats; up to 4 channels.
+    nan : float, optional
+        Replaces NaN; the result has NaN there again.
+
+    Raises
+    ------
+    AppError
+        If it is none.
+    """
+    array = host_array(values, name)
+    if array.ndim == 3 and not is_picture(array.shape):
+        raise InvalidImage(
+            f"{name}: an array of shape {array.shape} is not a picture.",
+            "Use up to 4 channels. For the slices of a volume, choose an axis: axis='z'.",
+        )
+    if array.dtype.kind not in "uf" or array.dtype.itemsize > (8 if array.dtype.kind == "f" else 2):
+        raise InvalidImage(
+            f"{name}: samples of type {array.dtype} cannot be filtered.",
+            f"Convert them to the range of another type: {name}.astype('uint8'), 'uint16' or "
+            "'float32'.",
+        )
+    if array.dtype.kind == "f" and array.dtype.itemsize != 4:
+        with np.errstate(over="ignore"):  # `Image` refuses infinite samples
+            array = array.astype(np.float32)
+    return Image.from_array(array, name, nan=nan)
+
+
+def scan(values: Sequence[tuple[str, ArrayLike]], nan: float | None = None) -> Scan:
+    """Return arrays of shape (depth, height, width), each with its name, as volumes of a scan.
+
+    Raises
+    ------
+    AppError
+        If one is no volume, or if they do not go together.
+    """
+    return Scan(
+        tuple(Volume.from_array(host_array(each, name), name, nan=nan) for name, each in values)
+    )
+
+
+def of_picture(image: Image, channels_last: bool = False) -> NDArray[Any]:
+    """Return the samples of a result, with NaN where the source had it.
+
+    Parameters
+    ----------
+    channels_last : bool
+        Give grey an axis of one channel.
+    """
+    pixels = _own(image.pixels)
+    if image.missing is not None and pixels.dtype.kind == "f":
+        pixels[image.missing] = np.nan
+    return pixels[:, :, np.newaxis] if channels_last and pixels.ndim == 2 else pixels
+
+
+def of_scan(scan: Scan) -> tuple[NDArray[Any], ...]:
+    """Return the voxels of each volume of a result in the type that its source had."""
+    return tuple(
+        _own(volume.restored(volume.voxels.astype(bool) if volume.is_boolean else volume.unscaled))
+        for volume in scan.volumes
+    )
+
+
+def of_source(output: Source) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of a result of either kind."""
+    if isinstance(output, Image):
+        return (of_picture(output),)
+    assert isinstance(output, Scan)
+    return of_scan(output)
+
+
+def _own(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a result as an array to write to; a copy only if its memory cannot be released."""
+    owner = array if array.base is None else array.base
+    if not isinstance(owner, np.ndarray) or not owner.flags.owndata:
+        return array.copy()
+    owner.flags.writeable = True
+    view = array.view()
+    view.flags.writeable = True
+    return view

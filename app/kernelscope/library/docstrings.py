@@ -1,0 +1,66 @@
+"""Docstrings in numpydoc form, made of a filter's texts and its arguments."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from kernelscope.library.arguments import Argument
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.samples import Kind
+
+WIDTH = 92
+"""Columns of a docstring, without the indent of a function's body."""
+
+
+def docstring_of(spec: FilterSpec, arguments: Sequence[Argument]) -> str:
+    """Return the docstring of the function of a filter, without indent."""
+    lines = [
+        f"Return the result of the filter {spec.name}.",
+        "",
+        *_wrapped(spec.summary),
+        *(("", *_wrapped(spec.explanation.use)) if spec.explanation.use else ()),
+        *_section("Parameters", _entries(arguments)),
+        *_section("Returns", _returns(spec)),
+        *_section("Raises", _RAISES),
+        *_section("References", _wrapped(spec.source + ".")),
+    ]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+_RAISES = (
+    "AppError",
+    "    For every problem that the caller can correct; the message names the argument.",
+    "Cancelled",
+    "    If `cancel` returned True.",
+)
+
+
+def _returns(spec: FilterSpec) -> Iterator[str]:
+    if spec.kind is Kind.VOLUME:
+        yield "ndarray, or tuple of ndarray with `components`"
+        yield from _wrapped("New arrays of the shape and the type of the volumes.", "    ")
+    else:
+        yield "ndarray"
+        yield from _wrapped("A new array of the type of `image`.", "    ")
+
+
+def _entries(arguments: Iterable[Argument]) -> Iterator[str]:
+    for argument in arguments:
+        yield from _heading(argument.heading)
+        yield from _wrapped(argument.help, "    ")
+
+
+def _heading(text: str) -> list[str]:
+    """Return the line of an argument; the rest of a long one is indented further."""
+    return textwrap.wrap(text, WIDTH, subsequent_indent="        ", break_on_hyphens=False)
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    return ["", title, "-" * len(title), *lines]
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )

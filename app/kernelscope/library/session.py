@@ -1,0 +1,180 @@
+"""Runs requests of library functions: the backends of the process, shared by its threads.
+
+The CPU backend serves several threads at once; those of GPUs serve one after the other. A process
+that was forked starts with backends of its own, because threads do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kernelscope.backends import create_backends
+from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup, close_all
+from kernelscope.engine.chain import execute_recipe
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.control import CancelToken, Progress, no_progress
+from kernelscope.engine.costs import Costs, default_path
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.errors import Cancelled
+from kernelscope.images.image import Image
+from kernelscope.images.source import Source
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import Level
+
+_logger = logging.getLogger(__name__)
+
+Cancel = Callable[[], bool]
+"""Returns whether to stop; called often, on any thread, by one at a time."""
+
+_WAIT_SECONDS = 0.05
+"""How often a thread that waits for a GPU asks whether to stop."""
+
+
+class PolledToken(CancelToken):
+    """A token that asks a function of the caller."""
+
+    def __init__(self, stop: Cancel | None) -> None:
+        super().__init__()
+        self._stop = stop
+        self._asking = threading.Lock()
+
+    @property
+    def cancelled(self) -> bool:
+        if not self._event.is_set() and self._stop is not None and self._asking.acquire(False):
+            try:
+                if self._stop():
+                    self.cancel()
+            finally:
+                self._asking.release()
+        return self._event.is_set()
+
+    def check(self) -> None:
+        if self.cancelled:
+            raise Cancelled
+
+
+class _OneByOne:
+    """A backend that runs one request at a time, whichever threads ask."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._running = threading.Lock()
+        self.id, self.name = backend.id, backend.name
+
+    def availability(self) -> Availability:
+        return self._backend.availability()
+
+    def facts(self) -> Iterator[FactGroup]:
+        return self._backend.facts()
+
+    def load(self) -> tuple[Fact, ...]:
+        return self._backend.load()
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        return self._backend.levels(spec)
+
+    def run(self, request: Request, level: Level, context: RunContext) -> Source:
+        with self._turn(context.token):
+            return self._backend.run(request, level, context)
+
+    def mean_squared_error(self, first: Image, second: Image) -> float | None:
+        with self._running:
+            return self._backend.mean_squared_error(first, second)
+
+    def close(self) -> None:
+        self._backend.close()
+
+    @contextmanager
+    def _turn(self, token: CancelToken) -> Iterator[None]:
+        while not self._running.acquire(timeout=_WAIT_SECONDS):
+            token.check()
+        try:
+            yield
+        finally:
+            self._running.release()
+
+
+class Session:
+    """The backends and the costs of this process, made on first use."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._backends: dict[str, Backend] | None = None
+        self._costs = Costs(default_path())
+
+    def run(
+        self,
+        recipe: Recipe,
+        source: Source,
+        options: RunOptions,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Result:
+        """Return the result of the last step.
+
+        Raises
+        ------
+        AppError
+            As `execute_recipe`.
+        Cancelled
+            If `cancel` returned True.
+        """
+        token = PolledToken(cancel)
+        try:
+            results = execute_recipe(
+                recipe,
+                source,
+                self.backends(),
+                token,
+                progress or no_progress,
+                self._costs,
+                options=options,
+            )
+            for result in results:
+                for notice in result.notices:
+                    _logger.info("%s", notice)
+        except BaseException:
+            token.cancel()  # Ctrl+C, or an error of a callback: other threads would go on
+            raise
+        return result
+
+    def backends(self) -> dict[str, Backend]:
+        """Return the backends by id."""
+        with self._lock:
+            if self._backends is None:
+                self._backends = {
+                    key: backend if key == Device.CPU else _OneByOne(backend)
+                    for key, backend in create_backends(emulated=True).items()
+                }
+            return self._backends
+
+    def close(self) -> None:
+        """Release threads and device memory; the next run makes new ones."""
+        with self._lock:
+            backends, self._backends = self._backends or {}, None
+        close_all(backends.values())
+
+
+_session = Session()
+
+
+def session() -> Session:
+    """Return the session of this process."""
+    return _session
+
+
+def _start_again() -> None:
+    """Forget the session of the parent process, whose threads are not in this one."""
+    global _session
+    _session = Session()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_again)

@@ -1,0 +1,493 @@
+"""Functions of filters: the bytes of the command line and of the window, and clear errors."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import typing
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from numpy.typing import NDArray
+
+import kernelscope as ks
+from kernelscope import filters
+from kernelscope.backends import create_backends
+from kernelscope.cli.main import main
+from kernelscope.engine.backend import close_all
+from kernelscope.engine.request import Request
+from kernelscope.engine.worker import Event, Finished, Worker
+from kernelscope.images.image import DTYPES, Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import DTYPES as VOXEL_TYPES
+from kernelscope.images.volume import Volume
+from kernelscope.library import arrays, names
+from kernelscope.library.stub import FILE, text
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.samples import Kind
+from tests.paths import ROOT
+from tests.patience import PATIENCE
+
+SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]
+PICTURES = list(filters.discover())
+VOLUMES = list(filters.discover(Kind.VOLUME))
+
+MORE: dict[str, dict[str, Any]] = {
+    "median": {"size": 5, "border": "mirror"},
+    "mask": {"mask": "0 -1 0; -1 5 -1; 0 -1 0", "divisor": "one"},
+    "sobel": {"form": "angle-colour", "grey": True},
+    "mean": {"size": 7, "border": "valid"},
+    "nlm": {"patch": 3, "search_radius": 2},
+    "gaussian_noise": {"sigma": 0.1, "seed": 7},
+    "laplace": {"within": "ellipse 4,3 20,15"},
+    "mri_nlm": {"search_radius": 2, "sigma": 20.0},
+}
+"""Arguments other than the defaults, of every type."""
+
+
+def function(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(ks, name)
+    return found
+
+
+def picture(dtype: Any, channels: int = 3) -> NDArray[Any]:
+    random = np.random.default_rng(5)
+    white = 1 if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
+    return (random.random((19, 27, channels)) * white).astype(dtype)
+
+
+def head(dtype: Any = np.float32) -> NDArray[Any]:
+    random = np.random.default_rng(6)
+    return random.normal(100, 20, (5, 9, 11)).clip(0, 255).astype(dtype)
+
+
+def options(arguments: dict[str, Any]) -> list[str]:
+    """Return keyword arguments as options of the command line."""
+    words = []
+    for name, value in arguments.items():
+        words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return words
+
+
+# The same bytes -----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", PICTURES)
+def test_bytes_of_the_command_line(name: str, dtype: Any, here: Path) -> None:
+    image = picture(dtype)
+    tifffile.imwrite("in.tif", image, photometric="rgb")
+    for arguments in ({}, MORE.get(name)):
+        if arguments is None:
+            continue
+        line = ["apply", name.replace("_", "-"), "in.tif", "out.tif", "--quiet"]
+        assert main([*line, *options(arguments)]) == 0
+        made = function(name)(image, **arguments)
+        np.testing.assert_array_equal(made, tifffile.imread("out.tif"), strict=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", PICTURES)
+def test_bytes_of_the_window(name: str, dtype: Any) -> None:
+    """The window submits requests to a worker."""
+    image = picture(dtype, 1)[:, :, 0]
+    made = function(name)(image)
+    found: list[Event] = []
+    done = threading.Event()
+
+    def emit(event: Event) -> None:
+        found.append(event)
+        if isinstance(event, Finished):
+            done.set()
+
+    backends = create_backends()
+    worker = Worker(backends, emit)
+    try:
+        worker.submit(Request.create(Image.from_array(image), name, estimated(name, image)))
+        assert done.wait(PATIENCE)
+    finally:
+        worker.close()
+        close_all(backends.values())
+    assert isinstance(found[-1], Finished)
+    np.testing.assert_array_equal(made, found[-1].result.image.pixels, strict=True)
+
+
+def estimated(name: str, image: NDArray[Any]) -> dict[str, Any]:
+    """Return the numbers that the window estimates before it submits a request."""
+    spec = filters.get(name)
+    planes = image[:, :, np.newaxis]
+    return {
+        each.name: each.estimate_from(planes, spec.defaults())
+        for each in spec.parameters
+        if each.is_estimated
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [*VOXEL_TYPES, np.int32, np.float64], ids=str)
+@pytest.mark.parametrize("name", [*VOLUMES, "median"])
+def test_bytes_of_volumes(name: str, dtype: Any, here: Path) -> None:
+    volume = head(dtype)
+    np.save("in.npy", volume)
+    arguments = MORE[name] if name in VOLUMES else {"size": 5}
+    line = ["apply", name.replace("_", "-"), "in.npy", "out.npy", "--quiet"]
+    assert main([*line, *options(arguments)]) == 0
+    axis = {} if name in VOLUMES else {"axis": "z"}
+    made = function(name)(volume, **arguments, **axis)
+    np.testing.assert_array_equal(made, np.load("out.npy"), strict=True)
+
+
+def test_components_are_filtered_together(here: Path) -> None:
+    first, second = head(), head()[::-1].copy()
+    np.save("t1.npy", first)
+    np.save("t2.npy", second)
+    line = "apply mri-nlm t1.npy out.npy --component t2.npy --output-component two.npy --quiet"
+    assert main([*line.split(), "--search-radius", "1"]) == 0
+    one, two = ks.mri_nlm(first, components=(second,), search_radius=1)
+    np.testing.assert_array_equal(one, np.load("out.npy"), strict=True)
+    np.testing.assert_array_equal(two, np.load("two.npy"), strict=True)
+    assert not np.array_equal(one, ks.mri_nlm(first, search_radius=1))
+
+
+def test_axis_of_slices(here: Path) -> None:
+    np.save("in.npy", head())
+    assert main(["apply", "median", "in.npy", "out.npy", "--axis", "x", "--quiet"]) == 0
+    made = ks.median(head(), axis="x")
+    np.testing.assert_array_equal(made, np.load("out.npy"), strict=True)
+    assert not np.array_equal(made, ks.median(head(), axis="z"))
+
+
+# Arrays -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_result_belongs_to_the_caller(spec: FilterSpec) -> None:
+    """It can be written to, and the input is neither written to nor shared."""
+    array = head() if spec.kind is Kind.VOLUME else picture(np.float32)
+    before = array.copy()
+    array.flags.writeable = False
+    made = function(spec.id)(array)
+    made[...] = 0
+    np.testing.assert_array_equal(array, before)
+    assert not array.flags.writeable
+    assert not np.shares_memory(array, made)
+
+
+def test_layouts_do_not_matter() -> None:
+    image = picture(np.uint16, 1)[:, :, 0]
+    expected = ks.median(image)
+    assert expected.shape == image.shape
+    for other in (np.asfortranarray(image), np.repeat(image, 2, axis=1)[:, ::2], image.tolist()):
+        array = np.asarray(other)
+        if array.dtype != np.uint16:
+            continue
+        np.testing.assert_array_equal(ks.median(other), expected)
+    np.testing.assert_array_equal(ks.median(image.astype(">u2")), expected)
+    np.testing.assert_array_equal(ks.median(image[:, :, np.newaxis]), expected[:, :, np.newaxis])
+
+
+def test_floats_of_other_sizes_are_filtered_in_32_bits() -> None:
+    image = picture(np.float32, 1)[:, :, 0]
+    made = ks.mean(image.astype(np.float64))
+    np.testing.assert_array_equal(made, ks.mean(image), strict=True)
+
+
+def test_nan_stays() -> None:
+    image = picture(np.float32, 1)[:, :, 0]
+    image[3, 4] = np.nan
+    made = ks.mean(image, nan=0)
+    assert np.argwhere(np.isnan(made)).tolist() == [[3, 4]]
+    filled = ks.mean(np.nan_to_num(image))
+    np.testing.assert_array_equal(made[~np.isnan(made)], filled[~np.isnan(made)])
+    volume = head()
+    volume[1, 2, 3] = np.nan
+    made = ks.mri_nlm(volume, search_radius=1, nan=0)
+    assert np.argwhere(np.isnan(made)).tolist() == [[1, 2, 3]]
+
+
+def test_memory_of_a_result_that_cannot_be_released_is_copied() -> None:
+    shared = np.frombuffer(bytes(12), np.uint8).reshape(3, 4)
+    made = arrays.of_scan(Scan((Volume.from_array(shared[np.newaxis]),)))[0]
+    made[...] = 1
+    assert not shared.any()
+
+
+class OnCard:
+    """An array of a library for GPUs."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": (4, 4), "typestr": "|u1", "data": (1, False), "version": 3}
+
+
+class OnOther:
+    """An array on a device of another maker."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 10, 0
+
+
+class Managed(OnOther):
+    """An array in CUDA memory, described by DLPack alone."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 13, 0
+
+
+def test_arrays_on_other_devices_are_refused() -> None:
+    for array in (OnCard(), Managed()):
+        with pytest.raises(ks.DeviceUnavailable, match=r"image: a CUDA array .* cupy.asnumpy"):
+            ks.median(typing.cast(Any, array))
+    with pytest.raises(ks.InvalidImage, match="of another kind"):
+        ks.median(typing.cast(Any, OnOther()))
+
+
+# Errors -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"size": 4}, "median(): size: 4 is even. A mask needs a centre"),
+        ({"size": "5"}, "median(): size: '5' is not a whole number."),
+        ({"border": "none"}, "median(): border: there is no “none”. Use one of reflect,"),
+        ({"border": 3}, "median(): border: there is no “3”."),
+        ({"device": "tpu"}, "median(): device: there is no “tpu”. Use one of auto,"),
+        ({"level": "fast"}, "median(): level: there is no “fast”. Use one of serial,"),
+        ({"axis": "w"}, "median(): axis: there is no “w”. Use one of z, y, x."),
+        ({"within": "circle"}, "median(): within: “circle” is no shape."),
+        ({"within": "rectangle 90,90 99,99"}, "median(): The 9×9 rectangle at x 90, y 90 lies"),
+        ({"size": 31, "border": "valid"}, "median(): The 31×31 neighbourhood does not fit"),
+    ],
+)
+def test_errors_name_the_argument(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ks.InvalidParameter) as error:
+        function("median")(picture(np.uint8), **arguments)
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        ("photo.png", "median(): image: an object of type str does not hold real numbers."),
+        (np.zeros((4, 4), complex), "median(): image: an object of type ndarray does not hold"),
+        ([[1, 2], [3]], "median(): image: this is no array"),
+        (np.zeros((4, 4), np.int64), "median(): image: samples of type int64 cannot be filtered."),
+        (np.zeros(4), "median(): image: an array of shape (4,) is not an image."),
+        (np.zeros((5, 6, 7)), "median(): image: an array of shape (5, 6, 7) is not a picture. Use"),
+        (np.zeros((0, 4)), "median(): image: the image has no pixels."),
+        (np.full((4, 4), np.nan), "median(): image: 16 of 16 samples are NaN"),
+        (np.full((4, 4), 1e300), "median(): image: 16 of 16 samples are infinite or too large"),
+        (np.ma.masked_equal([[1.0, 2.0]], 2), "median(): image: some elements of the array are"),
+    ],
+)
+def test_wrong_arrays_are_named(array: Any, message: str) -> None:
+    with pytest.raises(ks.AppError) as error:
+        ks.median(array)
+    assert str(error.value).startswith(message)
+
+
+def test_wrong_components_are_named() -> None:
+    with pytest.raises(ks.AppError, match=r"mri_nlm\(\): components\[1\]: an array of shape"):
+        ks.mri_nlm(head(), components=[head(), head()[0]])
+    with pytest.raises(ks.InvalidImage, match="volume and components"):
+        ks.mri_nlm(head(), components=[head()[1:]])
+
+
+def test_values_of_a_wrong_type_are_no_bug() -> None:
+    for wrong in (5, None, object(), [[1, 2], 3]):
+        with pytest.raises(ks.InvalidParameter, match=r"mask\(\): mask: "):
+            function("mask")(picture(np.uint8), mask=wrong)
+    with pytest.raises(ks.InvalidParameter, match=r"sobel\(\): form: "):
+        function("sobel")(picture(np.uint8), form=np.zeros(3))
+
+
+def test_calls_that_do_not_fit_are_type_errors() -> None:
+    image = picture(np.uint8)
+    with pytest.raises(TypeError, match=r"median\(\) got an unexpected keyword argument 'sise'"):
+        function("median")(image, sise=3)
+    with pytest.raises(TypeError, match=r"median\(\) too many positional arguments"):
+        function("median")(image, 3)
+    with pytest.raises(TypeError, match=r"median\(\) missing a required argument: 'image'"):
+        function("median")()
+
+
+def test_a_typed_argument_implies_others() -> None:
+    """As an option of the command line does: a sigma is used, not estimated."""
+    given = ks.mri_nlm(head(), sigma=20, sigma_from="given", search_radius=1)
+    np.testing.assert_array_equal(ks.mri_nlm(head(), sigma=20, search_radius=1), given)
+    assert not np.array_equal(ks.mri_nlm(head(), search_radius=1), given)
+
+
+# Progress and cancel ------------------------------------------------------------------
+
+
+def test_progress_rises_to_the_end() -> None:
+    seen: list[tuple[str, float]] = []
+    ks.median(picture(np.uint8), progress=lambda *each: seen.append(each))
+    computing = [fraction for stage, fraction in seen if stage == "compute"]
+    assert computing == sorted(computing)
+    assert computing[-1] == 1
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
+def test_cancel(device: Any) -> None:
+    asked = []
+
+    def stop() -> bool:
+        asked.append(threading.get_ident())
+        return len(asked) > 3
+
+    image = np.zeros((900, 900), np.uint8)
+    with pytest.raises(ks.Cancelled):
+        ks.median(image, size=31, level=None, device=device, cancel=stop)
+    assert len(asked) == 4, "it is not asked again once it returned True"
+
+
+@pytest.mark.parametrize("callback", ["progress", "cancel"])
+def test_an_error_of_a_callback_is_raised(callback: str) -> None:
+    def fail(*arguments: Any) -> bool:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        function("median")(picture(np.uint8), **{callback: fail})
+
+
+# Threads and processes ----------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_eight_threads_at_once() -> None:
+    """Each has its own filter, type and size; every result is that of a call alone."""
+    jobs: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
+        (name, np.ascontiguousarray(picture(dtype)[: 19 - n, :]), arguments)
+        for n, (name, dtype, arguments) in enumerate(
+            (name, dtype, arguments)
+            for name, arguments in (("median", {"size": 5}), ("mean", {}), ("sobel", {}))
+            for dtype in (np.uint8, np.float32)
+        )
+    ]
+    expected = [function(name)(array, **arguments) for name, array, arguments in jobs]
+    ready = threading.Barrier(8)
+
+    def work(thread: int) -> None:
+        ready.wait(PATIENCE)
+        for i in range(len(jobs) * 20):
+            name, array, arguments = jobs[(i + thread) % len(jobs)]
+            wanted = expected[(i + thread) % len(jobs)]
+            np.testing.assert_array_equal(function(name)(array, **arguments), wanted)
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(work, thread) for thread in range(8)]:
+            done.result(PATIENCE * 4)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.slow
+def test_a_forked_process_filters() -> None:
+    code = (
+        "import os, signal, numpy as np, kernelscope as ks\n"
+        "image = np.arange(4096, dtype=np.uint16).reshape(64, 64)\n"
+        "first = ks.median(image, size=9)\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    signal.alarm(50)  # a child that hangs must not outlive the test\n"
+        "    same = (ks.median(image, size=9) == first).all()\n"
+        "    os._exit(0 if same and (ks.negative(image) == 65535 - image).all() else 3)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+    )
+    assert run_python(code) == "0"
+
+
+def run_python(code: str, *options: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *options, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE * 4,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# The module ---------------------------------------------------------------------------
+
+
+def test_import_is_light() -> None:
+    """Its own module and those of the standard library that look for it; nothing else."""
+    code = (
+        "import importlib.util, sys\n"
+        "before = set(sys.modules)\n"
+        "import kernelscope\n"
+        "print(len(set(sys.modules) - before), 'numpy' in sys.modules)"
+    )
+    assert run_python(code) == "1 False"
+
+
+def test_the_first_function_imports_no_compiler_and_no_window() -> None:
+    code = (
+        "import kernelscope as ks, sys\n"
+        "ks.median\n"
+        "heavy = {'numba', 'PySide6', 'pycuda', 'PIL', 'tifffile', 'scipy', 'cv2', 'nibabel'}\n"
+        "print(sorted(heavy & set(sys.modules)), len(sys.modules) < 700)"
+    )
+    assert run_python(code) == "[] True"
+
+
+def test_submodules_are_not_hidden() -> None:
+    folder = Path(ks.__file__).parent
+    modules = {path.stem for path in folder.iterdir() if path.suffix in ("", ".py")}
+    assert modules & set(names()) == set()
+    code = (
+        "import kernelscope\n"
+        "print(hasattr(kernelscope, 'files'), hasattr(kernelscope, 'no_such_thing'))\n"
+        "from kernelscope import files\n"
+        "print(kernelscope.files is files)"
+    )
+    assert run_python(code).split() == ["False", "False", "True"]
+
+
+def test_names_are_completed_and_corrected() -> None:
+    assert set(dir(ks)) >= {*PICTURES, *VOLUMES, "AppError", "__version__"}
+    with pytest.raises(AttributeError) as error:
+        function("medain")
+    assert (error.value.name, error.value.obj) == ("medain", ks)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_function_has_the_parameters_of_its_spec(spec: FilterSpec) -> None:
+    found = function(spec.id)
+    signature, documentation = inspect.signature(found), inspect.getdoc(found) or ""
+    for parameter in spec.parameters:
+        given = signature.parameters[parameter.name]
+        assert given.kind is inspect.Parameter.KEYWORD_ONLY
+        expected = "estimate" if parameter.is_estimated else parameter.default
+        assert given.default == expected
+        assert f"\n{parameter.name} : " in documentation
+    assert ("border" in signature.parameters) == (len(spec.borders) > 1)
+    hints = typing.get_type_hints(found)
+    assert set(hints) == {*signature.parameters, "return"}
+    for parameter in spec.parameters:
+        if parameter.named_values():
+            values = typing.get_args(hints[parameter.name])
+            assert values == tuple(each.value for each in parameter.named_values())
+    assert pickle.loads(pickle.dumps(found)) is found
+    assert max(map(len, documentation.splitlines())) <= 96
+
+
+def test_stub_is_that_of_the_specs() -> None:
+    """If not: python -m kernelscope.library.stub."""
+    assert FILE.read_text(encoding="utf-8") == text()
