@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,22 @@ def test_progress_grows_to_the_end_over_all_passes() -> None:
     assert fractions == sorted(fractions)
     assert 0.5 in fractions
     assert fractions[-1] == pytest.approx(1)
+
+
+def test_progress_ends_where_other_threads_did_everything(
+    backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Inline:
+        def submit(self, function: Callable[..., None], *arguments: Any) -> Future[None]:
+            function(*arguments)
+            done: Future[None] = Future()
+            done.set_result(None)
+            return done
+
+    monkeypatch.setattr(backend, "_executor", Inline)
+    seen: list[tuple[str, float]] = []
+    run(backend, [Recorder(5)], progress=lambda stage, fraction: seen.append((stage, fraction)))
+    assert seen[-1] == ("compute", 1.0)
 
 
 def test_progress_follows_what_passes_cost() -> None:

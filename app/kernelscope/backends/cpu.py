@@ -213,6 +213,7 @@ class CpuBackend:
         for helper in begun:
             helper.result()
         context.token.check()
+        context.progress("compute", done + share)  # helpers may have done the last rows, or all
 
     def _executor(self) -> ThreadPoolExecutor:
         with self._opening:
