@@ -14,6 +14,10 @@ from kernelscope.errors import InvalidParameter as InvalidParameter
 from kernelscope.errors import InvalidRecipe as InvalidRecipe
 from kernelscope.errors import NotANumber as NotANumber
 from kernelscope.errors import OutOfMemory as OutOfMemory
+from kernelscope.library.comparison import quality as quality
+from kernelscope.library.heads import noise as noise
+from kernelscope.library.heads import phantom as phantom
+from kernelscope.library.recipes import Recipe as Recipe
 
 __version__: str
 

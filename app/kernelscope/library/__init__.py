@@ -1,8 +1,8 @@
 """The program as functions: NumPy arrays in, NumPy arrays out.
 
 ``import kernelscope as ks`` shows the members of this package as its own: a function for each
-filter (`functions`), `recipes.Recipe`, `scans.phantom`, `scans.noise`, `quality.quality`, and the
-errors. They are generated from the specs or imported on first use, so that importing the package
+filter (`functions`), `recipes.Recipe`, `heads.phantom`, `heads.noise`, `comparison.quality`, and
+the errors. They are generated from the specs, or imported on first use: importing the package
 costs nothing. ``kernelscope/__init__.pyi`` describes them for editors; `stub` generates it.
 """
 
@@ -29,7 +29,13 @@ ERRORS = (
 )
 """The errors that functions raise, from `kernelscope.errors`."""
 
-MODULES: Mapping[str, str] = dict.fromkeys(ERRORS, "kernelscope.errors")
+MODULES: Mapping[str, str] = {
+    **dict.fromkeys(ERRORS, "kernelscope.errors"),
+    "Recipe": "kernelscope.library.recipes",
+    "noise": "kernelscope.library.heads",
+    "phantom": "kernelscope.library.heads",
+    "quality": "kernelscope.library.comparison",
+}
 """The modules of members that are no filters."""
 
 

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from kernelscope.errors import InvalidImage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.library.device_arrays import check_on_host
 
@@ -124,14 +123,6 @@ def of_scan(scan: Scan) -> tuple[NDArray[Any], ...]:
         _own(volume.restored(volume.voxels.astype(bool) if volume.is_boolean else volume.unscaled))
         for volume in scan.volumes
     )
-
-
-def of_source(output: Source) -> tuple[NDArray[Any], ...]:
-    """Return the arrays of a result of either kind."""
-    if isinstance(output, Image):
-        return (of_picture(output),)
-    assert isinstance(output, Scan)
-    return of_scan(output)
 
 
 def _own(array: NDArray[Any]) -> NDArray[Any]:

@@ -12,20 +12,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence  # noqa: F401
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal  # noqa: F401
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray  # noqa: F401
+from numpy.typing import ArrayLike, NDArray
 
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError
+from kernelscope.errors import AppError, InvalidParameter
 from kernelscope.images.image import Image
+from kernelscope.images.source import Source
 from kernelscope.images.volume import AXES
 from kernelscope.library import arrays
 from kernelscope.library.arguments import (
@@ -101,7 +102,16 @@ class _Call:
             if level is not None:
                 check_choice("level", level, self.levels)
             step = self._step(own, bound.arguments)
-            return run_steps(Recipe((step,)), bound.arguments)
+            return self._run(Recipe((step,)), bound.arguments)
+
+    def _run(self, recipe: Recipe, given: Mapping[str, Any]) -> Any:
+        """Return the result as an array, or as arrays if there are components."""
+        if self.spec.kind is Kind.VOLUME:
+            listed = components_of("volume", given["volume"], given["components"])
+            made = run_steps(recipe, listed, given, as_volumes=True)
+            return made if len(listed) > 1 else made[0]
+        as_volumes = given["axis"] is not None
+        return run_steps(recipe, [("image", given["image"])], given, as_volumes=as_volumes)[0]
 
     def _step(self, own: Mapping[str, Any], given: Mapping[str, Any]) -> Step:
         """Return the step of the arguments that were given."""
@@ -134,32 +144,39 @@ def named_errors(function: str) -> Iterator[None]:
         raise error.prefixed(f"{function}(): ") from error
 
 
-def run_steps(recipe: Recipe, given: Mapping[str, Any]) -> Any:
-    """Run a recipe on the arrays among the arguments of a function.
+def run_steps(
+    recipe: Recipe,
+    listed: Sequence[tuple[str, ArrayLike]],
+    given: Mapping[str, Any],
+    *,
+    as_volumes: bool,
+) -> tuple[NDArray[Any], ...]:
+    """Return the results of a recipe for arrays.
 
     Parameters
     ----------
+    listed : sequence of (str, array_like)
+        The arrays with their names for messages: one picture, or the components of a scan.
     given : mapping
-        ``image``, and whether it is a volume by ``axis``; or ``volume`` and ``components``; and
-        the arguments of every function.
-
-    Returns
-    -------
-    ndarray, or tuple of ndarray if there are components
+        The arguments that every function has.
     """
     check_choice("device", given["device"], [each.value for each in Device])
-    options = RunOptions(Device(given["device"]), given.get("level"))
-    callbacks = given["progress"], given["cancel"]
-    if "volume" in given:
-        names = ["volume", *(f"components[{i}]" for i in range(len(given["components"])))]
-        listed = [given["volume"], *given["components"]]
-        source = arrays.scan(list(zip(names, listed, strict=True)), given["nan"])
-        made = arrays.of_source(session().run(recipe, source, options, *callbacks).output)
-        return made if given["components"] else made[0]
-    if given.get("axis") is not None:
-        volume = arrays.scan([("image", given["image"])], given["nan"])
-        return arrays.of_source(session().run(recipe, volume, options, *callbacks).output)[0]
-    image = arrays.picture(given["image"], "image", given["nan"])
-    output = session().run(recipe, image, options, *callbacks).output
-    assert isinstance(output, Image)
-    return arrays.of_picture(output, channels_last=np.shape(given["image"])[2:] == (1,))
+    options = RunOptions(Device(given["device"]), given["level"])
+    source: Source
+    if as_volumes:
+        source = arrays.scan(listed, given["nan"])
+    else:
+        ((name, array),) = listed
+        source = arrays.picture(array, name, given["nan"])
+    result = session().run(recipe, source, options, given["progress"], given["cancel"])
+    if isinstance(result.output, Image):
+        channels_last = np.shape(listed[0][1])[2:] == (1,)
+        return (arrays.of_picture(result.output, channels_last),)
+    return arrays.of_scan(result.scan)
+
+
+def components_of(name: str, array: ArrayLike, components: Any) -> list[tuple[str, ArrayLike]]:
+    """Return a volume and its further components with their names."""
+    if isinstance(components, np.ndarray) and components.ndim == 3:
+        raise InvalidParameter("components: this is one volume.", "Give a list: [t2, pd].")
+    return [(name, array), *((f"components[{i}]", each) for i, each in enumerate(components))]

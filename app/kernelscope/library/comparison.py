@@ -1,0 +1,65 @@
+"""How close an array is to a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from numpy.typing import ArrayLike
+
+from kernelscope.engine.chain import to_grey
+from kernelscope.judging import colours
+from kernelscope.judging.metrics import Quality, judge
+from kernelscope.judging.volumes import judge_volume
+from kernelscope.library import arrays
+from kernelscope.library.functions import named_errors
+from kernelscope.library.session import PolledToken
+
+
+def quality(
+    result: ArrayLike,
+    reference: ArrayLike,
+    *,
+    volume: bool | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> Quality:
+    """Return how far a picture or a volume is from its reference.
+
+    The definitions are those of scikit-image, SSIM with its uniform 7×7 window. Alpha is not
+    compared. A reference in colour is converted to grey if the result is grey.
+
+    Parameters
+    ----------
+    result, reference : array_like, shape (height, width), (height, width, channels) or of a volume
+        Pictures of one type: uint8, uint16 or floats, whose white is 255, 65535 or 1. Volumes of
+        any type: the brightest voxel of the reference is white, SSIM is the mean over slices.
+    volume : bool, optional
+        Whether the arrays are volumes, of shape (depth, height, width). By default they are if
+        they have three axes and the last one is longer than 4.
+    cancel : callable, optional
+        Called often, on any thread; `Cancelled` is raised soon after it returned True.
+
+    Returns
+    -------
+    Quality
+        With `psnr` in decibels, `ssim`, `mse`, `mae`, of volumes also `bias`; ``describe()`` has
+        them in words.
+
+    Raises
+    ------
+    AppError
+        If the arrays cannot be compared.
+    """
+    check = PolledToken(cancel).check
+    with named_errors("quality"):
+        first = arrays.host_array(result, "result")
+        second = arrays.host_array(reference, "reference")
+        if volume is None:
+            volume = first.ndim == 3 and not arrays.is_picture(first.shape)
+        if volume:
+            scans = arrays.scan([("result", first)]), arrays.scan([("reference", second)])
+            one, other = (scan.volumes[0].voxels for scan in scans)
+            return judge_volume(one, other, check)
+        image, ideal = arrays.picture(first, "result"), arrays.picture(second, "reference")
+        if image.is_grey:
+            ideal = to_grey(ideal)
+        return judge(colours(image.planes), colours(ideal.planes), check)

@@ -1,0 +1,147 @@
+"""Recipes as functions of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
+
+from kernelscope.engine import recipe as engine
+from kernelscope.library.functions import components_of, named_errors, run_steps
+from kernelscope.spec.samples import Kind
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Filters with their settings, one after the other; call it with an array.
+
+    ::
+
+        recipe = ks.Recipe.load("clean.recipe.json")     # saved by the window or the command line
+        clean = recipe(image)
+
+    It can be pickled, and used from several threads at once.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        Filter, parameters, border and area of each.
+    """
+
+    _recipe: engine.Recipe
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Recipe:
+        """Return the recipe in a file.
+
+        Raises
+        ------
+        InvalidRecipe
+            If the file is missing or no recipe; the message has the path of the value.
+        """
+        from kernelscope.files import read_recipe
+
+        return cls(read_recipe(str(path)))
+
+    @classmethod
+    def from_json(cls, text: str) -> Recipe:
+        """Return the recipe in `text`.
+
+        Raises
+        ------
+        InvalidRecipe
+            If it is none.
+        """
+        return cls(engine.Recipe.from_json(text))
+
+    def to_json(self) -> str:
+        """Return the recipe as text that people can read and change."""
+        return self._recipe.to_json()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the recipe; an existing file is replaced in one step, or stays as it was.
+
+        Raises
+        ------
+        ImageWriteError
+            If the place cannot be written to.
+        """
+        from kernelscope.files import write_recipe
+
+        write_recipe(self._recipe, str(path))
+
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """The steps, in their order."""
+        return self._recipe.steps
+
+    def apply(
+        self,
+        image: ArrayLike,
+        *,
+        volume: bool = False,
+        components: Sequence[ArrayLike] = (),
+        nan: float | None = None,
+        device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
+        level: str | None = None,
+        progress: Callable[[str, float], object] | None = None,
+        cancel: Callable[[], bool] | None = None,
+    ) -> Any:
+        """Return the result of the last step.
+
+        Parameters
+        ----------
+        image : array_like, shape (height, width), (height, width, channels) or that of a volume
+            As for the functions of filters. It is a volume, of shape (depth, height, width), if
+            a filter of the recipe is for volumes.
+        volume : bool, default False
+            Read the array as a volume, whose slices the filters for pictures take.
+        components : sequence of array_like, optional
+            Up to 3 more volumes of the same head.
+        nan : float, optional
+            Filter NaN as this number; the result has NaN there again.
+        device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
+            Where to compute.
+        level : str, optional
+            Way of computing, for the steps that have it; by default the fastest.
+        progress : callable, optional
+            Called with the step and its stage, and the fraction of the recipe that is done.
+        cancel : callable, optional
+            Called often, on any thread; `Cancelled` is raised soon after it returned True.
+
+        Returns
+        -------
+        ndarray, or tuple of ndarray with `components`
+            New arrays of the type of the input.
+
+        Raises
+        ------
+        AppError
+            For every problem that the caller can correct; the message names the step.
+        Cancelled
+            If `cancel` returned True.
+        """
+        given = {
+            "nan": nan,
+            "device": device,
+            "level": level,
+            "progress": progress,
+            "cancel": cancel,
+        }
+        kinds = {step.filter.kind for step in self._recipe.steps}
+        with named_errors("Recipe"):
+            listed = components_of("image", image, components)
+            as_volumes = volume or len(listed) > 1 or Kind.VOLUME in kinds
+            made = run_steps(self._recipe, listed, given, as_volumes=as_volumes)
+        return made if len(made) > 1 else made[0]
+
+    __call__ = apply
+
+    def __repr__(self) -> str:
+        return f"<Recipe: {', '.join(step.filter.id for step in self._recipe.steps)}>"
+
+    def __reduce__(self) -> tuple[Callable[[str], Recipe], tuple[str]]:
+        return Recipe.from_json, (self.to_json(),)
