@@ -1666,7 +1666,7 @@ def mri_nlm(
     Returns
     -------
     ndarray, or tuple of ndarray with `components`
-        New arrays of the shape and the type of the volumes.
+        New arrays of the shape of the volumes, and of their type where it holds the values.
 
     Raises
     ------
@@ -1751,7 +1751,7 @@ def mri_nlm(
     Returns
     -------
     ndarray, or tuple of ndarray with `components`
-        New arrays of the shape and the type of the volumes.
+        New arrays of the shape of the volumes, and of their type where it holds the values.
 
     Raises
     ------

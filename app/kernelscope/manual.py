@@ -33,6 +33,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "index",
             "window",
             "command-line",
+            "library",
             "filters",
             "gpu-levels",
             "volumes",

@@ -3,9 +3,7 @@
 CuPy, Numba and PyTorch describe such arrays by ``__cuda_array_interface__``, or by
 ``__dlpack_device__``. They are recognised before NumPy could copy them or fail in its own words.
 
-They are refused for now. The way to filter them where they lie is a `Source` with the address, the
-shape, the strides and the stream of the array, whose ``pixels`` the memory of the CUDA backend
-takes as resident instead of uploading them; see *Decisions*.
+They are refused; *Decisions* has the reason, and the way to filter them where they lie.
 """
 
 from __future__ import annotations

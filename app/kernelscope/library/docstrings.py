@@ -39,7 +39,10 @@ _RAISES = (
 def _returns(spec: FilterSpec) -> Iterator[str]:
     if spec.kind is Kind.VOLUME:
         yield "ndarray, or tuple of ndarray with `components`"
-        yield from _wrapped("New arrays of the shape and the type of the volumes.", "    ")
+        text = (
+            "New arrays of the shape of the volumes, and of their type where it holds the values."
+        )
+        yield from _wrapped(text, "    ")
     else:
         yield "ndarray"
         yield from _wrapped("A new array of the type of `image`.", "    ")

@@ -60,7 +60,7 @@ class PolledToken(CancelToken):
             raise Cancelled
 
 
-class _OneByOne:
+class OneByOne:
     """A backend that runs one request at a time, whichever threads ask."""
 
     def __init__(self, backend: Backend) -> None:
@@ -150,7 +150,7 @@ class Session:
         with self._lock:
             if self._backends is None:
                 self._backends = {
-                    key: backend if key == Device.CPU else _OneByOne(backend)
+                    key: backend if key == Device.CPU else OneByOne(backend)
                     for key, backend in create_backends(emulated=True).items()
                 }
             return self._backends
