@@ -178,6 +178,14 @@ RUN = (
         need=commands.SOURCE,
     ),
     Action(
+        "memoryLadder",
+        "&Memory Ladder…",
+        "companions.show_memory_ladder",
+        group=2,
+        tip="Counted traffic of all levels, and the least time for it on a graphics card",
+        need=commands.SOURCE,
+    ),
+    Action(
         "exercises",
         "E&xercises…",
         "companions.show_exercises",

@@ -63,3 +63,14 @@ def test_volumes_and_partly_counted_launches(capsys: pytest.CaptureFixture[str])
     found = capsys.readouterr()
     assert "one of each kind: mean_global (49 of 8,192)" in found.err
     assert "225.00" in found.out
+
+
+def test_least_times_on_a_card(capsys: pytest.CaptureFixture[str]) -> None:
+    levels = ("--level", "global", "shared")
+    assert main(["trace", "mean", "--side", "64", *levels, "--card", "geforce 210"]) == 0
+    *_, first, second = capsys.readouterr().out.splitlines()
+    assert first.split()[0] == "Global"
+    assert first.endswith("ms  device memory")
+    assert second.endswith("ms  device memory")
+    assert main(["trace", "mean", "--card", "Voodoo"]) == 2
+    assert "GTX 480" in capsys.readouterr().err

@@ -175,6 +175,7 @@ LOOKING = {action.id for action in ACTIONS if action.need is PICTURE} | {
                 "saveRecipe",
                 "contactSheet",
                 "xray",
+                "memoryLadder",
                 *COPIED,
                 *LOOKING,
             },

@@ -226,6 +226,32 @@ class Recorded:
                 levels.setdefault(level, figure)
         return levels
 
+    def same(self, request: Request, device: str = Device.GPU) -> dict[str, Figure]:
+        """Return the figures of levels for the work of a request, at its size; none are scaled.
+
+        Values that change no work, such as those in a mask, may differ.
+        """
+        step, source = request.step, request.source
+        size, channels = source.shape[:-1], source.shape[-1]
+        if request.then or request.by_slices or step.within is not None:
+            return {}
+        if source.dtype != _SAMPLES.get(len(size)):
+            return {}
+        work = work_per_pixel(step.filter, step.parameters)
+        settings = [
+            each
+            for each in self._settings.get((step.filter.id, device), {}).values()
+            if tuple(each.row.asked) == tuple(size)
+            and (each.row.channels, each.row.border) == (channels, step.border)
+            and work_per_pixel(step.filter, each.values) == work
+        ]
+        levels: dict[str, Figure] = {}
+        for setting in sorted(settings, key=lambda each: _distance(each, step, size, channels)):
+            for level, figure in setting.levels.items():
+                if not figure.scaled:
+                    levels.setdefault(level, figure)
+        return levels
+
     def elsewhere(self, request: Request, device: str = Device.GPU) -> Elsewhere | None:
         """Return how long a run should take on a recorded machine; None if that is not known.
 

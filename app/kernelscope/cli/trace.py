@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kernelscope.engine.request import Request
     from kernelscope.spec.filter import FilterSpec
     from kernelscope.spec.levels import Level
+    from kernelscope.traffic.cards import Card
     from kernelscope.traffic.trace import Counts
 
 _TYPES: dict[str, Any] = {"8": np.uint8, "16": np.uint16, "float": np.float32}
@@ -61,6 +62,8 @@ def trace(arguments: list[str]) -> int:
         )
     else:
         _print_table(spec, request, found)
+        if options.card is not None:
+            _print_times(found, options.card)
     return 0
 
 
@@ -159,6 +162,16 @@ def _print_table(spec: FilterSpec, request: Request, found: Mapping[str, list[Co
         )
 
 
+def _print_times(found: Mapping[str, list[Counts]], card: Card) -> None:
+    from kernelscope.traffic.roofline import predict
+
+    show(f"\nLeast time on {card.name}, and the part that it is the time of:\n")
+    width = max(map(len, found))
+    for name, launches in found.items():
+        prediction = predict(launches, card)
+        show(f"{name:{width}}  {1e3 * prediction.seconds:10.4f} ms  {prediction.limit}")
+
+
 def _request(spec: FilterSpec, options: argparse.Namespace) -> Request:
     """Return a request for a source of random samples."""
     from kernelscope.engine.options import RunOptions
@@ -235,10 +248,24 @@ def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
             "--type", choices=_TYPES, default="8", help="samples (default: %(default)s bits)"
         )
         launch.add_argument("--rgb", action="store_true", default=False, help="a picture in colour")
+    launch.add_argument(
+        "--card", metavar="NAME", type=_card, default=None,
+        help="print the least times on a graphics card as well, like H100; another word lists them",
+    )  # fmt: skip
     parser.add_argument_group("output").add_argument(
         "--json", action="store_true", default=False, help="print JSON, for other programs"
     )
     return parser
+
+
+def _card(text: str) -> Card:
+    from kernelscope.traffic.cards import CARDS, card
+
+    found = card(text)
+    if found is None:
+        names = ", ".join(each.name for each in CARDS)
+        raise argparse.ArgumentTypeError(f"the cards are: {names}")
+    return found
 
 
 def _pixel(text: str) -> tuple[int, int]:

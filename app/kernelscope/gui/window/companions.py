@@ -11,6 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
 from kernelscope import filters
+from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.request import Request
@@ -25,6 +26,7 @@ from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.lecture_window import LectureWindow
 from kernelscope.gui.dialogs.level_dialog import LevelDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
+from kernelscope.gui.dialogs.memory_ladder_window import MemoryLadderWindow
 from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
 from kernelscope.gui.dialogs.preferences import Preferences
 from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
@@ -86,10 +88,12 @@ class Companions:
     kernel_viewer: KernelViewer | None = None
     exercises: ExerciseWindow | None = None
     xray: XrayWindow | None = None
+    memory_ladder: MemoryLadderWindow | None = None
     contact_sheet: ContactSheet | None = None
     lecture: LectureWindow | None = None
     _launches: dict[str, LaunchReport] = field(default_factory=dict)
     _times: SessionTimes = field(default_factory=SessionTimes)
+    _recorded: Recorded = field(default_factory=Recorded)
 
     def __post_init__(self) -> None:
         self.context_help = ContextHelp(self.window)
@@ -139,6 +143,24 @@ class Companions:
             )
             dialogs.offer_help(self.lecture)
         self.lecture.open()
+
+    def use_recorded(self, recorded: Recorded) -> None:
+        """Keep the recorded figures, once they have been read."""
+        self._recorded = recorded
+
+    def show_memory_ladder(self) -> None:
+        """Show the counted traffic of all levels of the filter."""
+        try:
+            request = self.runner.create()
+            if request is None:
+                raise AppError("There is no picture to count reads of.", "Open one.")
+            if self.memory_ladder is None:
+                self.memory_ladder = MemoryLadderWindow(self.background, self.window)
+            self.memory_ladder.show_request(request, self._recorded)
+        except AppError as error:
+            dialogs.show_error(self.window, error)
+            return
+        _bring_to_front(self.memory_ladder)
 
     def show_xray(self) -> None:
         """Show which cells a pixel of the output is computed from, at the chosen level."""
@@ -239,7 +261,7 @@ class Companions:
         for opened in (self.contact_sheet, self.lecture):
             if opened is not None:
                 opened.close()
-        for editing in (self.kernel_viewer, self.exercises, self.xray):
+        for editing in (self.kernel_viewer, self.exercises, self.xray, self.memory_ladder):
             if editing is not None:
                 editing.leave()
 

@@ -119,6 +119,7 @@ class MainWindow(Frame):
         self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])
         self._settings_column.ladder.put(self.levels.ladder)
         self.levels.recorded_read.connect(self.live.use_recorded)
+        self.levels.recorded_read.connect(self.companions.use_recorded)
         self.filter_shelf = self._make_filter_shelf()
         self.steps = Steps(self.steps_panel, self.live, self.actions_)
         self._connect()

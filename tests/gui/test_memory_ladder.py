@@ -1,0 +1,220 @@
+"""The memory ladder: its model, and the window with counts of real kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QTableWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.bench.recorded import Recorded
+from kernelscope.engine.request import Request
+from kernelscope.errors import AppError
+from kernelscope.files import write_image
+from kernelscope.gui.dialogs.memory_ladder_view import MemoryLadderView
+from kernelscope.gui.dialogs.memory_ladder_window import MemoryLadderWindow
+from kernelscope.gui.model.memory_ladder import MemoryLadder, Rung, with_side
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.spec.devices import Device
+from kernelscope.traffic.cards import CARDS, card
+from tests.gui.helpers import Opener, child, load
+
+pytestmark = pytest.mark.slow
+
+PIXELS = np.random.default_rng(5).integers(0, 256, (48, 64), np.uint8)
+
+
+def request_of(name: str = "mean", side: int | None = None, **values: object) -> Request:
+    return with_side(Request.create(Image.from_array(PIXELS), name, values), side)
+
+
+def rung(request: Request, level: str) -> Rung:
+    found = next(each for each in request.step.filter.levels(Device.GPU) if each.id == level)
+    tracer = Tracer(threads=1)
+    try:
+        return Rung(found, tracer.count(request, found))
+    finally:
+        tracer.close()
+
+
+def ladder_on(name: str, request: Request, *rungs: Rung) -> MemoryLadder:
+    chosen = card(name)
+    assert chosen is not None
+    return MemoryLadder(rungs, chosen, Recorded.read().same(request))
+
+
+def test_pictures_are_repeated_to_a_side() -> None:
+    request = request_of(side=100)
+    assert isinstance(request.source, Image)
+    pixels = request.source.pixels
+    assert pixels.shape == (100, 100)
+    assert (pixels[48:96, 64:100] == PIXELS[:, :36]).all()
+    colour = with_side(Request.create(Image.from_array(np.dstack([PIXELS] * 3)), "mean", {}), 70)
+    assert colour.source.shape == (70, 70, 3)
+
+
+def test_recorded_times_are_those_of_the_same_work_on_the_same_card() -> None:
+    request = request_of("median", 512, size=3)
+    counted = rung(request, "global")
+    (step,) = ladder_on("H100", request, counted).steps
+    assert step.figure is not None
+    assert step.figure.setting == "Median, mask size 3, border reflect, 512×512"
+    assert step.prediction is not None
+    assert step.ratio == pytest.approx(step.figure.seconds / step.prediction.seconds)
+    assert ladder_on("A100, 40 GB", request, counted).steps[0].figure is None
+    other = request_of("median", 512, size=11)
+    assert not Recorded.read().same(other) or all(
+        "size 11" in each.setting for each in Recorded.read().same(other).values()
+    )
+    assert Recorded.read().same(request_of("median", 500, size=3)) == {}
+
+
+def test_far_times_are_explained_once_for_all_levels() -> None:
+    request = request_of("median", 512, size=3)
+    found = ladder_on("H100", request, rung(request, "global"), rung(request, "shared"))
+    assert all(each.is_far for each in found.steps)
+    (reason,) = found.reasons()
+    assert reason.startswith("Global memory ")
+    assert ", Shared memory " in reason
+    assert "mostly its start" in reason
+
+
+def test_the_table_has_bounds_and_traffic() -> None:
+    request = request_of(side=64, size=3)
+    table = ladder_on("H100", request, rung(request, "global"), rung(request, "shared")).table
+    rows = {row[0]: row[1:] for row in table}
+    assert rows[""] == ("Global memory", "Shared memory")
+    assert rows["global loads"] == ("9.00", "1.33")
+    assert rows["TIME ON H100"] == ()
+    assert rows["least"] == rows["    loads and stores"]
+    assert "recorded" not in rows
+
+
+def test_on_the_card_of_source_f_shared_memory_pays_more() -> None:
+    """Its loads from global memory pass no cache."""
+    request = request_of(side=256, size=9)
+    rungs = rung(request, "global"), rung(request, "shared")
+
+    def gain(name: str) -> float:
+        slow, fast = (each.prediction for each in ladder_on(name, request, *rungs).steps)
+        assert slow is not None
+        assert fast is not None
+        return slow.seconds / fast.seconds
+
+    assert gain("GeForce 210") > 3 * gain("H100")
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> Iterator[MemoryLadderWindow]:
+    background = Background()
+    window = MemoryLadderWindow(background)
+    qtbot.addWidget(window)
+    window.show()
+    yield window
+    window.close()
+    background.close()
+
+
+def rows(window: MemoryLadderWindow) -> dict[str, list[str]]:
+    table = child(window, QTableWidget, "memoryLadderTable")
+    cells = [
+        [table.item(y, x).text() if table.item(y, x) else "" for x in range(table.columnCount())]
+        for y in range(table.rowCount())
+    ]
+    return {row[0].strip(): row[1:] for row in cells}
+
+
+def wait(qtbot: QtBot, window: MemoryLadderWindow) -> None:
+    title = child(window, QLabel, "memoryLadderTitle")
+    qtbot.waitUntil(lambda: bool(title.text()) and "counting" not in title.text())
+
+
+def test_levels_appear_and_the_card_can_be_changed(
+    qtbot: QtBot, window: MemoryLadderWindow
+) -> None:
+    window.show_request(request_of(size=3), Recorded())
+    title = child(window, QLabel, "memoryLadderTitle").text()
+    assert title.endswith("counting Single block…")
+    wait(qtbot, window)
+    bars = child(window, MemoryLadderView, "memoryLadderBars")
+    lines = bars.accessibleDescription().splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        *("Single block", "Global memory", "Shared memory", "Texture", "Tuned")
+    ]
+    before = rows(window)
+    cards = child(window, QComboBox, "memoryLadderCard")
+    assert cards.count() == len(CARDS)
+    cards.setFocus()
+    QTest.keyClick(cards, Qt.Key.Key_Home)
+    after = rows(window)
+    assert "TIME ON GeForce 210" in after
+    assert "TIME ON H100" in before
+    assert after["least"] != before["least"]
+    assert after["global loads"] == before["global loads"]
+
+
+def test_another_size_is_counted_anew(qtbot: QtBot, window: MemoryLadderWindow) -> None:
+    window.show_request(request_of("negative"), Recorded.read())
+    wait(qtbot, window)
+    sides = child(window, QComboBox, "memoryLadderSide")
+    assert sides.itemText(0) == "Open: 64×48"
+    sides.setCurrentIndex(1)
+    wait(qtbot, window)
+    assert window.findChild(QComboBox, "memoryLadderSide").currentText() == "Repeated to 512×512"
+    assert float(rows(window)["bytes of device memory"][0]) == 2.0
+
+
+def test_the_table_is_copied_for_a_spreadsheet(qtbot: QtBot, window: MemoryLadderWindow) -> None:
+    window.show_request(request_of("negative"), Recorded())
+    wait(qtbot, window)
+    QTest.mouseClick(child(window, QPushButton, "memoryLadderCopy"), Qt.MouseButton.LeftButton)
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert lines[0].startswith("\tMapped host memory\t")
+    assert any(line.endswith("\t1.00") for line in lines if "global stores" in line)
+
+
+def test_work_without_end_is_refused_level_by_level(
+    qtbot: QtBot, window: MemoryLadderWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = Tracer.count
+
+    def refuse(self: Tracer, request: Request, level: object, *more: object) -> object:
+        if getattr(level, "id", "") == "global":
+            raise AppError("That reads too often.", "Choose a smaller picture.")
+        return count(self, request, level, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Tracer, "count", refuse)
+    window.show_request(request_of("negative"), Recorded())
+    wait(qtbot, window)
+    text = child(window, MemoryLadderView, "memoryLadderBars").accessibleDescription()
+    assert "Global memory: That reads too often. Choose a smaller picture." in text
+    assert "Uncoalesced: at least" in text
+
+
+def test_closing_gives_up_and_a_filter_without_kernels_is_refused(
+    qtbot: QtBot, window: MemoryLadderWindow
+) -> None:
+    window.show_request(request_of(size=3), Recorded())
+    window.reject()
+    with pytest.raises(AppError, match="no kernel"):
+        window.show_request(request_of("gaussian_noise"), Recorded())
+
+
+def test_the_menu_opens_it(qtbot: QtBot, open_window: Opener, tmp_path: Path) -> None:
+    window = open_window()
+    write_image(Image.from_array(PIXELS), tmp_path / "a.png")
+    load(qtbot, window, tmp_path / "a.png")
+    window.findChild(QAction, "memoryLadder").trigger()
+    opened = window.companions.memory_ladder
+    assert opened is not None
+    assert opened.isVisible()
+    wait(qtbot, opened)
+    opened.close()
