@@ -263,7 +263,7 @@ def _card(text: str) -> Card:
 
     found = card(text)
     if found is None:
-        names = ", ".join(each.name for each in CARDS)
+        names = "; ".join(each.name for each in CARDS)
         raise argparse.ArgumentTypeError(f"the cards are: {names}")
     return found
 
