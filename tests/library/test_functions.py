@@ -489,5 +489,5 @@ def test_function_has_the_parameters_of_its_spec(spec: FilterSpec) -> None:
 
 
 def test_stub_is_that_of_the_specs() -> None:
-    """If not: python -m kernelscope.library.stub."""
+    """If not: python -m kernelscope.library."""
     assert FILE.read_text(encoding="utf-8") == text()

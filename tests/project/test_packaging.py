@@ -83,7 +83,7 @@ def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
     content = set(zipfile.ZipFile(wheel).namelist())
     expected = {
         path.removeprefix("app/")
-        for path in files_under("app", ".py", ".pyi", ".c", ".h", ".typed")
+        for path in files_under("app", ".py", ".pyi", ".yaml", ".c", ".h", ".typed")
     } | {
         "kernelscope/kernels/probe.cu",
         "kernelscope/kernels/common/probe.cuh",
