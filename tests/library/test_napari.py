@@ -8,6 +8,7 @@ The last two tests need napari and magicgui; importing them warns, which ends ot
 from __future__ import annotations
 
 import inspect
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,9 +134,11 @@ def test_napari_finds_the_filters() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 @pytest.mark.filterwarnings("ignore")  # of other people's code
-def test_napari_makes_widgets(spec: FilterSpec, qapp: Any) -> None:
+def test_napari_makes_widgets(spec: FilterSpec, request: pytest.FixtureRequest) -> None:
     layers = pytest.importorskip("napari.layers")
     magicgui = pytest.importorskip("magicgui")
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    request.getfixturevalue("qapp")
     widget = magicgui.magic_factory(getattr(napari, spec.id))()
     names = [each.name for each in widget if each.name != "call_button"]
     assert names == list(inspect.signature(getattr(napari, spec.id)).parameters)
