@@ -1,16 +1,20 @@
-"""The page of the library is true: its code runs, prints what it says, and makes its picture."""
+"""The page of the library and the notebook are true: their code runs and gives their outputs."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import importlib.util
 import io
 import re
 import shutil
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from kernelscope import manual
@@ -44,3 +48,36 @@ def test_examples_print_what_the_page_says(here: Path) -> None:
         assert printed == expected
     with Image.open("library-denoise.png") as made, Image.open(PICTURE) as shown:
         np.testing.assert_array_equal(np.asarray(made), np.asarray(shown))
+
+
+def notebook_runner() -> ModuleType:
+    """Return the script that stores the outputs."""
+    path = RESOURCES / "make_notebook.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def pixels(data: dict[str, str]) -> NDArray[np.int16]:
+    with Image.open(io.BytesIO(base64.b64decode(data["image/png"]))) as picture:
+        return np.asarray(picture).astype(np.int16)
+
+
+@pytest.mark.slow
+def test_notebook_has_the_outputs_of_its_code() -> None:
+    """If not: python resources/make_notebook.py."""
+    runner = notebook_runner()
+    notebook = runner.read()
+    stored = [cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(stored) > 5
+    for outputs, made in zip(stored, runner.run(notebook), strict=True):
+        for output, other in zip(outputs, made, strict=True):
+            assert output.get("text") == other.get("text")
+            if "data" in output:
+                first, second = pixels(output["data"]), pixels(other["data"])
+                assert first.shape == second.shape
+                # Volumes are floats, which another processor may round to the next grey.
+                assert np.abs(first - second).max() <= 1
