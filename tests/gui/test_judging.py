@@ -611,6 +611,32 @@ def test_figures_that_come_back_into_view_are_not_computed_again(
     assert len(computed) in (2, 4, 6)  # input and output; again for the list of runs, the card
 
 
+def test_figures_of_another_picture_are_not_shown_meanwhile(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(qtbot, window, picture)
+    show_quality(window)
+    window.page.use_input_as_reference()
+    qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
+    window.findChild(QDockWidget, "timingDock").raise_()
+    load(qtbot, window, write_picture(picture.with_name("second.png"), 9))
+    go_on, real = threading.Event(), Histogram.of
+
+    def wait(pixels: np.ndarray) -> Histogram:
+        go_on.wait(PATIENCE)
+        return real(pixels)
+
+    monkeypatch.setattr(Histogram, "of", wait)
+    try:
+        show_quality(window)
+        qtbot.waitUntil(lambda: judged_by(window).startswith("Comparing with"), timeout=5000)
+        assert figures(window)["PSNR"] == ["–", "–", ""]
+        assert not window.quality.histograms.histograms
+    finally:
+        go_on.set()
+    qtbot.waitUntil(lambda: len(window.quality.histograms.histograms) == 1)
+
+
 def test_an_evaluation_that_failed_is_tried_again(
     qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -435,6 +435,7 @@ class Page(QWidget, Generic[Opened, Part]):
         if panel.subject == subject:
             return
         panel.subject = self._judging = subject
+        panel.begin(self.part)
         keep = partial(self._keep_judgement, subject)
         evaluating = Evaluating(panel, reference, keep)
         evaluating.start(self._evaluation(), self._background, self._report)

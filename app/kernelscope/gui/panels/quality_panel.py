@@ -61,6 +61,7 @@ class QualityPanel(QWidget):
         layout.addWidget(splitter)
         self.subject: object = None
         """The content that is shown or being evaluated; it is not evaluated twice."""
+        self._part: object = None
         self.show_judged("", "", Judged())
         self.show_histograms({})
 
@@ -157,6 +158,13 @@ class QualityPanel(QWidget):
     def set_menu(self, menu: QMenu) -> None:
         """Let the button open `menu`, which is about the reference."""
         self._choose.setMenu(menu)
+
+    def begin(self, part: object) -> None:
+        """Drop the figures of another picture: those of `part` are being computed."""
+        if part is not self._part:
+            self._part = part
+            self.show_judged("", "", Judged())
+            self.show_histograms({})
 
     def show_comparing(self, title: str) -> None:
         """Show that a comparison with the reference of this title is in progress."""
