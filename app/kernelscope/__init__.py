@@ -25,8 +25,7 @@ def __getattr__(name):
         # By name: modules that import this package must not depend on the library above them.
         member = importlib.import_module(f"{__name__}.library").member(name)
         if member is not None:
-            globals()[name] = member
-            return member
+            return globals().setdefault(name, member)  # another thread may have been faster
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message, name=name, obj=sys.modules[__name__])
 

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-import os
-import pickle
-import subprocess
-import sys
 import threading
 import typing
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +24,9 @@ from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import DTYPES as VOXEL_TYPES
 from kernelscope.images.volume import Volume
-from kernelscope.library import arrays, names
-from kernelscope.library.stub import FILE, text
+from kernelscope.library import arrays
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
-from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]
@@ -223,6 +215,25 @@ def test_memory_of_a_result_that_cannot_be_released_is_copied() -> None:
     assert not shared.any()
 
 
+class Exchanged:
+    """An array of a library that offers DLPack and nothing else."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    def __dlpack__(self, **how: Any) -> Any:
+        return self._array.__dlpack__(**how)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+def test_arrays_are_taken_by_dlpack() -> None:
+    image = picture(np.uint8)
+    made = ks.median(typing.cast(Any, Exchanged(image)))
+    np.testing.assert_array_equal(made, ks.median(image))
+
+
 class OnCard:
     """An array of a library for GPUs."""
 
@@ -266,6 +277,10 @@ def test_arrays_on_other_devices_are_refused() -> None:
         ({"device": "tpu"}, "median(): device: there is no “tpu”. Use one of auto,"),
         ({"level": "fast"}, "median(): level: there is no “fast”. Use one of serial,"),
         ({"axis": "w"}, "median(): axis: there is no “w”. Use one of z, y, x."),
+        ({"grey": "no"}, "median(): grey: 'no' is not True or False."),
+        ({"nan": "x"}, "median(): nan: 'x' is not a number."),
+        ({"progress": 3}, "median(): progress: int cannot be called."),
+        ({"cancel": "now"}, "median(): cancel: str cannot be called."),
         ({"within": "circle"}, "median(): within: “circle” is no shape."),
         ({"within": "rectangle 90,90 99,99"}, "median(): The 9×9 rectangle at x 90, y 90 lies"),
         ({"size": 31, "border": "valid"}, "median(): The 31×31 neighbourhood does not fit"),
@@ -301,6 +316,10 @@ def test_wrong_arrays_are_named(array: Any, message: str) -> None:
 def test_wrong_components_are_named() -> None:
     with pytest.raises(ks.AppError, match=r"mri_nlm\(\): components\[1\]: an array of shape"):
         ks.mri_nlm(head(), components=[head(), head()[0]])
+    with pytest.raises(ks.InvalidParameter, match=r"mri_nlm\(\): components: int is no list"):
+        function("mri_nlm")(head(), components=5)
+    with pytest.raises(ks.InvalidParameter, match="5 volumes cannot be filtered together"):
+        ks.mri_nlm(head(), components=[head()] * 4)
     with pytest.raises(ks.InvalidImage, match="volume and components"):
         ks.mri_nlm(head(), components=[head()[1:]])
 
@@ -362,132 +381,3 @@ def test_an_error_of_a_callback_is_raised(callback: str) -> None:
 
     with pytest.raises(ZeroDivisionError):
         function("median")(picture(np.uint8), **{callback: fail})
-
-
-# Threads and processes ----------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_eight_threads_at_once() -> None:
-    """Each has its own filter, type and size; every result is that of a call alone."""
-    jobs: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
-        (name, np.ascontiguousarray(picture(dtype)[: 19 - n, :]), arguments)
-        for n, (name, dtype, arguments) in enumerate(
-            (name, dtype, arguments)
-            for name, arguments in (("median", {"size": 5}), ("mean", {}), ("sobel", {}))
-            for dtype in (np.uint8, np.float32)
-        )
-    ]
-    expected = [function(name)(array, **arguments) for name, array, arguments in jobs]
-    ready = threading.Barrier(8)
-
-    def work(thread: int) -> None:
-        ready.wait(PATIENCE)
-        for i in range(len(jobs) * 20):
-            name, array, arguments = jobs[(i + thread) % len(jobs)]
-            wanted = expected[(i + thread) % len(jobs)]
-            np.testing.assert_array_equal(function(name)(array, **arguments), wanted)
-
-    with ThreadPoolExecutor(8) as pool:
-        for done in [pool.submit(work, thread) for thread in range(8)]:
-            done.result(PATIENCE * 4)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.slow
-def test_a_forked_process_filters() -> None:
-    code = (
-        "import os, signal, numpy as np, kernelscope as ks\n"
-        "image = np.arange(4096, dtype=np.uint16).reshape(64, 64)\n"
-        "first = ks.median(image, size=9)\n"
-        "child = os.fork()\n"
-        "if not child:\n"
-        "    signal.alarm(50)  # a child that hangs must not outlive the test\n"
-        "    same = (ks.median(image, size=9) == first).all()\n"
-        "    os._exit(0 if same and (ks.negative(image) == 65535 - image).all() else 3)\n"
-        "print(os.waitpid(child, 0)[1])\n"
-    )
-    assert run_python(code) == "0"
-
-
-def run_python(code: str, *options: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *options, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE * 4,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-# The module ---------------------------------------------------------------------------
-
-
-def test_import_is_light() -> None:
-    """Its own module and those of the standard library that look for it; nothing else."""
-    code = (
-        "import importlib.util, sys\n"
-        "before = set(sys.modules)\n"
-        "import kernelscope\n"
-        "print(len(set(sys.modules) - before), 'numpy' in sys.modules)"
-    )
-    assert run_python(code) == "1 False"
-
-
-def test_the_first_function_imports_no_compiler_and_no_window() -> None:
-    code = (
-        "import kernelscope as ks, sys\n"
-        "ks.median\n"
-        "heavy = {'numba', 'PySide6', 'pycuda', 'PIL', 'tifffile', 'scipy', 'cv2', 'nibabel'}\n"
-        "print(sorted(heavy & set(sys.modules)), len(sys.modules) < 700)"
-    )
-    assert run_python(code) == "[] True"
-
-
-def test_submodules_are_not_hidden() -> None:
-    folder = Path(ks.__file__).parent
-    modules = {path.stem for path in folder.iterdir() if path.suffix in ("", ".py")}
-    assert modules & set(names()) == set()
-    code = (
-        "import kernelscope\n"
-        "print(hasattr(kernelscope, 'files'), hasattr(kernelscope, 'no_such_thing'))\n"
-        "from kernelscope import files\n"
-        "print(kernelscope.files is files)"
-    )
-    assert run_python(code).split() == ["False", "False", "True"]
-
-
-def test_names_are_completed_and_corrected() -> None:
-    assert set(dir(ks)) >= {*PICTURES, *VOLUMES, "AppError", "__version__"}
-    with pytest.raises(AttributeError) as error:
-        function("medain")
-    assert (error.value.name, error.value.obj) == ("medain", ks)
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
-def test_function_has_the_parameters_of_its_spec(spec: FilterSpec) -> None:
-    found = function(spec.id)
-    signature, documentation = inspect.signature(found), inspect.getdoc(found) or ""
-    for parameter in spec.parameters:
-        given = signature.parameters[parameter.name]
-        assert given.kind is inspect.Parameter.KEYWORD_ONLY
-        expected = "estimate" if parameter.is_estimated else parameter.default
-        assert given.default == expected
-        assert f"\n{parameter.name} : " in documentation
-    assert ("border" in signature.parameters) == (len(spec.borders) > 1)
-    hints = typing.get_type_hints(found)
-    assert set(hints) == {*signature.parameters, "return"}
-    for parameter in spec.parameters:
-        if parameter.named_values():
-            values = typing.get_args(hints[parameter.name])
-            assert values == tuple(each.value for each in parameter.named_values())
-    assert pickle.loads(pickle.dumps(found)) is found
-    assert max(map(len, documentation.splitlines())) <= 96
-
-
-def test_stub_is_that_of_the_specs() -> None:
-    """If not: python -m kernelscope.library."""
-    assert FILE.read_text(encoding="utf-8") == text()

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from kernelscope.engine.area import Area
 from kernelscope.engine.step import ESTIMATE
 from kernelscope.errors import InvalidParameter
@@ -261,6 +263,26 @@ def area_of(value: Any) -> Area:
         return Area.parse(str(value))
     except InvalidParameter as error:
         raise error.prefixed("within: ") from None
+
+
+def check_common(given: Mapping[str, Any]) -> None:
+    """Raise `InvalidParameter` for a wrong value of an argument that every function has."""
+    check_choice("device", given["device"], [each.value for each in Device])
+    nan = given["nan"]
+    if nan is not None and (isinstance(nan, bool) or not isinstance(nan, int | float | np.number)):
+        raise InvalidParameter(f"nan: {nan!r} is not a number.", "Use a number such as 0.")
+    for name in ("progress", "cancel"):
+        if given[name] is not None and not callable(given[name]):
+            raise InvalidParameter(
+                f"{name}: {type(given[name]).__name__} cannot be called.", "Use a function."
+            )
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False, or raise `InvalidParameter`."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidParameter(f"{name}: {value!r} is not True or False.")
+    return bool(value)
 
 
 def border_of(spec: FilterSpec, value: Any) -> Border:

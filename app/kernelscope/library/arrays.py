@@ -41,7 +41,7 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
             f"Replace them: {name}.filled(0).",
         )
     try:
-        array = np.asarray(values)
+        array = _converted(values)
     except ValueError as error:  # rows of different lengths
         raise InvalidImage(f"{name}: this is no array ({error}).") from error
     if array.dtype.kind not in "biuf":
@@ -50,6 +50,13 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
             "Give an array of 8-bit or 16-bit integers, or of floats.",
         )
     return array
+
+
+def _converted(values: Any) -> NDArray[Any]:
+    """Return the array of an object, by DLPack if that is all that it offers."""
+    if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+        return np.from_dlpack(values)
+    return np.asarray(values)
 
 
 def is_picture(shape: Sequence[int]) -> bool:

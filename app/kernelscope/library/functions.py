@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,7 +35,9 @@ from kernelscope.library.arguments import (
     arguments_of,
     border_of,
     check_choice,
+    check_common,
     checked,
+    flag,
 )
 from kernelscope.library.docstrings import docstring_of
 from kernelscope.library.session import session
@@ -129,7 +131,7 @@ class _Call:
             self.spec.id,
             values,
             border=border,
-            grey=bool(given["grey"]),
+            grey=flag("grey", given["grey"]),
             axis=AXES.index(axis or AXES[0]),
             within=None if within is None else area_of(within),
         )
@@ -160,7 +162,7 @@ def run_steps(
     given : mapping
         The arguments that every function has.
     """
-    check_choice("device", given["device"], [each.value for each in Device])
+    check_common(given)
     options = RunOptions(Device(given["device"]), given["level"])
     source: Source
     if as_volumes:
@@ -179,4 +181,7 @@ def components_of(name: str, array: ArrayLike, components: Any) -> list[tuple[st
     """Return a volume and its further components with their names."""
     if isinstance(components, np.ndarray) and components.ndim == 3:
         raise InvalidParameter("components: this is one volume.", "Give a list: [t2, pd].")
+    if not isinstance(components, Iterable):
+        kind = type(components).__name__
+        raise InvalidParameter(f"components: {kind} is no list.", "Give a list: [t2, pd].")
     return [(name, array), *((f"components[{i}]", each) for i, each in enumerate(components))]

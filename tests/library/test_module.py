@@ -1,0 +1,191 @@
+"""The package as a module: threads, forks, imports, names, signatures and the stub."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import typing
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import kernelscope as ks
+from kernelscope import filters
+from kernelscope.library import names
+from kernelscope.library.stub import FILE, text
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.samples import Kind
+from tests.paths import ROOT
+from tests.patience import PATIENCE
+
+SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]
+
+
+def function(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(ks, name)
+    return found
+
+
+def picture(dtype: Any, channels: int = 3) -> NDArray[Any]:
+    random = np.random.default_rng(5)
+    white = 1 if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
+    return (random.random((19, 27, channels)) * white).astype(dtype)
+
+
+# Threads and processes ----------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_eight_threads_at_once() -> None:
+    """Each has its own filter, type and size; every result is that of a call alone."""
+    jobs: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
+        (name, np.ascontiguousarray(picture(dtype)[: 19 - n, :]), arguments)
+        for n, (name, dtype, arguments) in enumerate(
+            (name, dtype, arguments)
+            for name, arguments in (("median", {"size": 5}), ("mean", {}), ("sobel", {}))
+            for dtype in (np.uint8, np.float32)
+        )
+    ]
+    expected = [function(name)(array, **arguments) for name, array, arguments in jobs]
+    ready = threading.Barrier(8)
+
+    def work(thread: int) -> None:
+        ready.wait(PATIENCE)
+        for i in range(len(jobs) * 20):
+            name, array, arguments = jobs[(i + thread) % len(jobs)]
+            wanted = expected[(i + thread) % len(jobs)]
+            np.testing.assert_array_equal(function(name)(array, **arguments), wanted)
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(work, thread) for thread in range(8)]:
+            done.result(PATIENCE * 4)
+
+
+@pytest.mark.slow
+def test_the_first_use_may_be_by_eight_threads() -> None:
+    """They import the library, Numba and kernels at the same time."""
+    code = (
+        "import sys, threading, numpy as np, kernelscope as ks\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "sys.setswitchinterval(1e-5)\n"
+        "image, ready = np.arange(400, dtype=np.uint8).reshape(20, 20), threading.Barrier(8)\n"
+        "def work(name):\n"
+        "    ready.wait()\n"
+        "    function = getattr(ks, name)\n"
+        "    return function, function(image).sum()\n"
+        "names = ['median', 'mean', 'sobel', 'negative'] * 2\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    made = list(pool.map(work, names))\n"
+        "same = all(function is getattr(ks, name) for name, (function, _) in zip(names, made))\n"
+        "print(same, all(total == function(image).sum() for function, total in made))"
+    )
+    assert run_python(code).split() == ["True", "True"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.slow
+def test_a_forked_process_filters() -> None:
+    code = (
+        "import os, signal, numpy as np, kernelscope as ks\n"
+        "image = np.arange(4096, dtype=np.uint16).reshape(64, 64)\n"
+        "first = ks.median(image, size=9)\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    signal.alarm(50)  # a child that hangs must not outlive the test\n"
+        "    same = (ks.median(image, size=9) == first).all()\n"
+        "    os._exit(0 if same and (ks.negative(image) == 65535 - image).all() else 3)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+    )
+    assert run_python(code) == "0"
+
+
+def run_python(code: str, *options: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *options, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE * 4,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# The module ---------------------------------------------------------------------------
+
+
+def test_import_is_light() -> None:
+    """Its own module and those of the standard library that look for it; nothing else."""
+    code = (
+        "import importlib.util, sys\n"
+        "before = set(sys.modules)\n"
+        "import kernelscope\n"
+        "print(len(set(sys.modules) - before), 'numpy' in sys.modules)"
+    )
+    assert run_python(code) == "1 False"
+
+
+def test_the_first_function_imports_no_compiler_and_no_window() -> None:
+    code = (
+        "import kernelscope as ks, sys\n"
+        "ks.median\n"
+        "heavy = {'numba', 'PySide6', 'pycuda', 'PIL', 'tifffile', 'scipy', 'cv2', 'nibabel'}\n"
+        "print(sorted(heavy & set(sys.modules)), len(sys.modules) < 700)"
+    )
+    assert run_python(code) == "[] True"
+
+
+def test_submodules_are_not_hidden() -> None:
+    folder = Path(ks.__file__).parent
+    modules = {path.stem for path in folder.iterdir() if path.suffix in ("", ".py")}
+    assert modules & set(names()) == set()
+    code = (
+        "import kernelscope\n"
+        "print(hasattr(kernelscope, 'files'), hasattr(kernelscope, 'no_such_thing'))\n"
+        "from kernelscope import files\n"
+        "print(kernelscope.files is files)"
+    )
+    assert run_python(code).split() == ["False", "False", "True"]
+
+
+def test_names_are_completed_and_corrected() -> None:
+    assert set(dir(ks)) >= {*(spec.id for spec in SPECS), "AppError", "__version__"}
+    with pytest.raises(AttributeError) as error:
+        function("medain")
+    assert (error.value.name, error.value.obj) == ("medain", ks)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_function_has_the_parameters_of_its_spec(spec: FilterSpec) -> None:
+    found = function(spec.id)
+    signature, documentation = inspect.signature(found), inspect.getdoc(found) or ""
+    for parameter in spec.parameters:
+        given = signature.parameters[parameter.name]
+        assert given.kind is inspect.Parameter.KEYWORD_ONLY
+        expected = "estimate" if parameter.is_estimated else parameter.default
+        assert given.default == expected
+        assert f"\n{parameter.name} : " in documentation
+    assert ("border" in signature.parameters) == (len(spec.borders) > 1)
+    hints = typing.get_type_hints(found)
+    assert set(hints) == {*signature.parameters, "return"}
+    for parameter in spec.parameters:
+        if parameter.named_values():
+            values = typing.get_args(hints[parameter.name])
+            assert values == tuple(each.value for each in parameter.named_values())
+    assert pickle.loads(pickle.dumps(found)) is found
+    assert max(map(len, documentation.splitlines())) <= 96
+
+
+def test_stub_is_that_of_the_specs() -> None:
+    """If not: python -m kernelscope.library."""
+    assert FILE.read_text(encoding="utf-8") == text()
