@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QSpinBox
 from pytestqt.qtbot import QtBot
 
+from kernelscope import menus
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
@@ -100,6 +101,17 @@ def test_a_click_adopts_the_value(qtbot: QtBot, real: MainWindow) -> None:
     assert child(real, QSpinBox, "sizeBox").value() == 9
 
 
+def test_the_focus_stays_on_its_value_when_values_move(qtbot: QtBot, real: MainWindow) -> None:
+    sheet = _sheet(qtbot, real)
+    sheet.activateWindow()
+    qtbot.waitUntil(sheet.isActiveWindow)
+    sheet.tiles[7].setFocus()
+    QTest.keyClick(sheet.tiles[7], Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: [t.value for t in sheet.tiles if "current" in t.text] == [17])
+    assert sheet.tiles[7].value != 17
+    assert [tile.value for tile in sheet.tiles if tile.hasFocus()] == [17]
+
+
 def test_the_sheet_follows_the_settings(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
     child(real, QSpinBox, "sizeBox").setValue(21)
@@ -167,6 +179,22 @@ def test_a_filter_without_such_parameters_says_so(qtbot: QtBot, real: MainWindow
     real.panel.set_filter("rotating_mask")
     qtbot.waitUntil(lambda: "no parameter" in sheet.note.text())
     assert not any(tile.isVisible() for tile in sheet.tiles)
+
+
+def test_without_scores_the_note_names_the_way_to_a_reference(
+    qtbot: QtBot, real: MainWindow, tmp_path: Path
+) -> None:
+    specks = np.full((SIDE, SIDE), 90, np.uint8)
+    specks[::7, ::5] = 255
+    Pillow.fromarray(specks).save(tmp_path / "specks.png")
+    real.page.clear_reference()
+    load(qtbot, real, tmp_path / "specks.png")
+    real.actions_["contactSheet"].trigger()
+    sheet = real.companions.contact_sheet
+    assert sheet is not None
+    qtbot.waitUntil(lambda: "No dB" in sheet.note.text())
+    ways = [menus.place(path) for path, action in menus.actions() if action.id == "chooseReference"]
+    assert f"{ways[0]} > Choose" in sheet.note.text()
 
 
 def test_a_window_that_closes_computes_no_sheet(qtbot: QtBot, real: MainWindow) -> None:

@@ -51,7 +51,10 @@ _SIDE = 320, 240
 _REST_MS = 250
 """Without a change for so long, the sheet is computed."""
 
-_NO_SCORES = "No reference is set, and the noise does not look Gaussian: no dB."
+_NO_SCORES = (
+    "No dB: there is no reference, and the noise does not look Gaussian. "
+    "Edit > Reference > Choose sets one."
+)
 
 _tickets = itertools.count(1)
 
@@ -215,10 +218,13 @@ class ContactSheet(QDialog):
             self._grid.addWidget(tile, index // _COLUMNS, index % _COLUMNS)
         assert self._shown is not None
         current = self._shown.step.parameters[parameter.name]
+        focused = next((each.value for each in self.tiles if each.hasFocus()), None)
         for index, tile in enumerate(self.tiles):
             tile.setVisible(index < count)
             if index < count:
                 tile.begin(parameter, values[index], current=values[index] == current)
+                if focused is not None and values[index] == focused:
+                    tile.setFocus()  # values move along when one is adopted
         self._show_pins()
 
     def _clear(self, text: str) -> None:
