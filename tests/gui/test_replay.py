@@ -17,13 +17,15 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.cli.arguments import parse
 from kernelscope.engine.area import Area
-from kernelscope.engine.options import Device
-from kernelscope.engine.request import Request
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.run import execute
+from kernelscope.engine.step import Step
 from kernelscope.files import read_image
 from kernelscope.gui.model.replay import command_line, python
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
+from kernelscope.library.session import session
 from kernelscope.spec.borders import Border
 from tests.gui.helpers import load
 
@@ -112,6 +114,38 @@ def test_the_program_writes_the_same_pixels(tmp_path: Path) -> None:
     assert (read_image(tmp_path / "output.png").pixels == image.pixels).all()
 
 
+@pytest.mark.slow
+def test_programs_of_every_setting_write_the_same_pixels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Pillow.fromarray(_picture().pixels).save("input.png")
+    backend = CpuBackend()
+    for request in _requests():
+        program = python([request])
+        try:
+            exec(compile(program, "again.py", "exec"), {})
+        finally:
+            session().close()
+        expected = execute(request, {"cpu": backend}).image.pixels
+        np.testing.assert_array_equal(
+            read_image("output.png").pixels, expected, program, strict=True
+        )
+    backend.close()
+
+
+def test_programs_are_short() -> None:
+    noise = Request.create(_picture(), "gaussian_noise", {"sigma": 0.1})
+    nlm = Step.create("nlm", border=Border.WRAP)
+    last = Follower(nlm, RunOptions(Device.CPU, "serial"))
+    lines = python([noise, last]).splitlines()
+    assert lines[-3:] == [
+        "pixels = ks.gaussian_noise(pixels, sigma=0.1)",
+        "pixels = ks.nlm(pixels, border='wrap', device='cpu', level='serial')",
+        "write_image(image.like(pixels), Path('output.png'))",
+    ]
+
+
 def test_the_window_copies_both(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
     window.panel.set_filter("median")
@@ -121,4 +155,4 @@ def test_the_window_copies_both(qtbot: QtBot, window: MainWindow, picture: Path)
     assert str(picture) in text
     assert "in the clipboard" in window.statusBar().currentMessage()
     window.actions_["copyPython"].trigger()
-    assert "Request.create(image, 'median')" in QGuiApplication.clipboard().text()
+    assert "pixels = ks.median(pixels)" in QGuiApplication.clipboard().text()

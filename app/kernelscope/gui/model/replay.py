@@ -10,7 +10,6 @@ from typing import Any
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.errors import AppError
 from kernelscope.manual import filter_name, option_of
 from kernelscope.text import PROGRAM
 
@@ -36,42 +35,21 @@ def command_line(requests: Sequence[Request | Follower]) -> str:
 def python(requests: Sequence[Request | Follower]) -> str:
     """Return a program that applies the steps of `requests`, one after the other.
 
-    Raises
-    ------
-    AppError
-        If a number is still to be estimated.
+    Numbers that are still to be estimated are left to the program.
     """
-    for each in requests:
-        if each.step.estimates:
-            raise AppError(
-                f"{each.step.filter.name} estimates {each.step.estimates[0]} from its input, "
-                "which is not there yet.",
-                "Wait until the output is exact, or enter a number.",
-            )
-    limited = any(each.step.within is not None for each in requests)
-    emulated = any(each.options.device is Device.EMULATED for each in requests)
     lines = [
         "from pathlib import Path",
         "",
-        "from kernelscope.backends import create_backends",
-        *(["from kernelscope.engine.area import Area"] if limited else []),
-        "from kernelscope.engine.options import Device",
-        "from kernelscope.engine.request import Request",
-        "from kernelscope.engine.run import execute",
+        "import kernelscope as ks",
         "from kernelscope.files import read_image, write_image",
-        "from kernelscope.spec.borders import Border",
         "",
-        f"backends = create_backends({'emulated=True' if emulated else ''})",
         f"image = read_image(Path({str(_path(requests))!r}))",
+        "pixels = image.pixels",
     ]
-    for request in requests:
-        arguments = ", ".join(_arguments(request, last=request is requests[-1]))
-        lines.append(f"image = execute(Request.create(image, {arguments}), backends).image")
-    lines += [
-        f"write_image(image, Path({_OUTPUT!r}))",
-        "for backend in backends.values():",
-        "    backend.close()",
-    ]
+    for each in requests:
+        arguments = ", ".join(["pixels", *_arguments(each, last=each is requests[-1])])
+        lines.append(f"pixels = ks.{each.step.filter.id}({arguments})")
+    lines.append(f"write_image(image.like(pixels), Path({_OUTPUT!r}))")
     return "\n".join(lines) + "\n"
 
 
@@ -132,21 +110,20 @@ def _option_words(options: RunOptions) -> list[str]:
 
 
 def _arguments(request: Request | Follower, *, last: bool) -> list[str]:
-    """Return the arguments of `Request.create` after the source."""
-    step = request.step
-    defaults = step.filter.defaults()
-    other = {name: value for name, value in step.parameters.items() if value != defaults[name]}
-    words = [repr(step.filter.id)]
-    if other:
-        words.append(repr(other))
+    """Return the arguments of the filter's function after the array."""
+    step, options = request.step, request.options
+    given: dict[str, Any] = {}
+    for name in _typed(step):
+        parameter, value = step.filter.parameter(name), step.parameters[name]
+        given[name] = parameter.format(value) if parameter.stored_as_text else value
     if step.border is not step.filter.borders[0]:
-        words.append(f"border=Border({str(step.border)!r})")
+        given["border"] = str(step.border)
     if step.grey:
-        words.append("grey=True")
+        given["grey"] = True
     if step.within is not None:
-        words.append(f"within=Area.parse({step.within.format()!r})")
-    if last and request.options.level is not None:
-        words.append(f"level={request.options.level!r}")
-    if last and request.options.device is not Device.AUTO:
-        words.append(f"device=Device({str(request.options.device)!r})")
-    return words
+        given["within"] = step.within.format()
+    if last and options.device is not Device.AUTO:
+        given["device"] = str(options.device)
+    if last and options.level is not None:
+        given["level"] = options.level
+    return [f"{name}={value!r}" for name, value in given.items()]

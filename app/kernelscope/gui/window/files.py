@@ -154,11 +154,7 @@ class Files(QObject):
         if not isinstance(request.source, Image):
             self._show_status("Only the steps of pictures can be copied; save a recipe instead.")
             return
-        try:
-            text = write(steps)
-        except AppError as error:
-            dialogs.show_error(self._window, error)
-            return
+        text = write(steps)
         QGuiApplication.clipboard().setText(text)
         self._show_status(notice.format(text))
 
