@@ -117,6 +117,23 @@ def test_sectors_of_global_loads(
     assert (stores.accesses, stores.requests, stores.sectors, stores.footprint) == (64, 2, 2, 2)
 
 
+def test_a_vector_is_one_access(traced: Traced) -> None:
+    """As on a GPU; four accesses with gaps between the lanes would meet bank conflicts."""
+    body = """__shared__ uint4 tile[64];
+    const uint4 v = ((const uint4*)source)[lane];
+    tile[lane] = make_uint4(v.w, v.z, v.y, v.x);
+    __syncthreads();
+    const uint4 w = tile[63 - lane];
+    output[lane] = (unsigned char)(w.x + w.y + w.z + w.w);"""
+    trace = traced(body)
+    loads = both(trace, Space.GLOBAL, READ)
+    assert (loads.accesses, loads.requests, loads.sectors, loads.needed) == (64, 2, 32, 32)
+    for event in (READ, WRITE):
+        tile = both(trace, Space.SHARED, event)
+        assert (tile.accesses, tile.requests) == (64, 2)
+        assert (tile.wavefronts, tile.conflicts) == (8, 0)  # eight lanes in a turn
+
+
 @pytest.mark.parametrize(
     ("kind", "index", "turns", "ideal"),
     [

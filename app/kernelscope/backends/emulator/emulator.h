@@ -433,14 +433,44 @@ inline unsigned __ballot_sync(unsigned mask, int predicate)
     });
 }
 
-struct alignas(2) uchar2 { unsigned char x, y; };
-struct alignas(4) uchar4 { unsigned char x, y, z, w; };
-struct alignas(8) int2 { int x, y; };
-struct alignas(16) int4 { int x, y, z, w; };
-struct alignas(8) uint2 { unsigned x, y; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
+#ifdef CHECKED
+// A GPU copies a vector in one access. The host's compiler would do so member by member, and be seen to.
+// Zeros, because arrays in shared memory would call any other constructor when they are first met.
+#define COPIED_WHOLE(NAME)                                                           \
+    NAME(const NAME& other) { __builtin_memcpy((void*)this, &other, sizeof other); } \
+    NAME& operator=(const NAME& other)                                               \
+    {                                                                                \
+        __builtin_memcpy((void*)this, &other, sizeof other);                         \
+        return *this;                                                                \
+    }
+#define VECTOR_OF_2(NAME, TYPE)                             \
+    struct alignas(2 * sizeof(TYPE)) NAME {                 \
+        TYPE x, y;                                          \
+        constexpr NAME() : x(), y() {}                      \
+        constexpr NAME(TYPE x, TYPE y) : x(x), y(y) {}      \
+        COPIED_WHOLE(NAME)                                  \
+    };
+#define VECTOR_OF_4(NAME, TYPE)                                                             \
+    struct alignas(4 * sizeof(TYPE)) NAME {                                                 \
+        TYPE x, y, z, w;                                                                    \
+        constexpr NAME() : x(), y(), z(), w() {}                                            \
+        constexpr NAME(TYPE x, TYPE y, TYPE z, TYPE w) : x(x), y(y), z(z), w(w) {}          \
+        COPIED_WHOLE(NAME)                                                                  \
+    };
+#else
+#define VECTOR_OF_2(NAME, TYPE) \
+    struct alignas(2 * sizeof(TYPE)) NAME { TYPE x, y; };
+#define VECTOR_OF_4(NAME, TYPE) \
+    struct alignas(4 * sizeof(TYPE)) NAME { TYPE x, y, z, w; };
+#endif
+VECTOR_OF_2(uchar2, unsigned char)
+VECTOR_OF_4(uchar4, unsigned char)
+VECTOR_OF_2(int2, int)
+VECTOR_OF_4(int4, int)
+VECTOR_OF_2(uint2, unsigned)
+VECTOR_OF_4(uint4, unsigned)
+VECTOR_OF_2(float2, float)
+VECTOR_OF_4(float4, float)
 inline int2 make_int2(int x, int y) { return {x, y}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
