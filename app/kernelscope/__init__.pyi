@@ -77,6 +77,11 @@ def dot_product(
     Cancelled
         If `cancel` returned True.
 
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.dot_product(image)
+
     References
     ----------
     Salari 2019, chapter 3: the dot product, by a tree of sums in shared memory.
@@ -146,6 +151,11 @@ def gaussian_noise(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.gaussian_noise(image, variance=0.002)
 
     References
     ----------
@@ -224,6 +234,11 @@ def greyscale(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.greyscale(image, rounding='floor', border='mirror')
 
     References
     ----------
@@ -319,6 +334,11 @@ def laplace(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.laplace(image, form='5x5', border='mirror')
 
     References
     ----------
@@ -419,6 +439,11 @@ def mask(
     Cancelled
         If `cancel` returned True.
 
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.mask(image, border='mirror')
+
     References
     ----------
     Korčuška 2013, section 1.2; correlation, the mask is not flipped.
@@ -505,6 +530,11 @@ def mean(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.mean(image, size=7, border='mirror')
 
     References
     ----------
@@ -596,6 +626,11 @@ def median(
     Cancelled
         If `cancel` returned True.
 
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.median(image, size=7, border='mirror')
+
     References
     ----------
     Korčuška 2013, chapters 1 and 5; counting after Huang, Yang and Tang 1979, networks after
@@ -656,6 +691,11 @@ def negative(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.negative(image)
 
     References
     ----------
@@ -767,6 +807,11 @@ def nlm(
     Cancelled
         If `cancel` returned True.
 
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.nlm(image, patch=9, border='mirror')
+
     References
     ----------
     Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel 2005.
@@ -832,6 +877,11 @@ def poisson_noise(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.poisson_noise(image, photons=256)
 
     References
     ----------
@@ -900,6 +950,11 @@ def rician_noise(
     Cancelled
         If `cancel` returned True.
 
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.rician_noise(image, sigma=0.06)
+
     References
     ----------
     Gudbjartsson and Patz, Magnetic Resonance in Medicine 34, 1995.
@@ -962,6 +1017,11 @@ def ripple(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.ripple(image, tick=2)
 
     References
     ----------
@@ -1047,6 +1107,11 @@ def rotating_mask(
     Cancelled
         If `cancel` returned True.
 
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.rotating_mask(image, border='mirror')
+
     References
     ----------
     Korčuška 2013, section 1.3.
@@ -1112,6 +1177,11 @@ def salt_and_pepper_noise(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.salt_and_pepper_noise(image, density=0.1)
 
     References
     ----------
@@ -1220,6 +1290,11 @@ def sobel(
     Cancelled
         If `cancel` returned True.
 
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.sobel(image, form='directions', border='mirror')
+
     References
     ----------
     Korčuška 2013, section 1.4, equations 3 and 4.
@@ -1285,6 +1360,11 @@ def speckle_noise(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.speckle_noise(image, variance=0.02)
 
     References
     ----------
@@ -1376,6 +1456,11 @@ def threshold_mean(
     Cancelled
         If `cancel` returned True.
 
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.threshold_mean(image, size=7, border='mirror')
+
     References
     ----------
     Korčuška 2013, section 1.3.
@@ -1435,6 +1520,11 @@ def turned_tiles(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.turned_tiles(image)
 
     References
     ----------
@@ -1502,6 +1592,11 @@ def vector_sum(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.vector_sum(image)
 
     References
     ----------
@@ -1590,6 +1685,11 @@ def weighted_mean(
     Cancelled
         If `cancel` returned True.
 
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.weighted_mean(image, size=7, border='mirror')
+
     References
     ----------
     Korčuška 2013, section 1.3, has 1 2 1 in both directions; larger masks: the next binomial
@@ -1675,6 +1775,11 @@ def mri_nlm(
     Cancelled
         If `cancel` returned True.
 
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.mri_nlm(volume, dimensions='2d')
+
     References
     ----------
     Salari, master's thesis, Kerman 2019; after Coupé et al. 2008 and Manjón et al. 2009.
@@ -1759,6 +1864,11 @@ def mri_nlm(
         For every problem that the caller can correct; the message names the argument.
     Cancelled
         If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.mri_nlm(volume, dimensions='2d')
 
     References
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -51,7 +52,7 @@ def test_eight_threads_at_once() -> None:
         (name, np.ascontiguousarray(picture(dtype)[: 19 - n, :]), arguments)
         for n, (name, dtype, arguments) in enumerate(
             (name, dtype, arguments)
-            for name, arguments in (("median", {"size": 5}), ("mean", {}), ("sobel", {}))
+            for name, arguments in (("median", {"size": 5}), ("nlm", {}), ("gaussian_noise", {}))
             for dtype in (np.uint8, np.float32)
         )
     ]
@@ -184,6 +185,16 @@ def test_function_has_the_parameters_of_its_spec(spec: FilterSpec) -> None:
             assert values == tuple(each.value for each in parameter.named_values())
     assert pickle.loads(pickle.dumps(found)) is found
     assert max(map(len, documentation.splitlines())) <= 96
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_example_of_the_docstring_runs(spec: FilterSpec) -> None:
+    documentation = inspect.getdoc(function(spec.id)) or ""
+    code = "\n".join(re.findall(r"^>>> (.*)$", documentation, re.MULTILINE))
+    image = picture(np.uint8)
+    variables: dict[str, Any] = {"image": image, "volume": np.ones((4, 9, 9), np.float32)}
+    exec(code, variables)
+    assert variables["result"].shape[0] in (image.shape[0], 4)
 
 
 def test_stub_is_that_of_the_specs() -> None:

@@ -23,6 +23,7 @@ def docstring_of(spec: FilterSpec, arguments: Sequence[Argument]) -> str:
         *_section("Parameters", _entries(arguments)),
         *_section("Returns", _returns(spec)),
         *_section("Raises", _RAISES),
+        *_section("Examples", _example(spec)),
         *_section("References", _wrapped(spec.source + ".")),
     ]
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -46,6 +47,18 @@ def _returns(spec: FilterSpec) -> Iterator[str]:
     else:
         yield "ndarray"
         yield from _wrapped("A new array of the type of `image`.", "    ")
+
+
+def _example(spec: FilterSpec) -> Iterator[str]:
+    """Yield a call that sets a parameter and the border."""
+    arguments = ["volume" if spec.kind is Kind.VOLUME else "image"]
+    for parameter in spec.parameters[:1]:
+        others = parameter.variants(parameter.default, 3)
+        arguments += [f"{parameter.name}={value!r}" for value in others[-1:]]
+    if len(spec.borders) > 1:
+        arguments.append(f"border={str(spec.borders[1])!r}")
+    yield ">>> import kernelscope as ks"
+    yield f">>> result = ks.{spec.id}({', '.join(arguments)})"
 
 
 def _entries(arguments: Iterable[Argument]) -> Iterator[str]:
