@@ -21,7 +21,7 @@ from kernelscope.errors import AppError
 from kernelscope.images.image import Image
 from kernelscope.spec.devices import Device
 from kernelscope.spec.levels import Level
-from kernelscope.traffic.requests import requests
+from kernelscope.traffic.requests import joined, occurrence, requests
 from kernelscope.traffic.totals import (
     Totals,
     branches,
@@ -344,3 +344,78 @@ def test_lanes_that_exchange_values_stay_together(tracer: Tracer) -> None:
     stores = launch_totals(trace)[Space.GLOBAL, WRITE]
     assert stores.accesses / stores.requests > 16
     both(trace, Space.GLOBAL, WRITE)
+
+
+@pytest.mark.parametrize("level", ["single-block", "shared"])
+def test_of_a_large_block_one_warp_is_recorded(
+    monkeypatch: pytest.MonkeyPatch, tracer: Tracer, level: str
+) -> None:
+    """The warp of the pixel wholly; of other threads, only copies to shared memory."""
+    request = request_of("mean", (64, 64), {"size": 5})
+    chosen = level_of(request, level)
+    whole, thread = tracer.trace_pixel(request, chosen, 40, 20)
+    monkeypatch.setattr(tracing, "WHOLE_RECORDS", 1000)
+    part, again = tracer.trace_pixel(request, chosen, 40, 20)
+    assert again == thread
+    assert whole.whole
+    assert not part.whole
+    assert not part.truncated
+    warp = thread // 32
+    columns = ["value", "site", "offset", "event", "array", "bytes", "thread"]
+    expected = whole.of_warp(warp).records[columns]
+    np.testing.assert_array_equal(part.of_warp(warp).records[columns], expected)
+    assert launch_totals(part) == launch_totals(whole)
+    others = part.records[part.records["thread"] // 32 != warp]
+    spaces = part.scene.spaces()[others["array"]]
+    if level == "single-block":
+        assert not len(others)
+        return
+    assert (spaces[1::2] == Space.SHARED).all()
+    assert (spaces[::2] == Space.GLOBAL).all()
+    assert (others["event"][1::2] == WRITE).all()
+    assert (others["event"][::2] == READ).all()
+    assert (others["thread"][1::2] == others["thread"][::2]).all()
+    stores = whole.records[(whole.records["event"] == WRITE)]
+    stores = stores[whole.scene.spaces()[stores["array"]] == Space.SHARED]
+    stores = stores[stores["thread"] // 32 != warp]
+    for name in ("thread", "offset", "value"):
+        np.testing.assert_array_equal(others[name][1::2], stores[name])
+
+
+def test_keys_are_joined_in_order() -> None:
+    first, second = np.array([3, 3, 0, 2**40]), np.array([0, 2**30, 7, 1])
+    together = joined(first, second)
+    assert (np.argsort(together) == [2, 0, 1, 3]).all()
+    assert len(np.unique(together)) == 4
+    assert (joined(first, second, second) == joined(first, second)).sum() < 4
+    assert (
+        occurrence(joined(np.array([1, 2, 1, 1]), np.array([5, 5, 5, 6]))) == [0, 0, 1, 0]
+    ).all()
+
+
+def test_a_pixel_of_non_local_means_is_traced_at_its_last_kernel(tracer: Tracer) -> None:
+    request = request_of("nlm", (64, 64), {"search_radius": 2, "patch": 3})
+    chosen = level_of(request, "shared")
+    found, thread = tracer.trace_pixel(request, chosen, 40, 20)
+    assert found.scene.kernel == "nlm_shared_mean"
+    assert found.of_thread(thread)["event"].tolist().count(Event.WRITE) > 1
+
+
+def test_an_expensive_launch_before_runs_in_one_block(
+    monkeypatch: pytest.MonkeyPatch, tracer: Tracer
+) -> None:
+    """The pixel's value is that of a whole run."""
+    request = request_of("nlm", (64, 64), {"search_radius": 2, "patch": 3})
+    chosen = level_of(request, "global")
+    found, thread = tracer.trace_pixel(request, chosen, 40, 20)
+    monkeypatch.setattr(tracing, "_EXPENSIVE", 0.0)
+    again, same = tracer.trace_pixel(request, chosen, 40, 20)
+    assert same == thread
+    np.testing.assert_array_equal(again.of_thread(thread), found.of_thread(thread))
+
+
+def test_sums_of_several_blocks_have_no_thread_of_a_pixel(tracer: Tracer) -> None:
+    request = request_of("nlm", (64, 64), {"search_radius": 3, "patch": 3})
+    chosen = level_of(request, "tuned")
+    with pytest.raises(AppError, match="blocks add to sums"):
+        tracer.trace_pixel(request, chosen, 40, 20)

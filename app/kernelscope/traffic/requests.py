@@ -63,12 +63,14 @@ def requests(trace: Trace) -> Requests:
     thread = records["thread"].astype(np.int64)
     phase = barriers_before(trace)[accesses]
     site, array, event = (records[name].astype(np.int64) for name in ("site", "array", "event"))
-    turn = occurrence(thread, phase, site, array, event)
-    keys = np.stack([thread // WARP, phase, site, array, event, turn])
+    instruction = np.unique(joined(site, array, event), return_inverse=True)[1].ravel()
+    turn = occurrence(joined(thread, phase, instruction))
     _, first, of_access, lanes = np.unique(
-        keys, axis=1, return_index=True, return_inverse=True, return_counts=True
+        joined(thread // WARP, phase, instruction, turn),
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
-    of_access = of_access.ravel()
     space = trace.scene.spaces().astype(np.int64)[array[first]]
     count = len(first)
     offset, size = records["offset"].astype(np.int64), records["bytes"].astype(np.int64)
@@ -80,7 +82,7 @@ def requests(trace: Trace) -> Requests:
     wavefronts, ideal = _banks(
         of_access[banked], thread[banked] % WARP, offset[banked], size[banked], count
     )
-    words = np.unique(np.stack([of_access[constant], offset[constant] // _WORD]), axis=1)[0]
+    words = _first_of_pairs(of_access[constant], offset[constant] // _WORD)
     wavefronts += np.bincount(words, minlength=count)
     ideal += space == Space.CONSTANT
     return Requests(
@@ -113,16 +115,37 @@ def barriers_before(trace: Trace) -> Whole:
     return result
 
 
-def occurrence(*keys: Whole) -> Whole:
-    """Return how often the combination of keys has come before, for each place."""
-    count = len(keys[0])
+def joined(*keys: Whole) -> Whole:
+    """Return one number for each combination of keys, none of them negative, in the same order.
+
+    Sorting one column is far faster than sorting several. Where the product of the ranges has no
+    room in 64 bits, the numbers so far are replaced by their ranks.
+    """
+    result, size = keys[0].astype(np.int64), int(keys[0].max(initial=0)) + 1
+    for key in keys[1:]:
+        range_ = int(key.max(initial=0)) + 1
+        if size * range_ >= 1 << 62:
+            values, ranks = np.unique(result, return_inverse=True)
+            result, size = ranks.ravel().astype(np.int64), len(values)
+        result = result * range_ + key
+        size *= range_
+    return result
+
+
+def _first_of_pairs(first: Whole, second: Whole) -> Whole:
+    """Return the first numbers of all different pairs."""
+    _, index = np.unique(joined(first, second), return_index=True)
+    return first[index]
+
+
+def occurrence(keys: Whole) -> Whole:
+    """Return how often each key has come before."""
+    count = len(keys)
     if not count:
         return np.zeros(0, np.int64)
-    order = np.lexsort(keys)  # stable
-    changes = np.zeros(count, bool)
-    changes[0] = True
-    for key in keys:
-        changes[1:] |= np.diff(key[order]) != 0
+    order = np.argsort(keys, kind="stable")
+    changes = np.ones(count, bool)
+    changes[1:] = np.diff(keys[order]) != 0
     begins = np.flatnonzero(changes)
     sizes = np.diff(np.r_[begins, count])
     result = np.empty(count, np.int64)
@@ -133,12 +156,12 @@ def occurrence(*keys: Whole) -> Whole:
 def _sectors(request: Whole, offset: Whole, size: Whole, count: int) -> tuple[Whole, Whole]:
     """Return the sectors that requests ask for, and those that their bytes would fill."""
     ends = np.stack([offset // SECTOR, (offset + size - 1) // SECTOR])
-    asked = np.unique(np.stack([np.tile(request, 2), ends.ravel()]), axis=1)[0]
+    asked = _first_of_pairs(np.tile(request, 2), ends.ravel())
     largest = int(size.max(initial=1))
     byte = offset[:, None] + np.arange(largest)
     within = np.arange(largest) < size[:, None]
     owner = np.broadcast_to(request[:, None], byte.shape)
-    distinct = np.unique(np.stack([owner[within], byte[within]]), axis=1)[0]
+    distinct = _first_of_pairs(owner[within], byte[within])
     bytes_of = np.bincount(distinct, minlength=count)
     return np.bincount(asked, minlength=count), -(-bytes_of // SECTOR)
 
@@ -157,12 +180,14 @@ def _banks(
     def spread(values: Whole) -> Whole:
         return np.broadcast_to(values[:, None], word.shape)[within]
 
-    asked = np.unique(np.stack([spread(request), spread(part), word[within]]), axis=1)
-    banks = np.stack([asked[0], asked[1], asked[2] % BANKS])
-    places, each = np.unique(banks, axis=1, return_counts=True)
-    parts, of_part = np.unique(places[:2], axis=1, return_inverse=True)
-    most = np.zeros(parts.shape[1], np.int64)
+    owner, piece, asked = spread(request), spread(part), word[within]
+    _, index = np.unique(joined(owner, piece, asked), return_index=True)
+    owner, piece, bank = owner[index], piece[index], asked[index] % BANKS
+    _, index, each = np.unique(joined(owner, piece, bank), return_index=True, return_counts=True)
+    owner, piece = owner[index], piece[index]
+    _, index, of_part = np.unique(joined(owner, piece), return_index=True, return_inverse=True)
+    most = np.zeros(len(index), np.int64)
     np.maximum.at(most, of_part.ravel(), each)
-    np.add.at(turns, parts[0], most)
-    np.add.at(fewest, parts[0], 1)
+    np.add.at(turns, owner[index], most)
+    np.add.at(fewest, owner[index], 1)
     return turns, fewest

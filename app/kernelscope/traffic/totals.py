@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.traffic.requests import Requests, barriers_before, occurrence
+from kernelscope.traffic.requests import Requests, barriers_before, joined, occurrence
 from kernelscope.traffic.trace import (
     OUTSIDE,
     SECTOR,
@@ -181,21 +181,22 @@ def branches(trace: Trace, warp: int | None = None) -> Branches:
     if not len(thread):
         return Branches(0, 0, ())
     follows = np.r_[np.where(thread[1:] == thread[:-1], site[1:], -1), -1]
-    turn = occurrence(thread, phase, site)
-    keys = np.stack([thread // WARP, phase, site, turn])
-    found, where = np.unique(keys, axis=1, return_inverse=True)
+    turn = occurrence(joined(thread, phase, site))
+    _, index, where = np.unique(
+        joined(thread // WARP, phase, site, turn), return_index=True, return_inverse=True
+    )
     where = where.ravel()
-    low, high = (np.full(found.shape[1], value) for value in (1 << 62, -1))
+    low, high = (np.full(len(index), value) for value in (1 << 62, -1))
     np.minimum.at(low, where, follows)
     np.maximum.at(high, where, follows)
     divergent = low != high
     counts: dict[Place, int] = {}
-    for each in found[2][divergent]:
+    for each in site[index][divergent]:
         place = trace.scene.place(int(each))
         if place is not None:
             counts[place] = counts.get(place, 0) + 1
     places = tuple(sorted(counts.items(), key=lambda each: -each[1]))
-    return Branches(found.shape[1], int(divergent.sum()), places)
+    return Branches(len(index), int(divergent.sum()), places)
 
 
 def intensity(found: Counts) -> float | None:

@@ -6,7 +6,7 @@ The records come from a run on the emulated GPU; nothing here knows how they wer
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -177,6 +177,8 @@ class Trace:
         Threads that came to one, over all barriers.
     truncated : bool
         There were more events than records; those after the last one are missing.
+    whole : bool
+        All threads were recorded. Else some were, and of the others only copies to shared memory.
     """
 
     scene: Scene
@@ -186,6 +188,7 @@ class Trace:
     footprint: NDArray[np.int64]
     barriers: int
     truncated: bool
+    whole: bool = True
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -197,6 +200,10 @@ class Trace:
         """Return the records of a thread, in order."""
         chosen: NDArray[Any] = self.records[self.records["thread"] == thread]
         return chosen
+
+    def of_warp(self, warp: int) -> Trace:
+        """Return the same trace with the records of one warp only."""
+        return replace(self, records=self.records[self.records["thread"] // WARP == warp])
 
     def accesses(self) -> NDArray[Any]:
         """Return the records that are reads and writes."""

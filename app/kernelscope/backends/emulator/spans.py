@@ -19,6 +19,10 @@ from kernelscope.spec.levels import Level
 from kernelscope.traffic.trace import ENTRY, OUTPUT, SECTOR, SOURCE, Array, Scene, Space
 
 _NO_BLOCK = 0xFFFF_FFFF
+EVERY_THREAD = range(1 << 16)
+_ALL = -1
+OUTPUT_REGION = 2
+"""The number of the output among the regions: the dynamic shared memory and the source precede."""
 _SUMS = ("accesses", "requests", "sectors", "needed", "wavefronts", "ideal", "block_sectors")
 
 
@@ -116,8 +120,16 @@ class Span:
         block: int = _NO_BLOCK,
         records: NDArray[Any] | None = None,
         most: int = 1 << 62,
+        threads: range | None = EVERY_THREAD,
     ) -> Total:
-        """Run the blocks and return their totals; record one of them if it is wanted."""
+        """Run the blocks and return their totals; record one of them if it is wanted.
+
+        Parameters
+        ----------
+        threads : range, optional
+            Those of the block that are recorded. Of others, only copies to shared memory are.
+            With None only writes to the output are recorded, of all threads.
+        """
         library = self._code.library
 
         def begin(handed: Handed) -> None:
@@ -139,6 +151,9 @@ class Span:
                 ctypes.c_void_p(None if records is None else records.ctypes.data),
                 ctypes.c_uint64(room),
                 ctypes.c_uint64(most),
+                ctypes.c_uint(0 if threads is None else threads.start),
+                ctypes.c_uint(0 if threads is None else threads.stop),
+                ctypes.c_int(OUTPUT_REGION if threads is None else _ALL),
             )
 
         stopped = None

@@ -63,6 +63,9 @@ static uint64_t record_count, record_room, barriers, accesses_left;
 static int64_t unfinished[MOST_THREADS];  // the record of a write that has not happened yet, or -1
 static int region_count, entry_count;
 static unsigned wanted_block, block_number, rows_used, last_thread, accesses_of_turn;
+static unsigned first_wanted, end_wanted;  // threads whose events are recorded
+static int only_region;                    // if not negative, writes to this one are recorded and nothing else
+static Record copied[MOST_THREADS];        // the last read of device memory of each other thread
 static bool active, recording, lost;
 static const char* const ENOUGH = "it does more than can be traced";
 
@@ -196,6 +199,39 @@ CALLED inline void record(Event event, const void* from, int region, uint32_t of
     ++record_count;
 }
 
+QUIET inline bool is_wanted(unsigned thread)
+{
+    return only_region < 0 && thread >= first_wanted && thread < end_wanted;
+}
+
+// Of other threads only copies to shared memory are recorded: a write, and the read before it.
+QUIET inline void record_copy(Event event, const void* from, int region, uint32_t offset, size_t bytes)
+{
+    const unsigned thread = current->number;
+    if (event == READ && (regions[region].space == GLOBAL || regions[region].space == TEXTURE)) {
+        copied[thread] = {0, site_of(from), offset, (uint16_t)thread, READ, (uint8_t)region, (uint8_t)bytes};
+        return;
+    }
+    if (event != WRITE || regions[region].space != SHARED) return;
+    const Record read = copied[thread];
+    if (read.bytes) {
+        record(READ, from, read.region, read.offset, read.bytes);
+        if (recording) records[record_count - 1].site = read.site;
+    }
+    if (recording) record(event, from, region, offset, bytes);
+}
+
+CALLED inline void record_access(Event event, const void* from, int region, uint32_t offset, size_t bytes)
+{
+    if (only_region >= 0) {
+        if (event == WRITE && region == only_region) record(event, from, region, offset, bytes);
+    } else if (is_wanted(current->number)) {
+        record(event, from, region, offset, bytes);
+    } else {
+        record_copy(event, from, region, offset, bytes);
+    }
+}
+
 QUIET inline int find_region(const unsigned char* at)
 {
     for (int i = 0; i < region_count; ++i)
@@ -263,7 +299,7 @@ CALLED inline void access(Event event, const void* from, int region, uint32_t of
     if (!row) return;
     row->lanes |= 1u << lane;
     row->offsets[lane] = offset;
-    if (recording) record(event, from, region, offset, bytes);
+    if (recording) record_access(event, from, region, offset, bytes);
     if (!--accesses_left) stop();
     if (++accesses_of_turn >= TURN) {
         accesses_of_turn = 0;
@@ -286,6 +322,7 @@ QUIET inline void begin_block(unsigned number)
     recording = active && number == wanted_block;
     last_thread = 0;
     for (int64_t& each : unfinished) each = -1;
+    for (Record& each : copied) each.bytes = 0;
 }
 
 // The first region is the dynamic shared memory.
@@ -307,7 +344,7 @@ CALLED inline void stop_here()
 {
     if (!active) return;
     ++barriers;
-    if (recording) record(BARRIER, __builtin_return_address(0), 0, 0, 0);
+    if (recording && is_wanted(current->number)) record(BARRIER, __builtin_return_address(0), 0, 0, 0);
 }
 
 QUIET inline void touch(const void*, size_t) {}
@@ -337,9 +374,10 @@ CALLED __attribute__((const)) T fetch(cudaTextureObject_t texture, float x, floa
 #define CALLBACK extern "C" __attribute__((visibility("default"))) QUIET
 #define FROM __builtin_return_address(0)
 
-// Begin to count, and to record the block `wanted`, if it is one; all ends at `most_accesses`.
+// Begin to count, and to record the block `wanted`, if it is one; all ends at `most_accesses`. Of the block
+// the threads from `first` to before `end` are recorded, or only the writes to `only`, if it is not negative.
 CALLBACK int trace_begin(const emulator::checks::Region* given, int count, unsigned wanted,
-    emulator::checks::Record* records, uint64_t room, uint64_t most_accesses)
+    emulator::checks::Record* records, uint64_t room, uint64_t most_accesses, unsigned first, unsigned end, int only)
 {
     using namespace emulator::checks;
     if (count >= MOST_REGIONS) return 0;
@@ -352,6 +390,9 @@ CALLBACK int trace_begin(const emulator::checks::Region* given, int count, unsig
     accesses_left = most_accesses;
     record_count = barriers = rows_used = 0;
     wanted_block = wanted;
+    first_wanted = first;
+    end_wanted = end;
+    only_region = only;
     lost = false;
     active = true;
     return 1;
@@ -399,7 +440,7 @@ CALLBACK void __tsan_func_exit() {}
 CALLBACK void __sanitizer_cov_trace_pc()
 {
     using namespace emulator;
-    if (!checks::recording || !current) return;
+    if (!checks::recording || !current || !checks::is_wanted(current->number)) return;
     const unsigned char* const here = (const unsigned char*)__builtin_frame_address(0);
     if (here < block->stacks || here >= block->stacks + (size_t)MOST_THREADS * STACK) return;
     checks::record(checks::BRANCH, FROM, 0, 0, 0);

@@ -19,7 +19,7 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.backend import EmulatorBackend
 from kernelscope.backends.emulator.compiler import HostCompiler, library_cache, load_library
 from kernelscope.backends.emulator.launch import Memory, run_launch, sizes_of
-from kernelscope.backends.emulator.spans import Code, Job, Span, Total, scene_of
+from kernelscope.backends.emulator.spans import EVERY_THREAD, Code, Job, Span, Total, scene_of
 from kernelscope.backends.emulator.symbols import Symbols
 from kernelscope.backends.emulator.translation import TRACE, translate
 from kernelscope.backends.emulator.unrolling import PRELUDE, unrolled
@@ -34,6 +34,7 @@ from kernelscope.spec.levels import Level
 from kernelscope.traffic.trace import (
     RECORD,
     SECTOR,
+    WARP,
     Counts,
     Trace,
     writer_of,
@@ -42,8 +43,14 @@ from kernelscope.traffic.trace import (
 MOST_RECORDS = 4 << 20
 """Of a trace: 96 MiB. Beyond them it is truncated."""
 
+WHOLE_RECORDS = 1 << 18
+"""Up to here all threads of a pixel's block are recorded; of larger blocks one warp is."""
+
 MOST_ACCESSES = 400_000_000
 """Up to here a launch is counted whole."""
+
+_EXPENSIVE = 1e9
+"""Operations of a launch of which a trace runs one block only, if the others are not needed."""
 
 _TOO_MANY = 4
 """Times as many accesses as that are refused."""
@@ -102,8 +109,9 @@ class Tracer:
         launch: int | None = None,
         token: CancelToken | None = None,
         most: int = MOST_RECORDS,
+        threads: range | None = EVERY_THREAD,
     ) -> Trace:
-        """Return every access of a block.
+        """Return every access of a block, or of some of its threads.
 
         Parameters
         ----------
@@ -113,6 +121,9 @@ class Tracer:
             Which of the filter's launches; by default the one that does most of the work.
         most : int
             Records after which the trace is truncated.
+        threads : range, optional
+            Threads that are recorded. Of others, only copies to shared memory are: writes, and the
+            reads before them. None records writes to the output alone.
 
         Raises
         ------
@@ -123,17 +134,18 @@ class Tracer:
         job = _job(request, level)
         launches = job.plan.launches
         if launch is None:
-            launch = max(range(len(launches)), key=lambda n: launches[n].operations_per_sample)
-        for each in launches[:launch]:
-            self._run(job, each, token)
+            launch = _main_launch(job)
         wanted = launches[launch]
+        for each in launches[:launch]:
+            self._run(job, each, token, block if _shares_blocks(job, each, wanted) else None)
         blocks = math.prod(sizes_of(wanted, job.task)[0])
         if not 0 <= block < blocks:
             raise AppError(f"There is no block {block}.", f"The grid has blocks 0 to {blocks - 1}.")
         code = self._copies(job, wanted, 1)[0]
         records = np.empty(most, RECORD)
         span = Span(job, wanted, code, (range(block, block + 1),))
-        total = self._pool.submit(span.count, token, block, records).result()
+        counting = self._pool.submit(span.count, token, block, records, threads=threads)
+        total = counting.result()
         scene = scene_of(job, wanted, code, span.arrays, records[: total.records])
         return Trace(
             scene,
@@ -143,6 +155,7 @@ class Tracer:
             total.footprint,
             total.barriers,
             total.lost,
+            threads == EVERY_THREAD,
         )
 
     def trace_pixel(
@@ -156,6 +169,8 @@ class Tracer:
     ) -> tuple[Trace, int]:
         """Return the trace of the block that computes a pixel, and the thread that writes it.
 
+        Of a block with very many accesses, only the warp of that thread is recorded.
+
         Raises
         ------
         AppError
@@ -167,7 +182,7 @@ class Tracer:
             raise AppError(
                 f"There is no pixel {x}, {y}.", f"The output has {width} x {height} pixels."
             )
-        launch = max(job.plan.launches, key=lambda each: each.operations_per_sample)
+        launch = job.plan.launches[_main_launch(job)]
         (across, down, _), (columns, rows, _) = sizes_of(launch, job.task)
         tile = launch.tile or (columns, rows)
         places = [  # threads stride over the output, or blocks have tiles that lie together
@@ -175,11 +190,20 @@ class Tracer:
             (min(x // tile[0], across - 1), min(y // tile[1], down - 1)),
         ]
         for column, row in dict.fromkeys(places):
-            trace = self.trace(request, level, row * across + column, token=token)
-            if (thread := writer_of(trace, x, y)) is not None:
-                return trace, thread
+            block = row * across + column
+            trace = self.trace(request, level, block, token=token, most=WHOLE_RECORDS)
+            if trace.truncated:
+                trace = self.trace(request, level, block, token=token, threads=None)
+            if (thread := writer_of(trace, x, y)) is None:
+                continue
+            if not trace.whole:
+                start = thread // WARP * WARP
+                warp = range(start, start + WARP)
+                trace = self.trace(request, level, block, token=token, threads=warp)
+            return trace, thread
         raise AppError(
-            f"The block of {launch.kernel} that writes pixel {x}, {y} was not found.",
+            f"No thread of {launch.kernel} writes pixel {x}, {y}: blocks add to sums of "
+            "which another kernel makes pixels.",
             "Choose another level.",
         )
 
@@ -270,14 +294,16 @@ class Tracer:
         ]
         return found
 
-    def _run(self, job: Job, launch: Launch, token: CancelToken) -> None:
+    def _run(self, job: Job, launch: Launch, token: CancelToken, block: int | None = None) -> None:
+        """Run a launch, or one block of it, without tracing."""
         text = translate(read_source(job.file), launch.defines, launch.kernel)
         code = self._plain.get(launch.kernel, text, "host", {}).code
         if code not in self._plain_libraries:
             self._plain_libraries[code] = load_library(code)
         run_launch(
-            self._plain_libraries[code], launch, job.task, job.memory, (), token, lambda _: None
-        )
+            self._plain_libraries[code], launch, job.task, job.memory, (), token, lambda _: None,
+            blocks=None if block is None else (range(block, block + 1),),
+        )  # fmt: skip
 
     def _copies(self, job: Job, launch: Launch, number: int) -> list[Code]:
         """Return a kernel's library, as often as cores are to run it."""
@@ -307,6 +333,25 @@ def _job(request: Request, level: Level) -> Job:
     task = CudaTask(planes.shape, shape, planes.dtype, parameters, border, level.id, block)
     plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
     return Job(spec.id, level, task, plan, Memory.of(task, plan, planes))
+
+
+def _main_launch(job: Job) -> int:
+    """Return the launch that does most of the work; of several, the one nearest to the output."""
+    launches = job.plan.launches
+    return max(range(len(launches)), key=lambda n: (launches[n].operations_per_sample, n))
+
+
+def _shares_blocks(job: Job, first: Launch, second: Launch) -> bool:
+    """Return whether a block of a launch needs only the same block of an expensive one before it.
+
+    Non-local means have two such launches, for weights and for samples, which take seconds.
+    """
+    samples = math.prod(job.task.output_shape)
+    return (
+        first.operations_per_sample * samples > _EXPENSIVE
+        and first.operations_per_sample == second.operations_per_sample
+        and sizes_of(first, job.task) == sizes_of(second, job.task)
+    )
 
 
 def _classes(grid: tuple[int, int, int]) -> Iterator[tuple[int, list[range]]]:

@@ -222,7 +222,9 @@ class XrayWindow(QDialog):
             with self._busy:
                 if self._tracer is None:
                     self._tracer = Tracer(threads=1)
-                return Xray(*self._tracer.trace_pixel(request, level, x, y))
+                xray = Xray(*self._tracer.trace_pixel(request, level, x, y))
+                xray.prepare()
+                return xray
 
         self._background.start(_TOPIC, work, self._show, self._fail)
 

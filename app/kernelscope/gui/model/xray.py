@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.traffic.requests import requests
-from kernelscope.traffic.totals import Totals, branches, thread_totals, warp_totals
+from kernelscope.traffic.totals import Totals, branches, launch_totals, thread_totals, warp_totals
 from kernelscope.traffic.trace import OUTSIDE, SOURCE, WARP, Event, Place, Space, Trace
 
 Cell = tuple[int, int]
@@ -98,18 +98,27 @@ class Xray:
 
         That is the last one that the writing thread had read, if the values are the same.
         """
-        copied: dict[tuple[int, int], int] = {}
-        last: dict[int, tuple[int, int]] = {}
-        spaces = self.scene.spaces()
-        for record in self.trace.accesses():
-            thread, array = int(record["thread"]), int(record["array"])
-            if record["event"] == Event.READ and array == self._source:
-                last[thread] = int(record["offset"]), int(record["value"])
-            elif record["event"] == Event.WRITE and spaces[array] == Space.SHARED:
-                offset, value = last.get(thread, (-1, -1))
-                if offset >= 0 and value == int(record["value"]):
-                    copied[array, int(record["offset"])] = offset
-        return copied
+        records = self.trace.accesses()
+        reads = (records["event"] == Event.READ) & (records["array"] == self._source)
+        writes = self.scene.spaces()[records["array"]] == Space.SHARED
+        writes &= records["event"] == Event.WRITE
+        both = np.flatnonzero(reads | writes)
+        both = both[np.argsort(records["thread"][both], kind="stable")]  # each thread's in order
+        # For each record, the place in `both` of the last read that precedes it.
+        last = np.maximum.accumulate(np.where(reads[both], np.arange(len(both)), -1))
+        place = np.flatnonzero(writes[both] & (last >= 0))
+        written, read = records[both[place]], records[both[last[place]]]
+        same = (written["thread"] == read["thread"]) & (written["value"] == read["value"])
+        order = np.argsort(both[place][same], kind="stable")  # as the block ran: the last one stays
+        return {
+            (int(array), int(offset)): int(origin)
+            for array, offset, origin in zip(
+                written["array"][same][order],
+                written["offset"][same][order],
+                read["offset"][same][order],
+                strict=True,
+            )
+        }
 
     def _steps(self) -> list[Step]:
         steps = []
@@ -157,6 +166,10 @@ class Xray:
         """Pixels that the block reads from the memory of the card: its tile and the halo."""
         return self._pixels(np.ones(len(self.trace.records), bool))
 
+    def prepare(self) -> None:
+        """Compute everything that is shown, which may take seconds, on the calling thread."""
+        _ = self.warp_pixels, self.block_pixels, self.figures
+
     def next_step(self, start: int, event: Event) -> int:
         """Return how many steps are done after the next one of this kind; all if there is none."""
         for number in range(start, len(self.steps)):
@@ -167,11 +180,11 @@ class Xray:
     @functools.cached_property
     def figures(self) -> tuple[tuple[str, str, str, str], ...]:
         """Rows of the table: the figure, and its value for thread, warp and block."""
-        made = requests(self.trace)
+        own = self.trace.of_warp(self.warp)
         scopes = (
-            thread_totals(self.trace, self.thread),
-            warp_totals(self.trace, made, self.warp),
-            warp_totals(self.trace, made),
+            thread_totals(own, self.thread),
+            warp_totals(own, requests(own)),
+            launch_totals(self.trace),
         )
         rows = []
         for space in Space:
@@ -194,6 +207,7 @@ class Xray:
                 for name, field in fields:
                     values = (f"{getattr(each, field):,}" for each in (warp, block))
                     rows.append((f"    {name}", "", *values))
-        parted = branches(self.trace, self.warp), branches(self.trace)
-        rows.append(("divergent branches", "", *(f"{each.divergent:,}" for each in parted)))
-        return tuple((title, own, warp, block) for title, own, warp, block in rows)
+        parted = [f"{branches(own).divergent:,}"]
+        parted.append(f"{branches(self.trace).divergent:,}" if self.trace.whole else "")
+        rows.append(("divergent branches", "", *parted))
+        return tuple((title, mine, warp, block) for title, mine, warp, block in rows)
