@@ -22,6 +22,9 @@ from kernelscope.gui.dialogs.level_dialog import LevelDialog
 from kernelscope.gui.model.ladder import Agreement, Entry
 from kernelscope.gui.model.rungs import AUTO, Place
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.handbook import level_pictures
+from kernelscope.handbook.svg import Drawing
+from kernelscope.images.image import Image
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press
 
 pytestmark = pytest.mark.usefixtures("repeats_runs")
@@ -284,6 +287,28 @@ def test_why_explains_a_level_and_leads_to_kernel_and_bench(
     press(qtbot, ready, "W")
     assert why.isVisible()
     assert ready.findChildren(LevelDialog) == [why]
+
+
+def test_the_drawing_of_a_level_is_about_the_open_picture(
+    qtbot: QtBot, ready: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    real = level_pictures.draw
+
+    def draw(plan: level_pictures.Planned) -> Drawing:
+        drawn.append(f"{plan.filter.id} {plan.size} {plan.parameters['size']}")
+        return real(plan)
+
+    monkeypatch.setattr(level_pictures, "draw", draw)
+    ready.panel.set_filter("median")
+    child(ready, QSpinBox, "sizeBox").setValue(7)
+    click(ready, TUNED)
+    why = ready.findChild(LevelDialog)
+    source = ready.page.source
+    assert isinstance(source, Image)
+    assert drawn[-1] == f"median {source.width}×{source.height}, 8 bit 7"
+    assert why.findChild(QLabel, "levelDrawing").pixmap().width() > 300
+    why.reject()
 
 
 def test_recorded_results_open_from_the_menu(qtbot: QtBot, window: MainWindow) -> None:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from kernelscope import filters, handbook
+from kernelscope.engine.request import Request
 from kernelscope.handbook import examples, formulas, level_pictures, pictures
 from kernelscope.handbook.filter_pages import nearest, time_of
+from kernelscope.images.image import Image
 from kernelscope.spec.explanation import weighted
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import SHARED, SINGLE_BLOCK
@@ -124,6 +126,25 @@ def test_drawings_have_the_numbers_of_the_plan() -> None:
     assert ">shared memory of a block: 340 bytes<" in level_pictures.draw(plan).svg()
     alone = level_pictures.planned(mask, SINGLE_BLOCK)
     assert (alone.blocks, alone.threads, alone.pixels_a_thread) == (1, 1024, 4096 * 4096 / 1024)
+
+
+def test_the_drawing_of_a_request_has_its_filter_picture_and_type() -> None:
+    source = Image.from_array(np.zeros((512, 640), np.uint16), "cells")
+    request = Request.create(source, "mean", {"size": 5})
+    plan = level_pictures.planned_for(request, SHARED)
+    width, height = plan.launch.block
+    assert plan.launch.shared_bytes == 2 * (width + 4) * (height + 4)
+    text = level_pictures.draw(plan).svg()
+    assert ">Picture, 640×512, 16 bit<" in text
+    assert f">halo 2: {width + 4}×{height + 4} samples for {width}×{height} pixels, " in text
+    assert "its window of 25 cells<" in text
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.levels("gpu")], ids=lambda s: s.id)
+def test_every_level_of_a_filter_can_be_drawn(spec: FilterSpec) -> None:
+    for level in spec.levels("gpu"):
+        drawing = level_pictures.draw(level_pictures.planned(spec, level))
+        assert f"Level {level.name} of {spec.name}: " in drawing.svg()
 
 
 def test_a_weighted_sum_in_words() -> None:

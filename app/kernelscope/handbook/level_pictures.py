@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope import filters
+from kernelscope.engine.request import Pass, Request
 from kernelscope.engine.step import Step
 from kernelscope.handbook.svg import INK, Drawing
 from kernelscope.spec.devices import Device
@@ -29,6 +30,7 @@ from kernelscope.spec.levels import Level
 from kernelscope.spec.samples import Kind
 
 _SIDES = {Kind.PICTURE: (4096, 4096), Kind.VOLUME: (128, 128, 128)}
+_TYPES = {Kind.PICTURE: np.uint8, Kind.VOLUME: np.float32}
 _WARP = 32
 _HEAD = 40
 """Room above each part of a drawing for its heading of two lines."""
@@ -52,6 +54,7 @@ class Planned:
     level: Level
     parameters: Mapping[str, Any]
     shape: tuple[int, ...]
+    dtype: np.dtype[Any]
     launch: Launch
     grid: tuple[int, ...]
     radius: int
@@ -61,7 +64,7 @@ class Planned:
     @property
     def sample_bytes(self) -> int:
         """Bytes of a pixel of the source."""
-        return self.shape[-1] * (4 if self.filter.kind is Kind.VOLUME else 1)
+        return self.shape[-1] * self.dtype.itemsize
 
     @property
     def threads(self) -> int:
@@ -82,7 +85,8 @@ class Planned:
     def size(self) -> str:
         """The sides of the source in words, as ``4096×4096, 8 bit``."""
         sides = "×".join(str(side) for side in reversed(self.shape[:-1]))
-        return f"{sides}, {'floats' if self.filter.kind is Kind.VOLUME else '8 bit'}"
+        depth = "floats" if self.dtype.kind == "f" else f"{8 * self.dtype.itemsize} bit"
+        return f"{sides}, {depth}"
 
 
 def planned(spec: FilterSpec, level: Level) -> Planned:
@@ -90,9 +94,34 @@ def planned(spec: FilterSpec, level: Level) -> Planned:
     step = Step.of_numbers(spec.id)
     channels = min(n for n in (1, 3) if _takes(spec, n))
     shape = (*_SIDES[spec.kind], channels)
-    dtype = np.dtype(np.float32 if spec.kind is Kind.VOLUME else np.uint8)
+    return _planned(step, level, shape, np.dtype(_TYPES[spec.kind]))
+
+
+def planned_for(request: Request, level: Level) -> Planned:
+    """Return the launch that does most of the work of a request at a GPU level.
+
+    Raises
+    ------
+    AppError
+        If the level cannot compute the request.
+    """
+    shape = request.source.planes.shape
+    *before, last = request.passes()
+    for each in before:
+        shape = each.filter.output_shape(shape, each.parameters, each.border)
+    return _planned(last, level, shape, request.source.pixels.dtype, request.options.block)
+
+
+def _planned(
+    step: Step | Pass,
+    level: Level,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    block: tuple[int, int] | None = None,
+) -> Planned:
+    spec = step.filter
     output = spec.output_shape(shape, step.parameters, step.border)
-    task = CudaTask(shape, output, dtype, step.parameters, step.border, level.id)
+    task = CudaTask(shape, output, dtype, step.parameters, step.border, level.id, block)
     plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
     launch = max(plan.launches, key=lambda each: each.operations_per_sample)
     return Planned(
@@ -100,6 +129,7 @@ def planned(spec: FilterSpec, level: Level) -> Planned:
         level,
         step.parameters,
         shape,
+        dtype,
         launch,
         launch.grid(output),
         0 if spec.crop.grid > 1 else spec.radius(step.parameters),
@@ -269,10 +299,12 @@ def _block_notes(plan: Planned) -> list[str]:
         notes.append(f"shared memory of a block: {launch.shared_bytes:,} bytes")
         with_halo = 0
         if launch.tile is not None and radius and plan.filter.kind is Kind.PICTURE:
-            with_halo = math.prod(side + 2 * radius for side in launch.block)
+            sides = [side + 2 * radius for side in launch.block]
+            with_halo = math.prod(sides)
             each = with_halo / math.prod(launch.block)
         if with_halo and with_halo * plan.sample_bytes == launch.shared_bytes:
-            notes.append(f"halo {radius}: {with_halo:,} samples read once, {each:.2f} a pixel")
+            loaded, used = ("×".join(map(str, part)) for part in (sides, launch.block))
+            notes.append(f"halo {radius}: {loaded} samples for {used} pixels, {each:.2f} a pixel")
     elif radius:
         notes.append("dashed: the halo, which neighbouring blocks read too")
     constants = sum(values.nbytes for values in launch.constants.values())

@@ -8,10 +8,12 @@ from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette, QPixmap
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from kernelscope.engine.request import Request
+from kernelscope.errors import AppError
 from kernelscope.gui.dialogs.handbook_view import drawn
 from kernelscope.gui.model.ladder import Entry
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.handbook import pictures
+from kernelscope.handbook import level_pictures, pictures
 from kernelscope.manual import level_page
 from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
@@ -44,6 +46,7 @@ class LevelDialog(QDialog):
         self.setObjectName("levelDialog")
         self.setModal(False)
         self._entry: Entry | None = None
+        self._request: Request | None = None
         self._ready = False
         self._drawing = QLabel(self)
         self._drawing.setObjectName("levelDrawing")
@@ -79,9 +82,9 @@ class LevelDialog(QDialog):
         buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
         return button
 
-    def show_entry(self, entry: Entry, spec: FilterSpec) -> None:
-        """Explain a level of a filter."""
-        self._entry = entry
+    def show_entry(self, entry: Entry, spec: FilterSpec, request: Request | None = None) -> None:
+        """Explain a level of a filter; its drawing has the numbers of `request`, if given."""
+        self._entry, self._request = entry, request
         rung = entry.rung
         self.setWindowTitle(f"{rung.full_name} – {spec.name}")
         parts = [_title(entry)]
@@ -115,18 +118,34 @@ class LevelDialog(QDialog):
         return level_page(place.kernels.value, place.level)
 
     def _draw(self) -> None:
-        """Draw the blocks and memories of the level, as its page does."""
+        """Draw the blocks and memories of the level, for the open picture or as its page does."""
         place = self._entry.rung.place if self._entry is not None else None
         self._drawing.setVisible(place is not None and place.level is not None)
         if place is None or place.level is None:
             return
-        content = pictures.render(f"level/{place.kernels.value}/{place.level}")
+        content = self._of_request() or pictures.render(
+            f"level/{place.kernels.value}/{place.level}"
+        )
         ink = self.palette().color(QPalette.ColorRole.WindowText)
         image = drawn(content, ink, self.devicePixelRatioF(), _DRAWING)
         self._drawing.setPixmap(QPixmap.fromImage(image))
         level = self._entry.rung.level if self._entry is not None else None
         if level is not None:
             self._drawing.setAccessibleName(f"Drawing of the level {level.name}")
+
+    def _of_request(self) -> bytes | None:
+        """Return the drawing of a GPU level for the request; None if there is none."""
+        rung = self._entry.rung if self._entry is not None else None
+        if self._request is None or rung is None or rung.place.kernels is not Device.GPU:
+            return None
+        own = {level.id: level for level in self._request.step.filter.levels(Device.GPU)}
+        if rung.level is None or rung.level.id not in own:
+            return None
+        try:
+            plan = level_pictures.planned_for(self._request, own[rung.level.id])
+        except AppError:  # not for these values; the drawing of the page explains the level
+            return None
+        return level_pictures.draw(plan).svg().encode()
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -211,7 +212,10 @@ class Companions:
             explained.bench_wanted.connect(self.show_recorded)
             explained.kernel_wanted.connect(self.show_kernel)
             explained.manual_wanted.connect(self.show_page)
-        explained.show_entry(entry, filters.get(self.panel.filter_id))
+        request = None
+        with contextlib.suppress(AppError):  # explained without valid settings as well
+            request = self.runner.create()
+        explained.show_entry(entry, filters.get(self.panel.filter_id), request)
         _bring_to_front(explained)
 
     def show_help(self) -> None:
