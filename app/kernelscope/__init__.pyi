@@ -56,7 +56,7 @@ def dot_product(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -131,7 +131,7 @@ def gaussian_noise(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -214,7 +214,7 @@ def greyscale(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -313,7 +313,7 @@ def laplace(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
             'tuned'}, optional
         Way of computing; by default the fastest of the device.
@@ -417,7 +417,7 @@ def mask(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
             'tuned'}, optional
         Way of computing; by default the fastest of the device.
@@ -509,7 +509,7 @@ def mean(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
             optional
         Way of computing; by default the fastest of the device.
@@ -604,7 +604,7 @@ def median(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'serial-bubble', 'serial-huang', 'parallel', 'single-block', 'global',
             'selection', 'shared', 'texture', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
@@ -671,7 +671,7 @@ def negative(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'mapped', 'local', 'uncoalesced', 'global'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -785,7 +785,7 @@ def nlm(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'constant', 'host-partitions', 'shared', 'texture',
             'tuned'}, optional
         Way of computing; by default the fastest of the device.
@@ -857,7 +857,7 @@ def poisson_noise(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -929,7 +929,7 @@ def rician_noise(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -997,7 +997,7 @@ def ripple(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'single-block', 'global'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -1085,7 +1085,7 @@ def rotating_mask(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
             optional
         Way of computing; by default the fastest of the device.
@@ -1157,7 +1157,7 @@ def salt_and_pepper_noise(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -1268,7 +1268,7 @@ def sobel(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
             optional
         Way of computing; by default the fastest of the device.
@@ -1340,7 +1340,7 @@ def speckle_noise(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -1434,7 +1434,7 @@ def threshold_mean(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
             optional
         Way of computing; by default the fastest of the device.
@@ -1500,7 +1500,7 @@ def turned_tiles(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'no-barrier', 'global', 'shared'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -1572,7 +1572,7 @@ def vector_sum(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'one-thread-blocks', 'single-block', 'global'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -1663,7 +1663,7 @@ def weighted_mean(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
             'tuned'}, optional
         Way of computing; by default the fastest of the device.
@@ -1754,7 +1754,7 @@ def mri_nlm(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
@@ -1844,7 +1844,7 @@ def mri_nlm(
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
-        Where to compute. The result is the same on all of them.
+        Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional

@@ -23,7 +23,7 @@ from kernelscope.paths import RESOURCES
 PAGE = manual.FOLDER / "library.md"
 PICTURE = RESOURCES / "screenshots" / "library-denoise.png"
 
-_EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
+_EXAMPLE = re.compile(r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", re.DOTALL)
 
 
 def run_page(text: str) -> list[tuple[str, str]]:

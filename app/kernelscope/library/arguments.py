@@ -137,7 +137,7 @@ NAN = Argument(
 DEVICE = Argument(
     "device",
     one_of(each.value for each in Device),
-    "Where to compute. The result is the same on all of them.",
+    "Where to compute. Integers have the same result on all of them.",
     Device.AUTO.value,
 )
 
