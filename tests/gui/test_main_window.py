@@ -114,7 +114,9 @@ def test_open_dialog_reads_the_file_and_remembers_it(
 ) -> None:
     press(qtbot, window, "Ctrl+O")
     chooser = dialog(qtbot, window, QFileDialog)
-    assert "*.bmp" in chooser.nameFilters()[0]
+    types = chooser.nameFilters()
+    assert "*.bmp" in types[0]
+    assert len(set(types)) == len(types), "DICOM has pictures and volumes"
     choose_files(chooser, picture)
     qtbot.waitUntil(lambda: shown(window) == picture.name)
     assert window.windowTitle().startswith("ramp.png")
@@ -454,6 +456,20 @@ def test_save_adds_the_suffix_and_asks_before_replacing(
     assert written.read_bytes() == b"precious"
     answer(qtbot, box, "Replace")
     qtbot.waitUntil(lambda: written.read_bytes() != b"precious")
+
+
+@pytest.mark.parametrize(("suffix", "offered"), [("tif", "TIFF"), ("png", "PNG"), ("jpg", "PNG")])
+def test_the_type_of_the_opened_file_is_offered_first_unless_it_is_lossy(
+    qtbot: QtBot, window: MainWindow, picture: Path, suffix: str, offered: str
+) -> None:
+    with Pillow.open(picture) as image:
+        image.save(picture.with_name(f"cells.{suffix}"))
+    load(qtbot, window, picture.with_name(f"cells.{suffix}"))
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+S")
+    chooser = dialog(qtbot, window, QFileDialog)
+    assert chooser.selectedNameFilter().split()[0] == offered
+    chooser.reject()
 
 
 def test_what_a_format_does_not_keep_is_said(

@@ -160,7 +160,7 @@ class Pictures(QObject):
         dialog.setFileMode(mode.ExistingFiles if many else mode.ExistingFile)
         suffixes = dict.fromkeys(suffix for kind in formats for suffix in kind.suffixes)
         everything = Format(together, tuple(suffixes))
-        names = [name_filter(kind) for kind in (everything, *formats)]
+        names = dict.fromkeys(name_filter(kind) for kind in (everything, *formats))
         dialog.setNameFilters([*names, "All files (*)"])
         self._show_dialog(dialog, use)
 

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from kernelscope.errors import AppError, ImageWriteError, LossyFormat
 from kernelscope.files import WRITABLE, unkept, write_image
+from kernelscope.files.formats import Format
 from kernelscope.files.names import stem, targets_of, with_suffix
 from kernelscope.files.volumes import WRITABLE_VOLUMES, unkept_of_volume, write_volume
 from kernelscope.gui.dialogs.places import folder_for, name_filter
@@ -19,6 +20,20 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 from kernelscope.text import printable
+
+_LOSSY = ("JPEG", "WebP")
+
+
+def _type_of(image: Image | Volume, writable: Sequence[Format]) -> str:
+    """Return the line of the dialog for the type of the file that `image` was made from.
+
+    Empty for types that would lose quality, and for those that are not written. A result has the
+    title of its source, which is the name of the file.
+    """
+    kinds = (kind for kind in writable if kind.name not in _LOSSY)
+    return next(
+        (name_filter(kind) for kind in kinds if image.title.lower().endswith(kind.suffixes)), ""
+    )
 
 
 class Saver(QObject):
@@ -59,7 +74,7 @@ class Saver(QObject):
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         kinds = {name_filter(kind): kind for kind in writable}
         dialog.setNameFilters(list(kinds))
-        preferred = self._settings.text(setting)
+        preferred = self._settings.text(setting) or _type_of(images[0], writable)
         if preferred in kinds:
             dialog.selectNameFilter(preferred)
         dialog.selectFile(name)
