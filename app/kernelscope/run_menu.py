@@ -174,7 +174,9 @@ RUN = (
         "X-ra&y of a Pixel…",
         "companions.show_xray",
         group=2,
-        tip="Which cells the thread of a pixel reads, step by step, and from which memory",
+        keys=("X",),
+        tip="Which cells a thread reads, step by step: that of the pixel under the pointer or, "
+        "without one, in the middle of the view",
         need=commands.SOURCE,
     ),
     Action(

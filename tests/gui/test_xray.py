@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QSlider, QSpinBox, QTableWidget
 from pytestqt.qtbot import QtBot
 
+from kernelscope.backends.emulator import tracing
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
@@ -182,3 +183,37 @@ def test_it_opens_from_the_menu(qtbot: QtBot, open_window: Opener, tmp_path: Pat
     title = opened.findChild(QLabel, "xrayTitle")
     qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
     opened.close()
+
+
+def test_the_key_traces_the_pixel_under_the_pointer(
+    qtbot: QtBot, open_window: Opener, tmp_path: Path
+) -> None:
+    whole = open_window()
+    write_image(Image.from_array(PIXELS), tmp_path / "noise.png")
+    load(qtbot, whole, tmp_path / "noise.png")
+    whole.panel.set_filter("mean")
+    whole.pictures.images.input.canvas.hovered.emit(QPointF(17.5, 9.2))
+    QTest.keyClick(whole, Qt.Key.Key_X)
+    opened = whole.findChild(XrayWindow)
+    place = [opened.findChild(QSpinBox, name).value() for name in ("xrayColumn", "xrayRow")]
+    assert place == [17, 9]
+    opened.close()
+    whole.pictures.images.input.canvas.hovered.emit(None)
+    whole.findChild(QAction, "xray").trigger()
+    place = [opened.findChild(QSpinBox, name).value() for name in ("xrayColumn", "xrayRow")]
+    assert place != [17, 9]
+    opened.close()
+
+
+def test_of_a_large_block_the_title_says_what_is_recorded(
+    qtbot: QtBot, window: XrayWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "WHOLE_RECORDS", 1000)
+    window.show_request(request_of(size=3), (40, 20))
+    title = child(window, QLabel, "xrayTitle")
+    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    assert title.text().endswith("only the warp is recorded, and copies to shared memory")
+    table = child(window, QTableWidget, "xrayFigures")
+    last = [table.item(table.rowCount() - 1, column).text() for column in range(4)]
+    assert last[0] == "divergent branches"
+    assert last[3] == ""

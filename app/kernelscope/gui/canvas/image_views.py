@@ -88,7 +88,8 @@ class ImagePair(QWidget):
         self._divide = 0.5
         self._shows_input = self._holds_input = False
         self._shows_values = True
-        self._place: tuple[int, int] | None = None
+        self.place: tuple[int, int] | None = None
+        """The pixel under the pointer or at the probe: column and row."""
         self._ordered: set[tuple[Pyramid, int]] = set()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -401,30 +402,30 @@ class ImagePair(QWidget):
         image = self.input.image
         if image is None:
             return
-        if self._place is None:
+        if self.place is None:
             centre = self.camera.centre
-            self._place = math.floor(centre.x()), math.floor(centre.y())
+            self.place = math.floor(centre.x()), math.floor(centre.y())
             right = down = 0
-        x = min(max(self._place[0] + right, 0), image.width - 1)
-        y = min(max(self._place[1] + down, 0), image.height - 1)
-        self._place = x, y
+        x = min(max(self.place[0] + right, 0), image.width - 1)
+        y = min(max(self.place[1] + down, 0), image.height - 1)
+        self.place = x, y
         self._describe()
 
     def _hover(self, position: QPointF | None) -> None:
-        self._place = None
+        self.place = None
         if position is not None:
-            self._place = math.floor(position.x()), math.floor(position.y())
+            self.place = math.floor(position.x()), math.floor(position.y())
         self._describe()
 
     def _describe(self) -> None:
         """Mark the probe in both pictures and write their values there."""
         values = self._values()
-        if self._place is None or not values:
+        if self.place is None or not values:
             for view in self._views:
                 view.canvas.set_probe(None)
             self.described.emit("")
             return
-        x, y = self._place
+        x, y = self.place
         display = self._display_text()
         text = "   ".join([f"x {x}, y {y}", *(f"{name} {value}" for name, value in values)])
         self.described.emit(f"{text}   {display}" if display else text)
@@ -438,15 +439,15 @@ class ImagePair(QWidget):
 
     def _values(self) -> list[tuple[str, str]]:
         """Return the names and values of the pictures at the probe."""
-        if self._place is None:
+        if self.place is None:
             return []
-        before, after = (view.samples_at(*self._place) for view in self._views)
+        before, after = (view.samples_at(*self.place) for view in self._views)
         values = zip(self._spoken, (before, after), strict=True)
         texts = [
             (name, text_of(samples, self.units)) for name, samples in values if samples is not None
         ]
         if self.reference is not None and before is not None:
-            texts.append(("reference", self._reference_text(*self._place)))
+            texts.append(("reference", self._reference_text(*self.place)))
         return texts
 
     @property

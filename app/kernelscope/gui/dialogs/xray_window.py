@@ -245,6 +245,8 @@ class XrayWindow(QDialog):
         if xray is not None:
             block = ", ".join(map(str, xray.trace.block[:2]))
             cut = "; the trace is truncated" if xray.trace.truncated else ""
+            if not xray.trace.whole:
+                cut += "; of this block only the warp is recorded, and copies to shared memory"
             self._title.setText(
                 f"{xray.scene.kernel}: block {block}, warp {xray.warp}, lane {xray.lane}, "
                 f"{len(steps):,} steps{cut}"

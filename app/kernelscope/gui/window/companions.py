@@ -70,6 +70,8 @@ class Companions:
         Makes and opens the phantom that the user described.
     display : callable
         Returns how the pictures of a request are drawn.
+    pixel : callable
+        Returns the pixel under the pointer, or None.
     availability : mapping
         Whether each backend can be used, as far as that is known.
     """
@@ -84,6 +86,7 @@ class Companions:
     commands: Callable[[], list[Command]]
     order_phantom: Callable[[Order], None]
     display: Callable[[Request], Display]
+    pixel: Callable[[], tuple[int, int] | None]
     availability: Mapping[str, Availability] = field(default_factory=dict)
     bench: BenchWindow | None = None
     kernel_viewer: KernelViewer | None = None
@@ -172,8 +175,8 @@ class Companions:
             if self.xray is None:
                 self.xray = XrayWindow(self.background, self.window)
             in_view = self.runner.in_view()
-            pixel = None
-            if in_view is not None and (region := in_view[1]) is not None:
+            pixel = self.pixel()
+            if pixel is None and in_view is not None and (region := in_view[1]) is not None:
                 pixel = region.left + region.width // 2, region.top + region.height // 2
             self.xray.show_request(request, pixel)
         except AppError as error:

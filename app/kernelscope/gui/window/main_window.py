@@ -111,6 +111,7 @@ class MainWindow(Frame):
             commands=self.actions_.commands,
             order_phantom=self.files.make_phantom,
             display=self.pictures.display_of,
+            pixel=lambda: self.pictures.images.place,
         )
         self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
         self.measuring = self._make_measuring()
