@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelscope.traffic.cards import CARDS, Card, card
+from kernelscope.traffic.cards import CARDS, Card, card, card_here
 from kernelscope.traffic.roofline import Part, bounds_of, predict
 from kernelscope.traffic.trace import ENTRY, Array, Counts, Event, Scene, Space
 
@@ -111,10 +111,43 @@ def test_cards_are_found_by_name() -> None:
 def test_published_data_are_in_proportion(each: Card) -> None:
     """A slip of a power of ten in the data would show here."""
     assert each.cores % each.multiprocessors == 0
-    assert each.cores // each.multiprocessors in (8, 32, 64, 128, 192)
+    assert each.cores // each.multiprocessors in (8, 32, 48, 64, 128, 192)
     assert 0.5e9 < each.clock < 3e9
     assert 0.02 < each.bandwidth / (each.cores * each.clock) < 1.0
     if each.texels is not None:
         units = each.texels / each.clock / each.multiprocessors
         assert 1.5 < units < 17
     assert each.source.startswith("http")
+
+
+FACTS = {
+    "Name": "NVIDIA H100 80GB HBM3",
+    "Compute capability": "9.0",
+    "Multiprocessors": "132",
+    "CUDA cores": "16,896 (128 per multiprocessor)",
+    "Highest clock": "1,485",
+    "Theoretical bandwidth": "3,352",
+}
+
+
+def test_the_card_of_this_computer_has_the_rates_of_its_driver() -> None:
+    here = card_here(FACTS)
+    assert here is not None
+    assert here.is_here
+    assert (here.name, here.capability) == ("NVIDIA H100 80GB HBM3", (9, 0))
+    assert (here.multiprocessors, here.cores) == (132, 16896)
+    assert (here.clock, here.bandwidth) == (1.485e9, 3.352e12)
+    # An H100 that runs at three quarters of the published clock.
+    published = card("H100")
+    assert published is not None
+    assert published.texels is not None
+    assert here.texels == pytest.approx(0.75 * published.texels)
+    assert here.cache_clock == published.cache_clock
+
+
+def test_rates_that_are_not_known_here_are_not_guessed() -> None:
+    here = card_here({**FACTS, "Multiprocessors": "100", "CUDA cores": "12,800 (128 per ...)"})
+    assert here is not None
+    assert (here.texels, here.cache_clock, here.cache) == (None, None, None)
+    for name in FACTS:
+        assert card_here({key: value for key, value in FACTS.items() if key != name}) is None
