@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QTableWidget
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTableWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.bench.recorded import Recorded
+from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.timing import Stage
 from kernelscope.errors import AppError
 from kernelscope.files import write_image
 from kernelscope.gui.dialogs.memory_ladder_view import MemoryLadderView
 from kernelscope.gui.dialogs.memory_ladder_window import MemoryLadderWindow
 from kernelscope.gui.model.memory_ladder import MemoryLadder, Rung, with_side
+from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.spec.devices import Device
 from kernelscope.traffic.cards import CARDS, card
-from tests.gui.helpers import Opener, child, load
+from kernelscope.traffic.trace import Space
+from tests.gui.helpers import FakeGpu, Opener, child, choose_files, dialog, load
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +104,66 @@ def test_the_table_has_bounds_and_traffic() -> None:
     assert rows["TIME ON H100"] == ()
     assert rows["least"] == rows["    loads and stores"]
     assert "recorded" not in rows
+
+
+def test_counts_of_few_blocks_are_said_to_be_scaled() -> None:
+    request = request_of("median", 3000, size=11)
+    large, small = rung(request, "global"), rung(request_of("median", 64, size=3), "global")
+    found = ladder_on("H100", request, large)
+    assert found.steps[0].is_scaled
+    assert found.remark().endswith("not all were run: Global memory.")
+    rows = {row[0]: row[1:] for row in found.table}
+    run, of, all_blocks = rows["blocks counted"][0].split()
+    assert of == "of"
+    assert int(run) < int(all_blocks.replace(",", ""))
+    whole = ladder_on("H100", request, small)
+    assert whole.remark() == ""
+    assert whole.table[-1] == ("blocks counted", f"all {small.counts[0].scene.blocks}")
+
+
+def test_loads_are_counted_by_memory() -> None:
+    request = request_of(side=64, size=3)
+    (step,) = ladder_on("H100", request, rung(request, "shared")).steps
+    assert [space for space, _ in step.loads] == [Space.GLOBAL, Space.SHARED]
+    loads = dict(step.loads)
+    assert loads[Space.SHARED] == 9.0
+    assert loads[Space.GLOBAL] == pytest.approx(4 / 3, abs=0.01)
+
+
+def done(request: Request, level: str, seconds: float, **changes: Any) -> Result:
+    return Result(request, request.source, "gpu", level, (Stage("kernel", seconds),), **changes)
+
+
+def test_times_of_this_session_belong_to_the_card_of_this_computer() -> None:
+    request = request_of(side=64, size=3)
+    times = SessionTimes()
+    times.add(done(request, "global", 1.0, first=True))  # cold
+    assert times.same(request) == {}
+    times.add(done(request, "global", 3e-4))
+    times.add(done(request_of(side=64, size=5), "shared", 1.0))
+    times.add(done(request_of(side=65, size=3), "shared", 1.0))
+    assert times.same(request_of(side=64, size=3)) == {"global": 3e-4}
+    rungs = rung(request, "global"), rung(request, "shared")
+    published = card("H100")
+    assert published is not None
+    here = replace(published, name="A card", year=0)
+    found = MemoryLadder(rungs, here, Recorded.read().same(request), times.same(request))
+    first, second = found.steps
+    assert (first.seconds, second.seconds) == (3e-4, None)
+    assert first.is_far
+    assert "measured 300 µs" in first.text()
+    rows = {row[0]: row[1:] for row in found.table}
+    assert rows["measured"] == ("300 µs", "–")
+    assert "    on" not in rows
+    assert MemoryLadder(rungs, published, {}, times.same(request)).steps[0].seconds is None
+
+
+def test_a_time_below_the_least_one_is_explained_as_such() -> None:
+    request = request_of(side=64, size=3)
+    here = replace(CARDS[0], year=0)
+    counted = rung(request, "global")
+    (reason,) = MemoryLadder([counted], here, {}, {"global": 1e-9}).reasons()
+    assert "faster than the least time" in reason
 
 
 def test_on_the_card_of_source_f_shared_memory_pays_more() -> None:
@@ -179,6 +247,65 @@ def test_the_table_is_copied_for_a_spreadsheet(qtbot: QtBot, window: MemoryLadde
     lines = QGuiApplication.clipboard().text().splitlines()
     assert lines[0].startswith("\tMapped host memory\t")
     assert any(line.endswith("\t1.00") for line in lines if "global stores" in line)
+
+
+def test_the_table_is_saved(qtbot: QtBot, window: MemoryLadderWindow, tmp_path: Path) -> None:
+    window.show_request(request_of("negative"), Recorded())
+    wait(qtbot, window)
+    QTest.mouseClick(child(window, QPushButton, "memoryLadderSave"), Qt.MouseButton.LeftButton)
+    choose_files(dialog(qtbot, window, QFileDialog), tmp_path / "table.csv")
+    with (tmp_path / "table.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0][:2] == ["", "Mapped host memory"]
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert {row[0]: row[1] for row in rows}["global stores"] == "1.00"
+
+
+class OwnCard(FakeGpu):
+    """A GPU whose last facts, which are slow, are not waited for."""
+
+    def facts(self) -> Iterator[FactGroup]:
+        facts = {
+            "Name": "NVIDIA A card", "Compute capability": "8.9", "Multiprocessors": "10",
+            "CUDA cores": "1,280 (128 per multiprocessor)", "Highest clock": "2,000",
+        }  # fmt: skip
+        yield FactGroup("Device", tuple(Fact(*each) for each in facts.items()))
+        yield FactGroup("Memory", (Fact("Theoretical bandwidth", "200", "GB/s"),))
+        raise AssertionError
+
+
+def test_the_card_of_this_computer_is_offered_first(
+    qtbot: QtBot, window: MemoryLadderWindow
+) -> None:
+    window.show_request(request_of("negative"), Recorded(), OwnCard())
+    cards = child(window, QComboBox, "memoryLadderCard")
+    qtbot.waitUntil(lambda: cards.count() == len(CARDS) + 1)
+    assert cards.currentText() == "This computer: NVIDIA A card"
+    wait(qtbot, window)
+    assert "TIME ON NVIDIA A card" in rows(window)
+    cards.setCurrentIndex(3)
+    window.show_request(request_of("negative"), Recorded(), OwnCard())
+    wait(qtbot, window)
+    assert (cards.count(), cards.currentIndex()) == (len(CARDS) + 1, 3)
+
+
+def test_a_run_adds_its_time_to_the_open_window(qtbot: QtBot) -> None:
+    background, times = Background(), SessionTimes()
+    window = MemoryLadderWindow(background, times=times)
+    qtbot.addWidget(window)
+    window.show()
+    request = request_of("negative")
+    window.show_request(request, Recorded(), OwnCard())
+    qtbot.waitUntil(
+        lambda: "This computer" in child(window, QComboBox, "memoryLadderCard").currentText()
+    )
+    wait(qtbot, window)
+    assert "measured" not in rows(window)
+    times.add(done(request, "global", 2e-3))
+    window.refresh()
+    assert "2 ms" in rows(window)["measured"]
+    window.close()
+    background.close()
 
 
 def test_work_without_end_is_refused_level_by_level(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 
@@ -22,34 +23,46 @@ from PySide6.QtWidgets import (
 
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.bench.recorded import Figure, Recorded
+from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError, Cancelled
 from kernelscope.gui.dialogs.memory_ladder_view import MemoryLadderView
 from kernelscope.gui.model.memory_ladder import LEAST, SIDES, MemoryLadder, Rung, with_side
+from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.widgets.messages import close_box, save_text
 from kernelscope.gui.widgets.theme import set_role
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.spec.devices import Device
 from kernelscope.spec.levels import Level
-from kernelscope.traffic.cards import CARDS
+from kernelscope.traffic.cards import CARDS, Card, card_here
 
-_TOPIC = "memory-ladder"
+_logger = logging.getLogger(__name__)
+
+_TOPIC, _OWN = "memory-ladder", "memory-ladder-card"
 _USUAL = "H100"
 """The card that recorded times are of."""
 
+_CSV_FILES = "CSV table (*.csv)"
+
 _NOTE = (
-    "A bar is the least time: that of the slowest part of the card, which never waits for others. "
-    "◆ is a recorded time of the same work on the same card. The axis is logarithmic."
+    "The least time is that of the slowest part of the card, which never waits for others; ◆ is a "
+    "time of the same work on the same card, recorded or of this session. Its axis is logarithmic."
 )
 
 
 class MemoryLadderWindow(QDialog):
     """Counts what each level reads and writes, and predicts its least time on a card."""
 
-    def __init__(self, background: Background, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        background: Background,
+        parent: QWidget | None = None,
+        *,
+        times: SessionTimes | None = None,
+    ) -> None:
         super().__init__(parent)
         self.setObjectName("memoryLadderWindow")
         self.setWindowTitle("Memory Ladder")
@@ -59,7 +72,9 @@ class MemoryLadderWindow(QDialog):
         self._busy = threading.Lock()
         self._token = CancelToken()
         self._request: Request | None = None
+        self._counted: Request | None = None
         self._recorded = Recorded()
+        self._times = times or SessionTimes()
         self._found: tuple[Rung, ...] = ()
         self._left: tuple[Level, ...] = ()
         self._figures: Mapping[str, Figure] = {}
@@ -78,11 +93,15 @@ class MemoryLadderWindow(QDialog):
             set_role(label, "note")
         box = close_box(self)
         box.button(box.StandardButton.Close).setAutoDefault(False)
-        self._copy = QPushButton("C&opy Table")
-        self._copy.setObjectName("memoryLadderCopy")
-        self._copy.setAutoDefault(False)
-        self._copy.clicked.connect(self._copy_table)
-        box.addButton(self._copy, box.ButtonRole.ActionRole)
+        self._copy, self._save = QPushButton("C&opy Table"), QPushButton("&Save Table…")
+        for button, name, slot in (
+            (self._copy, "memoryLadderCopy", self._copy_table),
+            (self._save, "memoryLadderSave", self._save_table),
+        ):
+            button.setObjectName(name)
+            button.setAutoDefault(False)
+            button.clicked.connect(slot)
+            box.addButton(button, box.ButtonRole.ActionRole)
         layout = QVBoxLayout(self)
         layout.addLayout(self._make_choice())
         layout.addWidget(self._title)
@@ -135,13 +154,17 @@ class MemoryLadderWindow(QDialog):
 
     # --- counting ---
 
-    def show_request(self, request: Request, recorded: Recorded) -> None:
+    def show_request(
+        self, request: Request, recorded: Recorded, gpu: Backend | None = None
+    ) -> None:
         """Count the levels of a request's filter on its picture or scan.
 
         Parameters
         ----------
         recorded : Recorded
             Measurements of the project's cards.
+        gpu : Backend, optional
+            The GPU of this computer, if it can be used.
 
         Raises
         ------
@@ -162,7 +185,25 @@ class MemoryLadderWindow(QDialog):
             for side in SIDES:
                 self._sides.addItem(f"Repeated to {side}×{side}", side)
         self._sides.blockSignals(False)
+        if gpu is not None and not self._has_own:
+            self._background.start(_OWN, lambda: _card_of(gpu), self._add_card, _log)
         self._count()
+
+    @property
+    def _has_own(self) -> bool:
+        """Whether the card of this computer is in the list."""
+        return bool(self._cards.itemData(0).is_here)
+
+    def _add_card(self, card: Card | None) -> None:
+        """Offer the card of this computer, and show it."""
+        if card is not None and not self._has_own:
+            self._cards.insertItem(0, f"This computer: {card.name}", card)
+            self._cards.setCurrentIndex(0)
+
+    def refresh(self) -> None:
+        """Show the times of runs that have ended since."""
+        if self.isVisible() and self._cards.currentData().is_here:
+            self._show()
 
     def _count(self) -> None:
         if self._request is None or self._sides.currentIndex() < 0:
@@ -171,7 +212,7 @@ class MemoryLadderWindow(QDialog):
         self._token = CancelToken()
         request = with_side(self._request, self._sides.currentData())
         self._found, self._left = (), tuple(request.step.filter.levels(Device.GPU))
-        self._figures = self._recorded.same(request)
+        self._figures, self._counted = self._recorded.same(request), request
         self._count_next(request)
 
     def _count_next(self, request: Request) -> None:
@@ -211,12 +252,14 @@ class MemoryLadderWindow(QDialog):
         counting = f": counting {self._left[0].name}…" if self._left else ""
         self._title.setText(f"{self._request.describe()}{counting}")
         self._bars.show_ladder(ladder, len(self._left))
-        self._remarks.setText("\n".join(ladder.reasons()))
-        self._remarks.setVisible(bool(ladder.reasons()))
+        remarks = [each for each in (*ladder.reasons(), ladder.remark()) if each]
+        self._remarks.setText("\n".join(remarks))
+        self._remarks.setVisible(bool(remarks))
         self._fill(ladder.table)
 
     def _fill(self, rows: tuple[tuple[str, ...], ...]) -> None:
         self._copy.setEnabled(bool(rows))
+        self._save.setEnabled(bool(rows))
         head, *body = rows or ((),)
         self._table.clearSpans()
         self._table.setRowCount(len(body))
@@ -246,10 +289,32 @@ class MemoryLadderWindow(QDialog):
         text = "\n".join("\t".join(row) for row in self._ladder().table)
         QGuiApplication.clipboard().setText(text)
 
+    def _save_table(self) -> None:
+        assert self._request is not None
+        name = f"{self._request.step.filter.id}-memory-ladder.csv"
+        save_text(self, "Save Table", name, self._ladder().csv(), _CSV_FILES)
+
     def _ladder(self) -> MemoryLadder:
-        return MemoryLadder(self._found, self._cards.currentData(), self._figures)
+        measured = self._times.same(self._counted) if self._counted is not None else {}
+        return MemoryLadder(self._found, self._cards.currentData(), self._figures, measured)
 
     def leave(self) -> None:
         """Stop counting."""
         self._token.cancel()
-        self._background.forget(_TOPIC)
+        for topic in (_TOPIC, _OWN):
+            self._background.forget(topic)
+
+
+def _card_of(gpu: Backend) -> Card | None:
+    """Return the card of this computer; the slow facts, which come last, are not waited for."""
+    facts: dict[str, str] = {}
+    for group in gpu.facts():
+        facts.update((each.name, each.value) for each in group.facts)
+        found = card_here(facts)
+        if found is not None:
+            return found
+    return None
+
+
+def _log(error: Exception) -> None:
+    _logger.error("The GPU does not answer", exc_info=error)

@@ -1,11 +1,13 @@
 """The levels of a filter by their counted traffic, and the time that a card needs for it at least.
 
 A `Rung` holds the counts of a level, or the reason why it was not counted. `MemoryLadder` adds a
-card: predictions, recorded times where the same work was measured on that card, and the table.
+card: predictions, times of the same work on that card, recorded or of this session, and the table.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,8 +22,8 @@ from kernelscope.images.image import Image
 from kernelscope.spec.levels import Level
 from kernelscope.traffic.cards import Card
 from kernelscope.traffic.roofline import FAR, Part, Prediction, predict
-from kernelscope.traffic.table import figures
-from kernelscope.traffic.trace import Counts
+from kernelscope.traffic.table import figures, totals_of
+from kernelscope.traffic.trace import Counts, Event, Space
 
 SIDES = (512, 1024, 4096)
 """Of square pictures that are offered next to the open one."""
@@ -57,42 +59,99 @@ class Step:
     prediction : Prediction, optional
     figure : Figure, optional
         The recorded time of the same work on this card.
+    measured : float, optional
+        Seconds of the same work in this session, on the card of this computer.
     """
 
     rung: Rung
     prediction: Prediction | None
     figure: Figure | None
+    measured: float | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """The measured time, else the recorded one."""
+        if self.measured is not None or self.figure is None:
+            return self.measured
+        return self.figure.seconds
+
+    @property
+    def origin(self) -> str:
+        """Where the time comes from: ``recorded 22 Nov 2026``."""
+        if self.measured is not None or self.figure is None:
+            return "measured"
+        return f"recorded {self.figure.date}"
 
     @property
     def ratio(self) -> float | None:
-        """The recorded time over the predicted one; None without one of them."""
-        if self.prediction is None or self.figure is None:
+        """The measured or recorded time over the predicted one; None without one of them."""
+        if self.prediction is None or self.seconds is None:
             return None
-        return self.figure.seconds / self.prediction.seconds
+        return self.seconds / self.prediction.seconds
 
     @property
     def is_far(self) -> bool:
-        """Whether prediction and recorded time differ by more than a factor of 1.5."""
+        """Whether prediction and measured time differ by more than a factor of 1.5."""
         return self.ratio is not None and not 1 / FAR <= self.ratio <= FAR
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether blocks were left out that are like others, whose counts stand for them."""
+        return any(each.counted < each.scene.blocks for each in self.rung.counts)
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """The blocks that were run, and all of them."""
+        counts = self.rung.counts
+        return sum(each.counted for each in counts), sum(each.scene.blocks for each in counts)
+
+    @cached_property
+    def loads(self) -> tuple[tuple[Space, float], ...]:
+        """The loads of threads for a pixel of the output, by memory; those without are missing."""
+        if not self.rung.counts:
+            return ()
+        totals = totals_of(self.rung.counts)
+        pixels = self.rung.counts[-1].scene.pixels
+        return tuple(
+            (space, totals[space, Event.READ].accesses / pixels)
+            for space in (Space.GLOBAL, Space.TEXTURE, Space.SHARED, Space.CONSTANT)
+            if (space, Event.READ) in totals
+        )
+
+    def brief(self) -> str:
+        """Return the times behind a bar: ``≥ 39 µs loads and stores  ◆ 65 µs, 1.7 times``."""
+        if self.prediction is None:
+            return self.rung.refusal
+        text = f"≥ {brief_duration(self.prediction.seconds)} {self.prediction.limit}"
+        if self.ratio is not None:
+            text += f"  ◆ {brief_duration(self.seconds)}, {_times(self.ratio)}"
+        return text
 
     def text(self) -> str:
         """Return the times in words: ``at least 0.17 ms (loads and stores)``."""
         if self.prediction is None:
             return self.rung.refusal
         text = f"at least {brief_duration(self.prediction.seconds)}, {self.prediction.limit}"
-        if self.figure is not None:
-            text += f"; recorded {brief_duration(self.figure.seconds)}, {self.ratio:.2g} times that"
+        if self.ratio is not None:
+            verb = self.origin.partition(" ")[0]
+            text += f"; {verb} {brief_duration(self.seconds)}, {_times(self.ratio)} that"
         return text
 
     def reason(self) -> str:
-        """Return why the recorded time is so far off, where that is known; else empty."""
-        if not self.is_far or self.figure is None or self.prediction is None:
+        """Return why the measured time is so far off, where that is known; else empty."""
+        if not self.is_far or self.seconds is None or self.prediction is None:
             return ""
-        if self.figure.seconds < SHORT:
+        if self.seconds < self.prediction.seconds:
+            return "faster than the least time; pictures that fit into a cache stay there."
+        if self.seconds < SHORT:
             return "so short a launch is mostly its start."
         if self.prediction.limit is Part.MEMORY:
             return "data may move more than once, or too few loads be under way at a time."
         return "the least time leaves out instructions for addresses, borders and comparisons."
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g} times" if ratio < 10 else f"{ratio:.0f} times"
 
 
 class MemoryLadder:
@@ -104,16 +163,26 @@ class MemoryLadder:
     card : Card
     recorded : mapping of str to Figure
         Recorded times of the same work by the id of the level, on any card.
+    measured : mapping of str to float
+        Seconds of the same work by the id of the level, on the card of this computer.
     """
 
     def __init__(
-        self, rungs: Sequence[Rung], card: Card, recorded: Mapping[str, Figure] | None = None
+        self,
+        rungs: Sequence[Rung],
+        card: Card,
+        recorded: Mapping[str, Figure] | None = None,
+        measured: Mapping[str, float] | None = None,
     ) -> None:
         self.card = card
-        self.steps = tuple(self._step(each, recorded or {}) for each in rungs)
+        self.steps = tuple(self._step(each, recorded or {}, measured or {}) for each in rungs)
 
-    def _step(self, rung: Rung, recorded: Mapping[str, Figure]) -> Step:
+    def _step(
+        self, rung: Rung, recorded: Mapping[str, Figure], measured: Mapping[str, float]
+    ) -> Step:
         prediction = predict(rung.counts, self.card) if rung.counts else None
+        if self.card.is_here:
+            return Step(rung, prediction, None, measured.get(rung.level.id))
         figure = recorded.get(rung.level.id)
         if figure is not None and figure.card != self.card.name:
             figure = None
@@ -135,21 +204,43 @@ class MemoryLadder:
             cells = [_bound(each, part) for each in counted]
             if any(cell != NONE for cell in cells):
                 rows.append((f"    {part}", *cells))
-        if any(each.figure is not None for each in counted):
-            rows.append(("recorded", *(_recorded(each) for each in counted)))
-            rows.append(("recorded / least", *(_ratio(each) for each in counted)))
+        if any(each.seconds is not None for each in counted):
+            verb = "measured" if self.card.is_here else "recorded"
+            rows.append((verb, *(_time(each) for each in counted)))
+            if not self.card.is_here:
+                rows.append(("    on", *(_date(each) for each in counted)))
+            rows.append((f"{verb} / least", *(_ratio(each) for each in counted)))
         rows.append(("TRAFFIC OF A PIXEL OF THE OUTPUT",))
         found = {each.rung.level.name: each.rung.counts for each in counted}
         rows += [(each.title, *each.texts()) for each in figures(found)]
+        rows.append(("blocks counted", *(_blocks(each) for each in counted)))
         return tuple(rows)
 
+    def csv(self) -> str:
+        """Return the table as CSV; headings of parts are left out."""
+        text = io.StringIO()
+        rows = (row for row in self.table if len(row) > 1)
+        csv.writer(text, lineterminator="\n").writerows(
+            ["" if cell == NONE else cell.strip() for cell in row] for row in rows
+        )
+        return text.getvalue()
+
+    def remark(self) -> str:
+        """Return the levels whose counts are scaled, as a sentence; empty if none are."""
+        names = [each.rung.level.name for each in self.steps if each.is_scaled]
+        if not names:
+            return ""
+        return (
+            f"Scaled from blocks at the rim and one inside, not all were run: {', '.join(names)}."
+        )
+
     def reasons(self) -> tuple[str, ...]:
-        """Return a sentence for each reason why recorded times are far from the prediction."""
+        """Return a sentence for each reason why measured times are far from the prediction."""
         found: dict[str, list[str]] = {}
         for each in self.steps:
-            if each.is_far:
+            if each.is_far and each.ratio is not None:
                 found.setdefault(each.reason(), []).append(
-                    f"{each.rung.level.name} {each.ratio:.2g} times"
+                    f"{each.rung.level.name} {_times(each.ratio)}"
                 )
         return tuple(f"{', '.join(levels)}: {reason}" for reason, levels in found.items())
 
@@ -168,8 +259,17 @@ def _bound(step: Step, part: Part) -> str:
     return NONE if seconds is None else brief_duration(seconds)
 
 
-def _recorded(step: Step) -> str:
-    return NONE if step.figure is None else brief_duration(step.figure.seconds)
+def _time(step: Step) -> str:
+    return NONE if step.seconds is None else brief_duration(step.seconds)
+
+
+def _date(step: Step) -> str:
+    return NONE if step.figure is None else step.figure.date
+
+
+def _blocks(step: Step) -> str:
+    run, blocks = step.blocks
+    return f"{run:,} of {blocks:,}" if step.is_scaled else f"all {blocks:,}"
 
 
 def _ratio(step: Step) -> str:

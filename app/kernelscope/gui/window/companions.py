@@ -107,6 +107,8 @@ class Companions:
     def add_result(self, result: Result) -> None:
         """Keep the launch report of a run for the kernel viewer, its time for the lecture."""
         self._times.add(result)
+        if self.memory_ladder is not None:
+            self.memory_ladder.refresh()
         if result.launch is not None:
             self._launches[result.launch.kernel] = result.launch
             if self.kernel_viewer is not None:
@@ -159,8 +161,12 @@ class Companions:
             if request is None:
                 raise AppError("There is no picture to count reads of.", "Open one.")
             if self.memory_ladder is None:
-                self.memory_ladder = MemoryLadderWindow(self.background, self.window)
-            self.memory_ladder.show_request(request, self._recorded)
+                self.memory_ladder = MemoryLadderWindow(
+                    self.background, self.window, times=self._times
+                )
+            here = self.availability.get(Device.GPU)
+            gpu = self.backends.get(Device.GPU) if here is not None and here.available else None
+            self.memory_ladder.show_request(request, self._recorded, gpu)
         except AppError as error:
             dialogs.show_error(self.window, error)
             return
