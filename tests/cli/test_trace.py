@@ -72,6 +72,12 @@ def test_least_times_on_a_card(capsys: pytest.CaptureFixture[str]) -> None:
     assert first.split()[0] == "Global"
     assert first.endswith("ms  device memory")
     assert second.endswith("ms  device memory")
+    more = ("--size", "3", "--level", "global", "--card", "H100")
+    assert main(["trace", "median", *more]) == 0
+    *_, line, reason = capsys.readouterr().out.splitlines()
+    assert "loads and stores  recorded 22 Nov 2026: 0.0" in line
+    assert line.endswith(" times")
+    assert reason.startswith("Global memory ")
     with pytest.raises(SystemExit, match="2"):
         main(["trace", "mean", "--card", "Voodoo"])
     assert "GTX 480" in capsys.readouterr().err

@@ -63,7 +63,7 @@ def trace(arguments: list[str]) -> int:
     else:
         _print_table(spec, request, found)
         if options.card is not None:
-            _print_times(found, options.card)
+            _print_times(request, levels, found, options.card)
     return 0
 
 
@@ -162,14 +162,26 @@ def _print_table(spec: FilterSpec, request: Request, found: Mapping[str, list[Co
         )
 
 
-def _print_times(found: Mapping[str, list[Counts]], card: Card) -> None:
-    from kernelscope.traffic.roofline import predict
+def _print_times(
+    request: Request, levels: Sequence[Level], found: Mapping[str, list[Counts]], card: Card
+) -> None:
+    """Print the least times, and those that were recorded of the same work on the card."""
+    from kernelscope.bench.recorded import Recorded
+    from kernelscope.gui.model.memory_ladder import MemoryLadder, Rung
 
+    rungs = [Rung(level, found[level.name]) for level in levels if level.name in found]
+    ladder = MemoryLadder(rungs, card, Recorded.read().same(request))
     show(f"\nLeast time on {card.name}, and the part that it is the time of:\n")
-    width = max(map(len, found))
-    for name, launches in found.items():
-        prediction = predict(launches, card)
-        show(f"{name:{width}}  {1e3 * prediction.seconds:10.4f} ms  {prediction.limit}")
+    width = max(map(len, found), default=0)
+    for step in ladder.steps:
+        assert step.prediction is not None
+        line = f"{step.rung.level.name:{width}}  {1e3 * step.prediction.seconds:10.4f} ms  "
+        line += f"{step.prediction.limit:16}"
+        if step.seconds is not None and step.ratio is not None:
+            line += f"  {step.origin}: {1e3 * step.seconds:.4f} ms, {step.ratio:.2f} times"
+        show(line.rstrip())
+    for reason in ladder.reasons():
+        show(reason)
 
 
 def _request(spec: FilterSpec, options: argparse.Namespace) -> Request:
