@@ -21,7 +21,7 @@ from kernelscope.files import write_image
 from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.xray_view import XrayView
 from kernelscope.gui.dialogs.xray_window import XrayWindow
-from kernelscope.gui.model.xray import Xray
+from kernelscope.gui.model.xray import Xray, compare
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
@@ -217,3 +217,48 @@ def test_of_a_large_block_the_title_says_what_is_recorded(
     last = [table.item(table.rowCount() - 1, column).text() for column in range(4)]
     assert last[0] == "divergent branches"
     assert last[3] == ""
+
+
+def test_two_levels_stand_side_by_side(qtbot: QtBot, window: XrayWindow) -> None:
+    window.show_request(request_of(size=5), (40, 20))
+    title = child(window, QLabel, "xrayTitle")
+    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    second = window.findChild(XrayView, "xraySecondPicture")
+    table = child(window, QTableWidget, "xrayFigures")
+    assert not second.isVisible()
+    assert table.columnCount() == 4
+    level, other = (child(window, QComboBox, name) for name in ("xrayLevel", "xrayOther"))
+    level.setCurrentIndex(level.findText("Shared memory"))
+    other.setCurrentIndex(other.findText("Global memory"))
+    qtbot.waitUntil(lambda: "Global memory" in title.text(), timeout=20_000)
+    assert title.text().endswith("for a pixel of the block: Shared memory 1.69, Global memory 25.")
+    assert second.isVisible()
+    assert table.columnCount() == 7
+    head = [table.horizontalHeaderItem(column).text() for column in range(7)]
+    assert head[1:4] == ["Shared\nthread", "Shared\nwarp", "Shared\nblock"]
+    assert head[6] == "Global\nblock"
+    rows = [[table.item(y, x).text() for x in range(7)] for y in range(table.rowCount())]
+    assert [row[3::3] for row in rows if row[0] == "● global loads"] == [["432", "6,400"]]
+    assert [row[3::3] for row in rows if row[0] == "■ shared loads"] == [["6,400", ""]]
+    assert rows[-1][0] == "divergent branches"
+    slider = child(window, QSlider, "xraySlider")
+    slider.setValue(slider.maximum() // 2)
+    first, lines = child(window, QLabel, "xrayStep").text().splitlines()
+    assert first.startswith(f"Step {slider.maximum() // 2} of ")
+    assert lines.startswith("Global memory: Step 13 of 26: ")
+    slider.setValue(slider.maximum())
+    assert "Step 26 of 26" in child(window, QLabel, "xrayStep").text()
+    slider.setValue(0)
+    assert child(window, QLabel, "xrayStep").text() == ""
+    other.setCurrentIndex(0)
+    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    assert not second.isVisible()
+    assert table.columnCount() == 4
+
+
+def test_loads_are_shared_out_to_the_pixels_of_a_block() -> None:
+    """A tile of 32x8 with its halo for 5x5, and four pixels of a thread at once."""
+    global_, shared = xray("global", 40, 20), xray("shared", 40, 20)
+    assert global_.loads_per_pixel == 9
+    assert shared.loads_per_pixel == pytest.approx(34 * 10 / (32 * 8), rel=0.3)
+    assert compare(global_, shared).startswith("Loads from the card's memory for a pixel")

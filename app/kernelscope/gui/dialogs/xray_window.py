@@ -29,7 +29,7 @@ from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
 from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.xray_view import XrayView
-from kernelscope.gui.model.xray import SIGNS, Xray
+from kernelscope.gui.model.xray import SIGNS, Xray, compare, side_by_side
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.theme import set_role
@@ -42,6 +42,9 @@ from kernelscope.traffic.trace import Event, Space
 _TOPIC = "xray"
 _PAUSE = 150
 """Milliseconds between two steps while they play."""
+
+_NOTHING = "–"
+_SCOPES = ("Thread", "Warp", "Block")
 
 _LEGEND = (
     f"{SIGNS[Space.GLOBAL]} global   {SIGNS[Space.SHARED]} shared   {SIGNS[Space.TEXTURE]} texture"
@@ -65,10 +68,13 @@ class XrayWindow(QDialog):
         self._request: Request | None = None
         self._levels: tuple[Level, ...] = ()
         self._xray: Xray | None = None
+        self._second: Xray | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(_PAUSE)
         self._timer.timeout.connect(self._advance)
-        self._view = XrayView()
+        self._view, self._second_view = XrayView(), XrayView()
+        self._second_view.setObjectName("xraySecondPicture")
+        self._names = QLabel(), QLabel()
         self._title, self._step = QLabel(), QLabel()
         set_role(self._title, "title")
         self._title.setObjectName("xrayTitle")
@@ -79,7 +85,7 @@ class XrayWindow(QDialog):
         set_role(legend, "note")
         splitter = QSplitter()
         splitter.setChildrenCollapsible(False)
-        splitter.addWidget(self._view)
+        splitter.addWidget(self._make_pictures())
         splitter.addWidget(self._make_side())
         box = close_box(self)
         box.button(box.StandardButton.Close).setAutoDefault(False)
@@ -98,13 +104,28 @@ class XrayWindow(QDialog):
 
     # --- widgets ---
 
+    def _make_pictures(self) -> QWidget:
+        pictures = QWidget(self)
+        column = QVBoxLayout(pictures)
+        column.setContentsMargins(0, 0, 0, 0)
+        views = self._view, self._second_view
+        for label, view in zip(self._names, views, strict=True):
+            column.addWidget(label)
+            column.addWidget(view, 1)
+        self._show_second(False)
+        return pictures
+
+    def _show_second(self, shown: bool) -> None:
+        for widget in (*self._names, self._second_view):
+            widget.setVisible(shown)
+
     def _make_choice(self) -> QHBoxLayout:
         row = QHBoxLayout()
-        self._level = QComboBox()
-        self._level.setObjectName("xrayLevel")
+        self._level, self._other = QComboBox(), QComboBox()
         self._column, self._row = QSpinBox(), QSpinBox()
         for caption, widget, name in (
             ("&Level", self._level, "xrayLevel"),
+            ("C&ompare with", self._other, "xrayOther"),
             ("Column &X", self._column, "xrayColumn"),
             ("Row &Y", self._row, "xrayRow"),
         ):
@@ -114,7 +135,8 @@ class XrayWindow(QDialog):
             widget.setAccessibleName(caption.replace("&", ""))
             row.addWidget(label)
             row.addWidget(widget)
-        self._level.currentIndexChanged.connect(self._trace)
+        for chooser in (self._level, self._other):
+            chooser.currentIndexChanged.connect(self._trace)
         for box in (self._column, self._row):
             box.setKeyboardTracking(False)
             box.valueChanged.connect(self._trace)
@@ -129,7 +151,6 @@ class XrayWindow(QDialog):
         self._table = QTableWidget(0, 4)
         self._table.setObjectName("xrayFigures")
         self._table.setAccessibleName("Figures of the thread, its warp and its block")
-        self._table.setHorizontalHeaderLabels(["", "Thread", "Warp", "Block"])
         self._table.verticalHeader().hide()
         self._table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
         self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
@@ -186,11 +207,13 @@ class XrayWindow(QDialog):
             request.source.planes.shape, step.parameters, step.border
         )[:2]
         x, y = pixel or (width // 2, height // 2)
-        boxes = (self._level, self._column, self._row)
+        boxes = (self._level, self._other, self._column, self._row)
         for box in boxes:
             box.blockSignals(True)
         self._level.clear()
         self._level.addItems([each.name for each in levels])
+        self._other.clear()
+        self._other.addItems([_NOTHING, *(each.name for each in levels)])
         names = [each.id for each in levels]
         wanted = next(
             each for each in (request.options.level, GLOBAL.id, names[0]) if each in names
@@ -213,18 +236,22 @@ class XrayWindow(QDialog):
         if request is None or self._level.currentIndex() < 0:
             return
         level = self._levels[self._level.currentIndex()]
+        chosen = [level]
+        if self._other.currentIndex() > 0:
+            chosen.append(self._levels[self._other.currentIndex() - 1])
         x, y = self._column.value(), self._row.value()
         self._play.setChecked(False)
-        self._show(None)
+        self._show(())
         self._title.setText(f"Tracing pixel {x}, {y} at level {level.name} …")
 
-        def work() -> Xray:
+        def work() -> tuple[Xray, ...]:
             with self._busy:
                 if self._tracer is None:
                     self._tracer = Tracer(threads=1)
-                xray = Xray(*self._tracer.trace_pixel(request, level, x, y))
-                xray.prepare()
-                return xray
+                found = [Xray(*self._tracer.trace_pixel(request, each, x, y)) for each in chosen]
+            for each in found:
+                each.prepare()
+            return tuple(found)
 
         self._background.start(_TOPIC, work, self._show, self._fail)
 
@@ -233,15 +260,21 @@ class XrayWindow(QDialog):
             raise error
         self._title.setText(f"{error.message} {error.hint}".strip())
 
-    def _show(self, xray: Xray | None) -> None:
+    def _show(self, found: tuple[Xray, ...]) -> None:
+        xray, self._second = (*found, None, None)[:2]
         self._xray = xray
         assert self._request is not None
-        self._view.show_xray(xray, (self._column.value(), self._row.value()), self._grey())
+        pixel, grey = (self._column.value(), self._row.value()), self._grey()
+        self._view.show_xray(xray, pixel, grey)
+        self._second_view.show_xray(self._second, pixel, grey)
+        self._show_second(self._second is not None)
+        for label, each in zip(self._names, found, strict=False):
+            label.setText(each.scene.level_name)
         steps = () if xray is None else xray.steps
         self._slider.setEnabled(bool(steps))
         self._slider.setRange(0, len(steps))
         self._slider.setValue(len(steps))
-        self._show_table(() if xray is None else xray.figures)
+        self._show_table()
         if xray is not None:
             block = ", ".join(map(str, xray.trace.block[:2]))
             cut = "; the trace is truncated" if xray.trace.truncated else ""
@@ -251,6 +284,8 @@ class XrayWindow(QDialog):
                 f"{xray.scene.kernel}: block {block}, warp {xray.warp}, lane {xray.lane}, "
                 f"{len(steps):,} steps{cut}"
             )
+            if self._second is not None:
+                self._title.setText(f"{self._title.text()}\n{compare(xray, self._second)}")
         self._show_steps(len(steps))
 
     def _grey(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -264,7 +299,16 @@ class XrayWindow(QDialog):
         low, high = float(values.min()), float(values.max())
         return ((values - low) * (255 / ((high - low) or 1))).astype(np.uint8)
 
-    def _show_table(self, rows: tuple[tuple[str, str, str, str], ...]) -> None:
+    def _show_table(self) -> None:
+        first, second = self._xray, self._second
+        rows: tuple[tuple[str, ...], ...] = () if first is None else first.figures
+        names = ["", *_SCOPES]
+        if first is not None and second is not None:
+            rows = side_by_side(first, second)
+            levels = [each.scene.level_name.split()[0] for each in (first, second)]
+            names = ["", *(f"{level}\n{scope.lower()}" for level in levels for scope in _SCOPES)]
+        self._table.setColumnCount(len(names))
+        self._table.setHorizontalHeaderLabels(names)
         self._table.setRowCount(len(rows))
         for number, row in enumerate(rows):
             for column, text in enumerate(row):
@@ -279,15 +323,20 @@ class XrayWindow(QDialog):
 
     def _show_steps(self, done: int) -> None:
         self._view.show_steps(done)
-        xray = self._xray
+        xray, second = self._xray, self._second
         if xray is None or not done:
+            self._second_view.show_steps(0)
             self._step.setText("")
             return
-        step = xray.steps[done - 1]
-        place = f" ({step.place})" if step.place else ""
-        self._step.setText(f"Step {done:,} of {len(xray.steps):,}: the thread {step.text()}{place}")
-        if step.place is not None:
-            self._show_line(step.place.file, step.place.line)
+        lines = [xray.describe_step(done)]
+        if second is not None:  # both go from the first step to the last
+            other = round(done / len(xray.steps) * len(second.steps))
+            self._second_view.show_steps(other)
+            lines.append(f"{second.scene.level_name}: {second.describe_step(other)}")
+        self._step.setText("\n".join(lines))
+        place = xray.steps[done - 1].place
+        if place is not None:
+            self._show_line(place.file, place.line)
 
     def _show_line(self, file: str, line: int) -> None:
         """Show a line of the source, of a header as well."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelscope.traffic.requests import requests
 from kernelscope.traffic.totals import Totals, branches, launch_totals, thread_totals, warp_totals
-from kernelscope.traffic.trace import OUTSIDE, SOURCE, WARP, Event, Place, Space, Trace
+from kernelscope.traffic.trace import OUTPUT, OUTSIDE, SOURCE, WARP, Event, Place, Space, Trace
 
 Cell = tuple[int, int]
 """Column and row of a pixel."""
@@ -157,6 +157,21 @@ class Xray:
         return frozenset(self._cell(int(each)) for each in offsets)
 
     @functools.cached_property
+    def loads_per_pixel(self) -> float:
+        """Loads and fetches from the memory of the card for each pixel that the block writes."""
+        entries, arrays = self.trace.entries, self.scene.arrays
+        written = sum(
+            int(entry["accesses"]) * int(entry["bytes"])
+            for entry in entries
+            if arrays[entry["array"]].name == OUTPUT and entry["event"] == Event.WRITE
+        )
+        output = next(each for each in arrays if each.name == OUTPUT)
+        totals = launch_totals(self.trace)
+        spaces = Space.GLOBAL, Space.TEXTURE
+        loads = sum(totals.get((each, Event.READ), Totals()).accesses for each in spaces)
+        return loads * output.item * output.shape[-1] / written
+
+    @functools.cached_property
     def warp_pixels(self) -> frozenset[Cell]:
         """Pixels that the warp reads from the memory of the card."""
         return self._pixels(self.trace.records["thread"] // WARP == self.warp)
@@ -168,7 +183,15 @@ class Xray:
 
     def prepare(self) -> None:
         """Compute everything that is shown, which may take seconds, on the calling thread."""
-        _ = self.warp_pixels, self.block_pixels, self.figures
+        _ = self.warp_pixels, self.block_pixels, self.figures, self.loads_per_pixel
+
+    def describe_step(self, number: int) -> str:
+        """Return a step in words, the first being 1; ``No step`` for 0."""
+        if not number:
+            return "No step"
+        step = self.steps[number - 1]
+        place = f" ({step.place})" if step.place else ""
+        return f"Step {number:,} of {len(self.steps):,}: the thread {step.text()}{place}"
 
     def next_step(self, start: int, event: Event) -> int:
         """Return how many steps are done after the next one of this kind; all if there is none."""
@@ -211,3 +234,37 @@ class Xray:
         parted.append(f"{branches(self.trace).divergent:,}" if self.trace.whole else "")
         rows.append(("divergent branches", "", *parted))
         return tuple((title, mine, warp, block) for title, mine, warp, block in rows)
+
+
+Row = tuple[str, ...]
+
+
+def side_by_side(first: Xray, second: Xray) -> tuple[Row, ...]:
+    """Return the figures of two levels in one table: three columns for each."""
+    both = [_sections(each.figures) for each in (first, second)]
+    headings = [*both[0], *(heading for heading in both[1] if heading not in both[0])]
+    last = [heading for heading in headings if heading[:1].isalpha()]
+    ordered = [each for each in headings if each not in last] + last
+    rows = []
+    for heading in ordered:
+        sections = [each.get(heading, {}) for each in both]
+        for title in dict.fromkeys(title for each in sections for title in each):
+            cells = (each.get(title, ("", "", "")) for each in sections)
+            rows.append((title, *(cell for three in cells for cell in three)))
+    return tuple(rows)
+
+
+def _sections(rows: tuple[Row, ...]) -> dict[str, dict[str, Row]]:
+    """Return the cells by their heading, which is a title without indentation, and their title."""
+    found: dict[str, dict[str, Row]] = {}
+    heading = ""
+    for title, *cells in rows:
+        heading = title if not title.startswith(" ") else heading
+        found.setdefault(heading, {})[title] = tuple(cells)
+    return found
+
+
+def compare(first: Xray, second: Xray) -> str:
+    """Return how often two levels read from the memory of the card, in a sentence."""
+    parts = [f"{each.scene.level_name} {each.loads_per_pixel:.3g}" for each in (first, second)]
+    return f"Loads from the card's memory for a pixel of the block: {', '.join(parts)}."
