@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDockWidget,
     QLabel,
+    QSlider,
     QSpinBox,
     QWidget,
 )
@@ -247,6 +248,48 @@ def lecture(studio: Studio) -> None:
     opened.close()
 
 
+def xray(studio: Studio) -> None:
+    """Take a pixel of a mean at level Shared, compared with Global, half-way through its steps."""
+    studio.window.file_dialogs.open(SAMPLES[2].path)
+    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
+    studio.choose("mean", size=5)
+    studio.window.companions.show_xray()
+    opened = studio.window.companions.xray
+    assert opened is not None
+    for name, level in (("xrayLevel", "Shared memory"), ("xrayOther", "Global memory")):
+        box = opened.findChild(QComboBox, name)
+        assert box is not None
+        box.setCurrentText(level)
+    title, slider = opened.findChild(QLabel, "xrayTitle"), opened.findChild(QSlider, "xraySlider")
+    assert title is not None
+    assert slider is not None
+    studio.wait(lambda: "Global memory" in title.text())
+    slider.setValue(slider.maximum() * 2 // 3)
+    studio.take("xray", 1240, 690, opened)
+    opened.close()
+
+
+def memory_ladder(studio: Studio) -> None:
+    """Take the levels of a mask on an H100, with recorded times."""
+    studio.window.file_dialogs.open(SAMPLES[2].path)
+    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
+    studio.choose("median", size=5)
+    for _ in range(6):  # recorded results are read meanwhile
+        studio.settle()
+    studio.window.companions.show_memory_ladder()
+    opened = studio.window.companions.memory_ladder
+    assert opened is not None
+    sides = opened.findChild(QComboBox, "memoryLadderSide")
+    title = opened.findChild(QLabel, "memoryLadderTitle")
+    assert sides is not None
+    assert title is not None
+    sides.setCurrentIndex(sides.count() - 1)
+    studio.settle()
+    studio.wait(lambda: "counting" not in title.text())
+    studio.take("memory-ladder", 1180, 690, opened)
+    opened.close()
+
+
 def gpu_window(studio: Studio) -> None:
     """Run every level of the median on 4096×4096, and show the time line of the last run."""
     noisy = SAMPLES[0].path
@@ -299,6 +342,8 @@ PICTURES: dict[str, Callable[[Studio], None]] = {
     "gpu-window": gpu_window,
     "volume-gpu": volume_gpu,
     "gpu-info": gpu_info,
+    "xray": xray,
+    "memory-ladder": memory_ladder,
 }
 
 
