@@ -11,7 +11,7 @@ import pytest
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.backends.emulator.compiler import HostCompiler, load_library
-from kernelscope.backends.emulator.launch import Memory, run_launch
+from kernelscope.backends.emulator.launch import Memory, blocks_at_once, run_launch
 from kernelscope.backends.emulator.translation import translate
 from kernelscope.cli.main import main
 from kernelscope.engine.backend import Backend, close_all
@@ -233,3 +233,24 @@ def test_without_a_compiler_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPat
     assert not state.available
     assert "emulator" in state.steps[0]
     assert not list(backend.facts())
+
+
+def test_between_two_looks_at_the_token_there_is_little_work() -> None:
+    def blocks(operations: float, steps: int = 0) -> int:
+        launch = Launch(
+            "kernel",
+            {},
+            block=(32, 8),
+            bytes_per_sample=2.0,
+            operations_per_sample=operations,
+            steps=steps,
+        )
+        task = CudaTask(
+            (1024, 1024, 1), (1024, 1024, 1), np.dtype(np.uint8), {}, Border.REFLECT, ""
+        )
+        return blocks_at_once(launch, task, 4096)
+
+    assert blocks(1.0) == 64
+    assert blocks(1e4) == 19  # 256 pixels a block, 5e7 operations
+    assert blocks(1e4, steps=2) == 39
+    assert blocks(1e9) == 1

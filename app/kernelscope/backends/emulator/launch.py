@@ -18,7 +18,8 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
 
 _BLOCKS_AT_ONCE = 64
-"""Blocks between two looks at the cancel token."""
+_OPERATIONS_AT_ONCE = 5e7
+"""Blocks between two looks at the cancel token, and operations, which take 0.1 s or so."""
 
 _MOST_THREADS = 1024
 
@@ -228,13 +229,8 @@ def _run_grid(
     pointers = (ctypes.c_void_p * len(values))(*values)
     runs = [range(math.prod(grid))] if chosen is None else chosen
     blocks, done = sum(map(len, runs)), 0
-    batches = iter(
-        [
-            part[at : at + _BLOCKS_AT_ONCE]
-            for part in runs
-            for at in range(0, len(part), _BLOCKS_AT_ONCE)
-        ]
-    )
+    count = blocks_at_once(launch, task, math.prod(grid))
+    batches = iter([part[at : at + count] for part in runs for at in range(0, len(part), count)])
 
     def work() -> None:
         nonlocal done
@@ -255,6 +251,13 @@ def _run_grid(
         wait(others)
     for each in others:
         each.result()
+
+
+def blocks_at_once(launch: Launch, task: CudaTask, blocks: int) -> int:
+    """Return how many blocks run between two looks at the cancel token."""
+    operations = launch.operations_per_sample * math.prod(task.output_shape)
+    each = operations / max(launch.steps, 1) / blocks
+    return max(1, min(_BLOCKS_AT_ONCE, int(_OPERATIONS_AT_ONCE / max(each, 1.0))))
 
 
 def _raise(library: ctypes.CDLL, launch: Launch, status: int) -> None:
