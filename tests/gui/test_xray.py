@@ -256,6 +256,17 @@ def test_two_levels_stand_side_by_side(qtbot: QtBot, window: XrayWindow) -> None
     assert table.columnCount() == 4
 
 
+def test_the_title_names_the_level_whose_kernel_runs(qtbot: QtBot, window: XrayWindow) -> None:
+    window.show_request(request_of(size=5), (40, 20))
+    title, level = child(window, QLabel, "xrayTitle"), child(window, QComboBox, "xrayLevel")
+    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    assert "runs the kernel" not in title.text()
+    level.setCurrentIndex(level.findText("Tuned"))
+    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    last = "Tuned runs the kernel of level Shared memory, quicker at this size."
+    assert title.text().splitlines()[-1] == last
+
+
 def test_loads_are_shared_out_to_the_pixels_of_a_block() -> None:
     """A tile of 32x8 with its halo for 5x5, and four pixels of a thread at once."""
     global_, shared = xray("global", 40, 20), xray("shared", 40, 20)

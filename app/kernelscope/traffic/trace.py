@@ -121,6 +121,8 @@ class Scene:
     output_shape : tuple of int
     operations : float
         Arithmetic operations for each sample of the output, by the filter's plan.
+    notice : str
+        Of the plan: that it is the one of another level.
     """
 
     kernel: str
@@ -132,6 +134,7 @@ class Scene:
     sites: Mapping[int, tuple[Place, ...]]
     output_shape: tuple[int, ...]
     operations: float
+    notice: str = ""
 
     @property
     def threads(self) -> int:

@@ -232,4 +232,5 @@ def scene_of(
         code.symbols.places(sites),
         job.task.output_shape,
         launch.operations_per_sample,
+        job.plan.notice,
     )

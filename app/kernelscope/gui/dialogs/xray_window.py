@@ -284,6 +284,8 @@ class XrayWindow(QDialog):
                 f"{xray.scene.kernel}: block {block}, warp {xray.warp}, lane {xray.lane}, "
                 f"{len(steps):,} steps{cut}"
             )
+            if xray.scene.notice:
+                self._title.setText(f"{self._title.text()}\n{xray.scene.notice}")
             if self._second is not None:
                 self._title.setText(f"{self._title.text()}\n{compare(xray, self._second)}")
         self._show_steps(len(steps))
