@@ -158,6 +158,15 @@ def test_times_of_this_session_belong_to_the_card_of_this_computer() -> None:
     assert MemoryLadder(rungs, published, {}, times.same(request)).steps[0].seconds is None
 
 
+def test_a_single_block_has_little_to_do_while_it_waits() -> None:
+    request = request_of(side=256, size=3)
+    found = ladder_on("H100", request, rung(request, "single-block"), rung(request, "texture"))
+    single, texture = found.reasons()
+    assert single.startswith("Single block ")
+    assert "one block at most" in single
+    assert "mostly its start" in texture
+
+
 def test_a_time_below_the_least_one_is_explained_as_such() -> None:
     request = request_of(side=64, size=3)
     here = replace(CARDS[0], year=0)

@@ -119,12 +119,12 @@ class Step:
         )
 
     def brief(self) -> str:
-        """Return the times behind a bar: ``≥ 39 µs loads and stores  ◆ 65 µs, 1.7 times``."""
+        """Return the times behind a bar: ``≥ 39 µs loads and stores  ◆ 65 µs, 1.7 times that``."""
         if self.prediction is None:
             return self.rung.refusal
         text = f"≥ {brief_duration(self.prediction.seconds)} {self.prediction.limit}"
         if self.ratio is not None:
-            text += f"  ◆ {brief_duration(self.seconds)}, {_times(self.ratio)}"
+            text += f"  ◆ {brief_duration(self.seconds)}, {_times(self.ratio)} that"
         return text
 
     def text(self) -> str:
@@ -137,7 +137,7 @@ class Step:
             text += f"; {verb} {brief_duration(self.seconds)}, {_times(self.ratio)} that"
         return text
 
-    def reason(self) -> str:
+    def reason(self, card: Card) -> str:
         """Return why the measured time is so far off, where that is known; else empty."""
         if not self.is_far or self.seconds is None or self.prediction is None:
             return ""
@@ -145,6 +145,8 @@ class Step:
             return "faster than the least time; pictures that fit into a cache stay there."
         if self.seconds < SHORT:
             return "so short a launch is mostly its start."
+        if max(each.scene.blocks for each in self.rung.counts) <= card.multiprocessors:
+            return "a multiprocessor has one block at most, and waits for what it loads."
         if self.prediction.limit is Part.MEMORY:
             return "data may move more than once, or too few loads be under way at a time."
         return "the least time leaves out instructions for addresses, borders and comparisons."
@@ -239,7 +241,7 @@ class MemoryLadder:
         found: dict[str, list[str]] = {}
         for each in self.steps:
             if each.is_far and each.ratio is not None:
-                found.setdefault(each.reason(), []).append(
+                found.setdefault(each.reason(self.card), []).append(
                     f"{each.rung.level.name} {_times(each.ratio)}"
                 )
         return tuple(f"{', '.join(levels)}: {reason}" for reason, levels in found.items())
