@@ -117,14 +117,19 @@ def test_sectors_of_global_loads(
     assert (stores.accesses, stores.requests, stores.sectors, stores.footprint) == (64, 2, 2, 2)
 
 
-def test_a_vector_is_one_access(traced: Traced) -> None:
+@pytest.mark.parametrize("declared", ["uint4 tile[64];", "struct { float f; uint4 tile[64]; } m;"])
+def test_a_vector_is_one_access(traced: Traced, declared: str) -> None:
     """As on a GPU; four accesses with gaps between the lanes would meet bank conflicts."""
-    body = """__shared__ uint4 tile[64];
+    body = f"__shared__ {declared}\n    uint4* tile = m.tile;\n" if "m;" in declared else ""
+    body = (
+        (body or f"__shared__ {declared}\n")
+        + """
     const uint4 v = ((const uint4*)source)[lane];
     tile[lane] = make_uint4(v.w, v.z, v.y, v.x);
     __syncthreads();
     const uint4 w = tile[63 - lane];
     output[lane] = (unsigned char)(w.x + w.y + w.z + w.w);"""
+    )
     trace = traced(body)
     loads = both(trace, Space.GLOBAL, READ)
     assert (loads.accesses, loads.requests, loads.sectors, loads.needed) == (64, 2, 32, 32)

@@ -25,7 +25,11 @@
 #define EXPORTED __attribute__((visibility("default")))
 #define __constant__ EXPORTED
 #ifdef CHECKED  // checks.h finds them by their symbols, and one thread of the host runs all blocks
+#ifdef __clang__
 #define __shared__ static
+#else  // an array of vectors would have a guard, although nothing is done to initialise it
+#define __shared__ static __constinit
+#endif
 #define UNCHECKED __attribute__((no_sanitize("thread"), noinline))
 #else
 #define __shared__ static thread_local
@@ -435,7 +439,6 @@ inline unsigned __ballot_sync(unsigned mask, int predicate)
 
 #ifdef CHECKED
 // A GPU copies a vector in one access. The host's compiler would do so member by member, and be seen to.
-// Zeros, because arrays in shared memory would call any other constructor when they are first met.
 #define COPIED_WHOLE(NAME)                                                           \
     NAME(const NAME& other) { __builtin_memcpy((void*)this, &other, sizeof other); } \
     NAME& operator=(const NAME& other)                                               \
@@ -446,14 +449,14 @@ inline unsigned __ballot_sync(unsigned mask, int predicate)
 #define VECTOR_OF_2(NAME, TYPE)                             \
     struct alignas(2 * sizeof(TYPE)) NAME {                 \
         TYPE x, y;                                          \
-        constexpr NAME() : x(), y() {}                      \
+        NAME() = default;                                   \
         constexpr NAME(TYPE x, TYPE y) : x(x), y(y) {}      \
         COPIED_WHOLE(NAME)                                  \
     };
 #define VECTOR_OF_4(NAME, TYPE)                                                             \
     struct alignas(4 * sizeof(TYPE)) NAME {                                                 \
         TYPE x, y, z, w;                                                                    \
-        constexpr NAME() : x(), y(), z(), w() {}                                            \
+        NAME() = default;                                                                   \
         constexpr NAME(TYPE x, TYPE y, TYPE z, TYPE w) : x(x), y(y), z(z), w(w) {}          \
         COPIED_WHOLE(NAME)                                                                  \
     };
