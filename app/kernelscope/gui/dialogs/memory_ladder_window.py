@@ -196,7 +196,7 @@ class MemoryLadderWindow(QDialog):
 
     def _add_card(self, card: Card | None) -> None:
         """Offer the card of this computer, and show it."""
-        if card is not None and not self._has_own:
+        if card is not None:
             self._cards.insertItem(0, f"This computer: {card.name}", card)
             self._cards.setCurrentIndex(0)
 
