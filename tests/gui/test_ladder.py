@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QPushButton, QSpinBox
+from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.bench import recorded
@@ -276,6 +276,11 @@ def test_why_explains_a_level_and_leads_to_kernel_and_bench(
     viewer = ready.findChild(KernelViewer)
     assert viewer.isVisible()
     viewer.close()
+    why.findChild(QPushButton, "levelXray").click()
+    xray = ready.companions.xray
+    assert xray is not None
+    assert xray.findChild(QComboBox, "xrayLevel").currentText() == "Tuned"
+    xray.close()
     why.findChild(QPushButton, "levelBench").click()
     bench = ready.companions.bench
     assert bench is not None

@@ -14,6 +14,7 @@ from kernelscope.gui.dialogs.handbook_view import drawn
 from kernelscope.gui.model.ladder import Entry
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.handbook import level_pictures, pictures
+from kernelscope.images.image import Image
 from kernelscope.manual import level_page
 from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
@@ -33,12 +34,15 @@ class LevelDialog(QDialog):
         Open the benchmark, with this recorded report.
     kernel_wanted : Place
         Show the source of the kernel of this level.
+    xray_wanted : Place
+        Show the cells that a pixel is computed from at this level.
     manual_wanted : str
         Open this page of the manual.
     """
 
     bench_wanted = Signal(object)
     kernel_wanted = Signal(object)
+    xray_wanted = Signal(object)
     manual_wanted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -64,6 +68,8 @@ class LevelDialog(QDialog):
         self._bench.clicked.connect(self._open_bench)
         self._kernel = self._add(buttons, "levelKernel", "View &Kernel")
         self._kernel.clicked.connect(self._open_kernel)
+        self._xray = self._add(buttons, "levelXray", "&X-ray")
+        self._xray.clicked.connect(self._open_xray)
         manual = self._add(buttons, "levelManual", "&Manual")
         manual.clicked.connect(lambda: self.manual_wanted.emit(self._page()))
         buttons.rejected.connect(self.reject)
@@ -107,7 +113,10 @@ class LevelDialog(QDialog):
         self._draw()
         recorded = entry.figure is not None
         self._bench.setText("Open in &Benchmark" if recorded else "&Benchmark")
-        self._kernel.setVisible(rung.place.kernels is Device.GPU and not rung.gap)
+        has_kernel = rung.place.kernels is Device.GPU and not rung.gap
+        for button in (self._kernel, self._xray):
+            button.setVisible(has_kernel)
+        self._xray.setEnabled(request is not None and isinstance(request.source, Image))
         self.adjustSize()
 
     def _page(self) -> str:
@@ -155,6 +164,10 @@ class LevelDialog(QDialog):
     def _open_kernel(self) -> None:
         if self._entry is not None:
             self.kernel_wanted.emit(self._entry.rung.place)
+
+    def _open_xray(self) -> None:
+        if self._entry is not None:
+            self.xray_wanted.emit(self._entry.rung.place)
 
     def _open_bench(self) -> None:
         figure = self._entry.figure if self._entry is not None else None

@@ -185,8 +185,10 @@ class XrayWindow(QDialog):
 
     # --- tracing ---
 
-    def show_request(self, request: Request, pixel: tuple[int, int] | None = None) -> None:
-        """Trace a pixel of a request's output at its level: by default the one in the middle.
+    def show_request(
+        self, request: Request, pixel: tuple[int, int] | None = None, level: str | None = None
+    ) -> None:
+        """Trace a pixel of a request's output: by default the one in the middle, at its level.
 
         Raises
         ------
@@ -216,7 +218,7 @@ class XrayWindow(QDialog):
         self._other.addItems([_NOTHING, *(each.name for each in levels)])
         names = [each.id for each in levels]
         wanted = next(
-            each for each in (request.options.level, GLOBAL.id, names[0]) if each in names
+            each for each in (level, request.options.level, GLOBAL.id, names[0]) if each in names
         )
         self._level.setCurrentIndex(names.index(wanted))
         for spin, length, value in ((self._column, width, x), (self._row, height, y)):

@@ -172,8 +172,8 @@ class Companions:
             return
         _bring_to_front(self.memory_ladder)
 
-    def show_xray(self) -> None:
-        """Show which cells a pixel of the output is computed from, at the chosen level."""
+    def show_xray(self, place: Place | None = None) -> None:
+        """Show which cells a pixel is computed from, at a level or at the one that is selected."""
         try:
             request = self.runner.create()
             if request is None:
@@ -184,7 +184,7 @@ class Companions:
             pixel = self.pixel()
             if pixel is None and in_view is not None and (region := in_view[1]) is not None:
                 pixel = region.left + region.width // 2, region.top + region.height // 2
-            self.xray.show_request(request, pixel)
+            self.xray.show_request(request, pixel, place.level if place is not None else None)
         except AppError as error:
             dialogs.show_error(self.window, error)
             return
@@ -220,6 +220,7 @@ class Companions:
             explained = LevelDialog(self.window)
             explained.bench_wanted.connect(self.show_recorded)
             explained.kernel_wanted.connect(self.show_kernel)
+            explained.xray_wanted.connect(self.show_xray)
             explained.manual_wanted.connect(self.show_page)
         request = None
         with contextlib.suppress(AppError):  # explained without valid settings as well
