@@ -21,7 +21,7 @@ from shiboken6 import isValid
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine import measuring
-from kernelscope.engine.backend import Availability
+from kernelscope.engine.backend import Availability, Backend
 from kernelscope.gui.widgets.appearance import Stylist
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.filter_shelf import FilterShelf
@@ -160,10 +160,13 @@ def store(tmp_path: Path) -> Path:
 def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path, opens_slowly: None) -> Iterator[Opener]:
     windows = []
 
-    def open_(gpu: Availability = NO_GPU, *, live: bool = False) -> MainWindow:
+    def open_(
+        gpu: Availability = NO_GPU, *, live: bool = False, emulated: Backend | None = None
+    ) -> MainWindow:
         settings = Settings(store)
         settings.set_text("live", "on" if live else "off")
-        window = MainWindow({"gpu": FakeGpu(gpu), "cpu": cpu}, settings)
+        more = {"emulated": emulated} if emulated is not None else {}
+        window = MainWindow({"gpu": FakeGpu(gpu), "cpu": cpu, **more}, settings)
         windows.append(window)
         window.resize(1000, 700)
         window.show()

@@ -11,271 +11,31 @@ import random
 import resource
 import threading
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDropEvent, QGuiApplication, QImage
-from PySide6.QtTest import QTest
+from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtWidgets import (
-    QAbstractButton,
-    QAbstractItemView,
-    QAbstractSlider,
-    QAbstractSpinBox,
-    QApplication,
-    QComboBox,
     QDialog,
     QFileDialog,
-    QLineEdit,
-    QMenu,
-    QTabBar,
-    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.engine.backend import Availability
 from kernelscope.gui import application
-from kernelscope.gui.widgets.messages import BugDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.hand import Hand
 from tests.gui.helpers import FakeCpu, Opener, load, shown, write_picture
+from tests.gui.test_emulated_gpu import FakeEmulated
 from tests.gui.test_volume_page import voxels, write
 
 pytestmark = pytest.mark.slow
 
 ACTIONS = int(os.environ.get("MONKEY_ACTIONS", "700"))
 """3000 take two to four minutes, and show a leak of memory; see `Memory`."""
-
-_KEYS = (
-    *(getattr(Qt.Key, f"Key_{name}") for name in ("Up", "Down", "Left", "Right", "Home", "End")),
-    *(getattr(Qt.Key, f"Key_{name}") for name in ("Tab", "Return", "Delete", "Escape", "Space")),
-    *(getattr(Qt.Key, f"Key_{name}") for name in ("PageUp", "PageDown", "Backspace")),
-    *(getattr(Qt.Key, f"Key_F{number}") for number in (2, 3, 4, 5, 5, 5, 6, 7, 8, 9, 12)),
-)
-_TURNS = (*_KEYS[:4], Qt.Key.Key_Plus, Qt.Key.Key_Minus)
-_SHORTCUTS = "ZYUKRVC01"
-_TEXTS = ("0.03", "0,05", "-1", "1e999", "497848.3", "9" * 40, "", "abc", "1/3", "1;2 3")
-_UNTOUCHED = ("quit", "benchmark", "gpuInfo", "help", "manual", "about")
-"""Actions that would end the test, or open windows that have tests of their own."""
-
-
-class Hand:
-    """Does one thing after another that a user might do, none of them on purpose."""
-
-    def __init__(self, window: MainWindow, seed: int, files: list[Path], cpu: FakeCpu) -> None:
-        self.window, self.files, self.cpu = window, files, cpu
-        self.chance = random.Random(seed)
-        self.done: list[str] = []
-
-    def act(self) -> None:
-        kinds: tuple[tuple[Callable[[], str], int], ...] = (
-            (self.click, 22),
-            (self.key, 14),
-            (self.shortcut, 10),
-            (self.wheel, 10),
-            (self.type, 14),
-            (self.choose, 8),
-            (self.slide, 6),
-            (self.drop, 3),
-            (self.paste, 3),
-            (self.trigger, 12),
-            (self.resize, 2),
-            (self.hold, 2),
-            (self.run, 6),
-            (self.space, 3),
-        )
-        act = self.chance.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
-        self.done.append(act())
-        QApplication.processEvents()
-        for dialog in self.window.findChildren(QDialog):
-            if dialog.isVisible():
-                assert not isinstance(dialog, BugDialog), self.done[-10:]
-                self.done.append(f"close {dialog.objectName()}")
-                dialog.reject()
-        if not self.window.isActiveWindow() and QApplication.activeModalWidget() is None:
-            self.window.activateWindow()  # a desktop does that when a dialog closes
-        popup = QApplication.activePopupWidget()
-        if popup is not None:
-            popup.close()
-
-    def pick(self, *kinds: type) -> Any:
-        found = [
-            widget
-            for kind in kinds
-            for widget in self.window.findChildren(kind)
-            if widget.isVisible()
-            and widget.isEnabled()
-            and not widget.objectName().startswith("qt_")
-            and widget.objectName() not in {f"{name}Button" for name in _UNTOUCHED}
-        ]
-        return self.chance.choice(found) if found else None
-
-    def click(self) -> str:
-        widget = self.pick(QAbstractButton, QAbstractItemView, QTabBar, QWidget)
-        if widget is None or isinstance(widget, QMenu):
-            return "nothing"
-        action = getattr(widget, "defaultAction", lambda: None)()
-        if action is not None and action.objectName() in _UNTOUCHED:
-            return "nothing"
-        if isinstance(widget, QAbstractButton) and getattr(widget, "menu", lambda: None)():
-            return "nothing"  # a menu runs a loop of its own
-        place = QPoint(
-            self.chance.randrange(max(1, widget.width())),
-            self.chance.randrange(max(1, widget.height())),
-        )
-        if "close" in widget.metaObject().className().lower():
-            return "nothing"
-        button = Qt.MouseButton.LeftButton
-        if self.chance.random() < 0.15:
-            QTest.mouseDClick(widget, button, pos=place)
-        else:
-            QTest.mouseClick(widget, button, pos=place)
-        return f"click {widget.metaObject().className()} {widget.objectName()}"
-
-    def key(self) -> str:
-        key = self.chance.choice(_KEYS)
-        QTest.keyClick(self.window.focusWidget() or self.window, key)
-        return f"key {key}"
-
-    def shortcut(self) -> str:
-        letter = self.chance.choice(_SHORTCUTS)
-        modifiers = Qt.KeyboardModifier.ControlModifier
-        if self.chance.random() < 0.3:
-            modifiers |= Qt.KeyboardModifier.ShiftModifier
-        click: Any = QTest.keyClick  # takes text as well, which its stub does not know
-        click(self.window.focusWidget() or self.window, letter.lower(), modifiers)
-        return f"Ctrl+{letter}"
-
-    def wheel(self) -> str:
-        place = QPointF(
-            self.chance.randrange(self.window.width()), self.chance.randrange(self.window.height())
-        )
-        delta = QPoint(0, self.chance.choice((-1200, -120, -7, 7, 120, 1200)))
-        modifiers = self.chance.choice(
-            (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ControlModifier)
-        )
-        QTest.wheelEvent(self.window.windowHandle(), place, delta, QPoint(), modifiers)
-        return f"wheel {delta.y()}"
-
-    def type(self) -> str:
-        widget = self.pick(QAbstractSpinBox, QLineEdit)
-        text = self.chance.choice(_TEXTS)
-        if widget is None:
-            return "nothing"
-        widget.setFocus()
-        widget.selectAll()
-        QTest.keyClicks(widget, text)
-        if self.chance.random() < 0.5:
-            QTest.keyClick(widget, Qt.Key.Key_Return)
-        return f"type {text} into {widget.objectName()}"
-
-    def choose(self) -> str:
-        widget = self.pick(QComboBox)
-        if widget is None or not widget.count():
-            return "nothing"
-        row = self.chance.randrange(widget.count())
-        item = widget.model().item(row)
-        if not item.isEnabled() or (
-            widget.itemData(row) is None and widget.objectName() == "filter"
-        ):
-            return "nothing"
-        widget.setCurrentIndex(row)
-        widget.activated.emit(row)
-        return f"choose {widget.currentText()} in {widget.objectName()}"
-
-    def slide(self) -> str:
-        widget = self.pick(QAbstractSlider)
-        if widget is None:
-            return "nothing"
-        widget.setValue(self.chance.randint(widget.minimum(), widget.maximum()))
-        return f"slide {widget.objectName()}"
-
-    def drop(self) -> str:
-        files = self.chance.sample(self.files, self.chance.randint(1, 4))
-        mime = QMimeData()
-        mime.setUrls([QUrl.fromLocalFile(str(path)) for path in files])
-        self.window.dropEvent(
-            QDropEvent(
-                QPointF(50, 50),
-                Qt.DropAction.CopyAction,
-                mime,
-                Qt.MouseButton.LeftButton,
-                Qt.KeyboardModifier.NoModifier,
-            )
-        )
-        return f"drop {[path.name for path in files]}"
-
-    def paste(self) -> str:
-        clipboard = QGuiApplication.clipboard()
-        what = self.chance.randrange(4)
-        if what == 0:
-            clipboard.clear()
-        elif what == 1:
-            clipboard.setText(self.chance.choice((*_TEXTS, "1 2 1\n2 4 2\n1 2 1")))
-        else:
-            image = QImage(self.chance.randint(1, 30), 9, QImage.Format.Format_RGB32)
-            image.fill(0xFF336699)
-            clipboard.setImage(image)
-        self.window.file_dialogs.paste()
-        return f"paste {what}"
-
-    def trigger(self) -> str:
-        menu = self.chance.choice(self.window.findChildren(QMenu))
-        actions = [
-            action
-            for action in menu.actions()
-            if action.isEnabled()
-            and not action.isSeparator()
-            and action.menu() is None
-            and action.objectName() not in _UNTOUCHED
-        ]
-        if not actions:
-            return "nothing"
-        action = self.chance.choice(actions)
-        action.trigger()
-        return f"menu {action.text()}"
-
-    def resize(self) -> str:
-        self.window.resize(self.chance.randint(300, 1500), self.chance.randint(200, 900))
-        return "resize"
-
-    def run(self) -> str:
-        QTest.keyClick(self.window.focusWidget() or self.window, Qt.Key.Key_F5)
-        if self.cpu.go.is_set():
-            QTest.qWait(5)
-        return "run"
-
-    def space(self) -> str:
-        """Turn the view in 3-D, and choose its style."""
-        action = self.window.findChild(QAction, "space")
-        if not action.isEnabled():
-            return "nothing"
-        action.trigger()
-        space = self.window.files.space.window
-        assert space is not None
-        view = self.chance.choice(space.views)
-        for _ in range(self.chance.randint(1, 4)):
-            QTest.keyClick(view, self.chance.choice(_TURNS))
-        QTest.mousePress(view, Qt.MouseButton.LeftButton, pos=QPoint(20, 30))
-        QTest.mouseMove(view, QPoint(self.chance.randrange(90), self.chance.randrange(90)))
-        QTest.mouseRelease(view, Qt.MouseButton.LeftButton)
-        slider = self.chance.choice(space.findChildren(QAbstractSlider))
-        slider.setValue(self.chance.randint(slider.minimum(), slider.maximum()))
-        box = space.findChild(QComboBox, "spaceKind")
-        box.setCurrentIndex(self.chance.randrange(box.count()))
-        return "space"
-
-    def hold(self) -> str:
-        """Let a run hang, or go on."""
-        if self.cpu.go.is_set():
-            self.cpu.go.clear()
-        else:
-            self.cpu.go.set()
-        return "hold"
 
 
 class Memory:
@@ -348,7 +108,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     ]
     (tmp_path / "damaged.png").write_bytes(files[0].read_bytes()[:50])
     files.append(tmp_path / "damaged.png")
-    window = open_window(Availability(True, "a card"))
+    window = open_window(Availability(True, "a card"), emulated=FakeEmulated())
     window.find_gpu()
     load(qtbot, window, files[0])
     finished: list[object] = []
@@ -361,7 +121,9 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
         assert not bugs, report(hand, bugs)
         assert not strays, report(hand, strays)
         assert window.isVisible(), hand.done[-10:]
-    assert len({name.split()[0] for name in hand.done}) > 9
+    kinds = {name.split()[0] for name in hand.done}
+    assert len(kinds) > 13
+    assert kinds >= {"window", "region", "histogram", "emulated"}
     assert len(finished) > 5
     assert memory.growth() < 60, memory.mebibytes
     cpu.go.set()
