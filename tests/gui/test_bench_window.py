@@ -718,7 +718,20 @@ def test_a_dark_theme_is_followed(qtbot: QtBot, bench: BenchWindow) -> None:
     palette = QPalette(QColor("#202020"))
     palette.setColor(QPalette.ColorRole.Base, QColor("#101010"))
     bench.chart_view.setPalette(palette)
-    assert bench.chart_view.backgroundBrush().color() == QColor("#101010")
+    qtbot.waitUntil(lambda: bench.chart_view.backgroundBrush().color() == QColor("#101010"))
+
+
+def test_a_change_of_theme_destroys_no_widget_under_qt(qtbot: QtBot, bench: BenchWindow) -> None:
+    """Qt goes through a list of all widgets; the menus of a plot are among them."""
+    bench.show_report(measured())
+    plot = bench.chart_view.getItem(0, 0)
+    gone: list[str] = []
+    for widget in QApplication.allWidgets():
+        widget.destroyed.connect(lambda _=None: gone.append("widget"))
+    bench.chart_view.setPalette(QPalette(QColor("#202020")))
+    assert bench.chart_view.getItem(0, 0) is plot
+    assert gone == []
+    qtbot.waitUntil(lambda: bench.chart_view.getItem(0, 0) is not plot)
 
 
 # Files ---------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import html
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QEventLoop, QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QEventLoop, QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPalette
 from PySide6.QtWidgets import QApplication
 
@@ -68,7 +68,11 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and self._own is None and self._chart:
-            self.show_chart(self._chart)
+            # Qt goes through all widgets meanwhile: those of the old plot's menus must not vanish.
+            QTimer.singleShot(0, self, self._redraw)
+
+    def _redraw(self) -> None:
+        self.show_chart(self._chart)
 
     def _add_legend(self, entries: list[tuple[Any, str]], text: QColor) -> None:
         legend = pg.LegendItem(labelTextColor=text, labelTextSize="9pt", verSpacing=-3)
