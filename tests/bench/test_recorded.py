@@ -134,6 +134,15 @@ def test_the_projects_figures_say_which_card_and_day() -> None:
     assert len(entries()) > 10
 
 
+def test_reports_are_titled_by_author_and_not_by_letter() -> None:
+    titles = [each.title for each in entries()]
+    assert any(title.startswith("Korčuška 2013: tables 1-3, H100 ") for title in titles)
+    assert any(title.startswith("Salari 2019: ") for title in titles)
+    assert any(title.startswith("Beside libraries 16384, ") for title in titles)
+    assert any(title.startswith("NLM 4096, ") for title in titles)
+    assert "Block sizes" in {title.partition(",")[0] for title in titles}
+
+
 @pytest.mark.parametrize(("text", "shown"), [("2026-01-09 10:00", "9 Jan 2026"), ("", "")])
 def test_days(text: str, shown: str) -> None:
     assert day(text) == shown

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope import filters
+from kernelscope.bench.figures import SOURCES
 from kernelscope.bench.report import Report
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import full_time
@@ -309,10 +310,24 @@ def entries(folder: Path = FOLDER) -> list[Entry]:
         head = _head(path)
         if head:
             machine = head["machine"]
-            plan = head["plan"].get("name") or path.stem.removeprefix("gpu-")
+            plan = _title(head["plan"].get("name", ""), path.stem.removeprefix("gpu-"))
             card = machine.get("GPU", "").partition(",")[0].replace("NVIDIA ", "")
             found.append(Entry(path, ", ".join((plan, card, day(machine.get("Date", ""))))))
     return found
+
+
+def _title(name: str, stem: str) -> str:
+    """Return the title of a plan: its source by author instead of its letter, or its file's name.
+
+    ``Korčuška 2013: tables 1-3``, ``Beside libraries 16384``
+    """
+    letter, _, rest = name.partition(" ")
+    if letter in SOURCES:
+        return f"{SOURCES[letter].author}: {rest}"
+    words = name or stem.replace("peers", "beside libraries").replace("nlm", "NLM").replace(
+        "-", " "
+    )
+    return words[:1].upper() + words[1:]
 
 
 def day(date: str) -> str:
