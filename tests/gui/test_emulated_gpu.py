@@ -382,7 +382,8 @@ def test_a_recipe_of_an_emulated_run_is_saved_and_opened(
 def test_copied_steps_name_the_emulated_gpu(qtbot: QtBot, opened: MainWindow) -> None:
     run_at(qtbot, opened, SHARED)
     opened.findChild(QAction, "copyPython").trigger()
-    assert "create_backends(emulated=True)" in QGuiApplication.clipboard().text()
+    text = QGuiApplication.clipboard().text()
+    assert "ks.mean(pixels, device='emulated', level='shared')" in text
 
 
 def test_blocks_are_offered_and_the_options_of_a_card_are_not(
