@@ -82,7 +82,7 @@ def commands() -> Iterator[str]:
     """Yield the lines of a script that profiles all cases."""
     yield "set -e"
     yield "mkdir -p counts"
-    yield "python resources/bench/counts.py picture counts/picture.png"
+    yield "python resources/bench/counts.py picture counts/picture.bmp"
     metrics = ",".join(METRICS)
     for case in CASES:
         for level in levels_of(case):
@@ -90,7 +90,7 @@ def commands() -> Iterator[str]:
             yield (
                 f"ncu --csv --page raw --print-units base --kernel-name-base function"
                 f" --kernel-name {name} --metrics {metrics}"
-                f" python -m kernelscope apply {case.filter} counts/picture.png counts/{name}.png"
+                f" python -m kernelscope apply {case.filter} counts/picture.bmp counts/{name}.bmp"
                 f" --device gpu --level {level} {case.options} > counts/{name}.csv"
             )
 

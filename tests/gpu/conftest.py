@@ -79,6 +79,13 @@ def fresh_gpu() -> Iterator[CudaBackend]:
     backend.close()
 
 
+@pytest.fixture
+def alone() -> None:
+    """Leave out a test of times or of free memory while other workers use the same card."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        pytest.skip("other processes use the card meanwhile")
+
+
 class RunScript(Protocol):
     def __call__(self, code: str) -> subprocess.CompletedProcess[str]: ...
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 import resource
 import statistics
@@ -183,6 +182,7 @@ def test_no_launch_is_long(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) ->
     assert kernel.seconds == pytest.approx(sum(launches))
 
 
+@pytest.mark.usefixtures("alone")
 def test_copies_take_no_longer_than_bare_ones(gpu: CudaBackend) -> None:
     """4096² from and to pageable memory, new pages included; interleaved, medians."""
     pixels = noise(4096, 4096).pixels
@@ -216,6 +216,7 @@ def test_the_image_stays_on_the_card(gpu: CudaBackend) -> None:
     assert "upload" in stage_names(run(gpu, noise(300, 200)))
 
 
+@pytest.mark.usefixtures("alone")
 def test_the_image_goes_with_its_owner(gpu: CudaBackend) -> None:
     run(gpu, noise(8, 8))
     before = free_memory(gpu)
@@ -228,10 +229,8 @@ def test_the_image_goes_with_its_owner(gpu: CudaBackend) -> None:
     assert free_memory(gpu) >= before
 
 
+@pytest.mark.usefixtures("alone")
 def test_two_hundred_images_leave_nothing_behind(gpu: CudaBackend) -> None:
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        pytest.skip("other processes use the card's memory meanwhile")
-
     def cycle(number: int) -> None:
         image = noise(1024 + number % 3, 1024, 3, seed=number)
         for filter_id in ("mean", "median", "sobel"):
@@ -279,6 +278,7 @@ def test_a_failed_allocation_leads_to_strips(
     np.testing.assert_array_equal(result.image.pixels, wanted)
 
 
+@pytest.mark.usefixtures("alone")
 def test_without_memory_it_says_so_and_works_again(
     gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,6 +302,7 @@ def test_a_limit_below_one_row(gpu: CudaBackend) -> None:
         run(gpu, noise(400, 3000))
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_full_card_gives_up_other_images_first(gpu: CudaBackend) -> None:
     """Images that stayed on the card do not count as taken."""
     kept = [noise(8192, 8192, seed=seed) for seed in range(2)]

@@ -117,6 +117,7 @@ def test_the_result_as_input_computes_the_same(gpu: CudaBackend, channels: int) 
     np.testing.assert_array_equal(again.image.pixels, run(gpu, copy, "median").image.pixels)
 
 
+@pytest.mark.usefixtures("alone")
 def test_the_result_goes_with_its_owner(gpu: CudaBackend) -> None:
     image = picture(np.uint8, 8192, 8192)
     run(gpu, image)

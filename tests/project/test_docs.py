@@ -256,11 +256,12 @@ def with_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_in(folder: Path, *arguments: str) -> str:
-    """Run Python in a copy of the project; return its output."""
+    """Run Python in a copy of the project, not as part of this run; return its output."""
+    mine = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        env=os.environ
+        env=mine
         | {
             "NUMBA_CACHE_DIR": str(folder / "cache"),
             "PYTHONPATH": os.pathsep.join(
