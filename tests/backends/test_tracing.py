@@ -15,6 +15,7 @@ from kernelscope.backends.cuda.inspection import plans
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator import tracing
 from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.emulator.laps import laps_counted
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
@@ -195,6 +196,55 @@ def test_loops_of_different_length_meet_again_at_a_barrier(traced: Traced) -> No
     assert both(trace, Space.GLOBAL, READ).requests == 2 * (31 + 2)
 
 
+def test_lanes_that_leave_a_loop_wait_for_the_others(traced: Traced) -> None:
+    trace = traced(
+        "const int t = threadIdx.x % 32; int sum = 0;"
+        "for (int s = threadIdx.x / 32; s < 4; s += 2)"
+        "    for (int i = threadIdx.x % 32; i < 36; i += 32) sum += source[64 * s + i];"
+        "output[lane] = sum + t;"
+    )
+    loads = both(trace, Space.GLOBAL, READ)
+    assert (loads.requests, loads.sectors) == (2 * 4, 2 * 4)  # of each row 32 cells, then 4
+    assert loads.accesses == 4 * 36
+
+
+def test_a_loop_that_is_left_early_keeps_the_laps_of_the_one_around_it(traced: Traced) -> None:
+    trace = traced(
+        "int sum = 0; for (int s = threadIdx.x % 32; s < 64; s += 32) {"
+        "    for (int i = threadIdx.x % 4; i < 4; ++i) { if (i == 3) break; sum += source[i]; }"
+        "    sum += source[200];"
+        "} output[lane] = sum;"
+    )
+    # Two laps, each with three inner laps at most and a read of all lanes behind them.
+    assert both(trace, Space.GLOBAL, READ).requests == 2 * 2 * (3 + 1)
+
+
+def test_a_pixel_on_the_rim_is_written_by_an_instruction_of_its_own(tracer: Tracer) -> None:
+    request = request_of("mask", (64, 64), MASK)
+    (counts,) = tracer.count(request, level_of(request, "constant"))
+    # In rows inside the picture the first and the last warp part at the rim, and write twice.
+    assert launch_totals(counts)[Space.GLOBAL, WRITE].requests == 2 * 64 + 2 * 62
+
+
+LOOPS = """\
+#pragma GCC unroll 1
+    for (int i = threadIdx.x;
+         i < n; i += 32) a[i] = 0;
+    for (int i = 0; i < threadIdx.x; ++i) a[i] = 0;
+"""
+
+
+def test_loops_from_a_threads_index_count_laps() -> None:
+    lines = laps_counted(LOOPS).splitlines()
+    assert lines == [
+        "",
+        "    if (emulator::checks::Loop loop_(0); false) {} else "
+        '_Pragma("GCC unroll 1") for (int i = threadIdx.x; loop_.turn(), (',
+        "         i < n);  i += 32) a[i] = 0;",
+        "    for (int i = 0; i < threadIdx.x; ++i) a[i] = 0;",
+    ]
+
+
 def test_a_thread_keeps_order_values_and_lines(traced: Traced) -> None:
     trace = traced("const int a = source[2 * lane];\n output[lane] = a + 7;")
     mine = trace.of_thread(5)
@@ -264,8 +314,12 @@ def test_real_kernels_follow_closed_forms(
     assert shared[Space.SHARED, WRITE].accesses == tile
     assert shared[Space.SHARED, READ].accesses == threads * cells
     assert shared[Space.SHARED, READ].conflicts == 0
-    # The tile's rows begin before a sector and end behind it.
+    # The tile's rows begin before a sector and end behind it. Each takes two requests, of 32 and of
+    # few cells, that reach two sectors each, whether or not a thread has another row to copy.
     assert shared[Space.GLOBAL, READ].footprint == 3 * (rows + 2 * radius)
+    assert shared[Space.GLOBAL, READ].requests == 2 * (rows + 2 * radius)
+    assert shared[Space.GLOBAL, READ].sectors == 4 * (rows + 2 * radius)
+    assert shared[Space.SHARED, WRITE].conflicts == 0
     texture = totals("texture")
     assert texture[Space.TEXTURE, READ].accesses == threads * cells
     assert texture[Space.TEXTURE, READ].requests == warps * cells

@@ -1,7 +1,8 @@
 """Requests of warps, put together from the accesses of their threads.
 
-The lanes of a warp make one request where they execute the same instruction for the same time
-since the last barrier: what lanes in lockstep do. See the CUDA programming guide on coalescing of
+The lanes of a warp make one request where they execute the same instruction, in the same laps of
+loops that lanes may leave at different times, for the same time since the last barrier: what lanes
+in lockstep do. See the CUDA programming guide on coalescing of
 accesses, and on the banks of shared memory.
 """
 
@@ -63,7 +64,8 @@ def requests(trace: Trace) -> Requests:
     thread = records["thread"].astype(np.int64)
     phase = barriers_before(trace)[accesses]
     site, array, event = (records[name].astype(np.int64) for name in ("site", "array", "event"))
-    instruction = np.unique(joined(site, array, event), return_inverse=True)[1].ravel()
+    lap = records["lap"].astype(np.int64)
+    instruction = np.unique(joined(site, array, event, lap), return_inverse=True)[1].ravel()
     turn = occurrence(joined(thread, phase, instruction))
     _, first, of_access, lanes = np.unique(
         joined(thread // WARP, phase, instruction, turn),

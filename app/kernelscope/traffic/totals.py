@@ -176,8 +176,10 @@ def branches(trace: Trace, warp: int | None = None) -> Branches:
         kept &= trace.records["thread"] // WARP == warp
     records, phase = trace.records[kept], barriers_before(trace)[kept]
     order = np.argsort(records["thread"], kind="stable")
-    thread, site = (records[name][order].astype(np.int64) for name in ("thread", "site"))
-    phase = phase[order]
+    thread, site, lap = (
+        records[name][order].astype(np.int64) for name in ("thread", "site", "lap")
+    )
+    phase = joined(phase[order], lap)
     if not len(thread):
         return Branches(0, 0, ())
     follows = np.r_[np.where(thread[1:] == thread[:-1], site[1:], -1), -1]

@@ -45,13 +45,16 @@ class Event(IntEnum):
 
 RECORD = np.dtype(
     {
-        "names": ["value", "site", "offset", "thread", "event", "array", "bytes"],
-        "formats": ["<u8", "<u4", "<u4", "<u2", "u1", "u1", "u1"],
-        "offsets": [0, 8, 12, 16, 18, 19, 20],
+        "names": ["value", "site", "offset", "thread", "event", "array", "bytes", "lap"],
+        "formats": ["<u8", "<u4", "<u4", "<u2", "u1", "u1", "u1", "<u2"],
+        "offsets": [0, 8, 12, 16, 18, 19, 20, 22],
         "itemsize": 24,
     }
 )
-"""One event of a thread, in the order in which the threads ran: they take turns at barriers."""
+"""One event of a thread, in the order in which the threads ran: they take turns at barriers.
+
+Of the same `lap` are events in the same laps of all loops that lanes may leave at different times.
+"""
 
 ENTRY = np.dtype(
     {

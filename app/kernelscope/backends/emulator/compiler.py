@@ -58,6 +58,9 @@ _TRACED = (
     "--param=max-completely-peeled-insns=100000",
     "--param=max-completely-peel-times=64",
     "--param=max-peel-branches=512",
+    # A pixel on the rim is written by an instruction of its own, as on a GPU.
+    "-fno-tree-tail-merge",
+    "-fno-crossjumping",
     "-gdwarf-4",
     "-g1",
     "-fsanitize=thread",

@@ -3,8 +3,9 @@
 // piece of code without a branch (-fsanitize-coverage=trace-pc).
 //
 // A warp's lanes run one after the other here. Accesses of different lanes belong to one request of the
-// warp if they come from the same instruction and each lane executes it for the same time since the last
-// barrier: that is what lanes in lockstep do. A warp's requests are counted as soon as another warp runs.
+// warp if they come from the same instruction, in the same laps of the loops that lanes may leave at different
+// times (see laps.py), and each lane executes it for the same time since the last barrier: that is what lanes
+// in lockstep do. A warp's requests are counted as soon as another warp runs.
 namespace emulator {
 namespace checks {
 
@@ -31,6 +32,7 @@ struct Record {
     uint32_t site, offset;
     uint16_t thread;
     uint8_t event, region, bytes;
+    uint16_t lap;
 };
 // The totals of an instruction in an array: what all threads of all warps did there.
 struct Entry {
@@ -39,6 +41,7 @@ struct Entry {
     uint8_t region, event, bytes;
 };
 struct Row {
+    uint64_t lap;
     uint32_t lanes, offsets[WARP];
 };
 struct Rows {
@@ -56,7 +59,9 @@ constexpr unsigned TURN = 4096;  // accesses of a lane before the others have th
 static Region regions[MOST_REGIONS];
 static Entry entries[MOST_ENTRIES];
 static Rows rows[MOST_ENTRIES];
-static unsigned times[MOST_ENTRIES][WARP];  // how often each lane has executed it
+// How often each lane has executed it, and the row behind that of the last time.
+static unsigned times[MOST_ENTRIES][WARP], after[MOST_ENTRIES][WARP];
+static uint64_t laps[MOST_THREADS];  // in which laps of which loops each thread is
 static Known known[MOST_KNOWN];
 static Record* records;
 static uint64_t record_count, record_room, barriers, accesses_left;
@@ -161,6 +166,7 @@ CALLED inline void flush()
         for (unsigned k = 0; k < rows[i].used; ++k) count_row(entries[i], rows[i].at[k]);
         rows[i].used = 0;
         memset(times[i], 0, sizeof times[i]);
+        memset(after[i], 0, sizeof after[i]);
     }
     rows_used = 0;
 }
@@ -192,7 +198,8 @@ CALLED inline void record(Event event, const void* from, int region, uint32_t of
         return;
     }
     Record& made = records[record_count];
-    made = {0, site_of(from), offset, (uint16_t)thread, (uint8_t)event, (uint8_t)region, (uint8_t)bytes};
+    made = {0, site_of(from), offset, (uint16_t)thread, (uint8_t)event, (uint8_t)region, (uint8_t)bytes,
+        (uint16_t)(laps[thread] >> 48)};
     if (event == READ && offset != OUTSIDE)
         memcpy(&made.value, regions[region].start + offset, bytes < 8 ? bytes : 8);
     if (event == WRITE) unfinished[thread] = record_count;
@@ -257,26 +264,43 @@ CALLED inline int find_entry(const void* from, int region, Event event, size_t b
     return entry_count++;
 }
 
-// The request that an access belongs to.
-QUIET inline Row* row_of(int entry, unsigned lane)
+QUIET inline Row* new_row(Rows& own, uint64_t lap)
+{
+    if (own.used == own.room) {
+        const unsigned room = own.room ? 2 * own.room : 16;
+        Row* const more = (Row*)realloc((void*)own.at, room * sizeof(Row));
+        if (!more) {
+            lost = true;
+            return nullptr;
+        }
+        own.at = more;
+        own.room = room;
+    }
+    ++rows_used;
+    Row* const made = own.at + own.used++;
+    made->lap = lap;
+    made->lanes = 0;
+    return made;
+}
+
+// The number of the first row of a lap, beginning at one, that the lane is not in; or of a new one.
+QUIET inline unsigned free_row(const Rows& own, unsigned number, unsigned lane, uint64_t lap)
+{
+    for (; number < own.used; ++number)
+        if (own.at[number].lap == lap && !(own.at[number].lanes >> lane & 1)) break;
+    return number;
+}
+
+// The request that an access belongs to: the next one of its lap that the lane has not taken part in.
+QUIET inline Row* row_of(int entry, unsigned lane, uint64_t lap)
 {
     Rows& own = rows[entry];
-    const unsigned number = times[entry][lane]++;
-    while (own.used <= number) {
-        if (own.used == own.room) {
-            const unsigned room = own.room ? 2 * own.room : 16;
-            Row* const more = (Row*)realloc((void*)own.at, room * sizeof(Row));
-            if (!more) {
-                lost = true;
-                return nullptr;
-            }
-            own.at = more;
-            own.room = room;
-        }
-        own.at[own.used++].lanes = 0;
-        ++rows_used;
-    }
-    return own.at + number;
+    unsigned& next = after[entry][lane];
+    unsigned number = free_row(own, next, lane, lap);
+    if (number == own.used && times[entry][lane] < next) number = free_row(own, 0, lane, lap);  // left out before
+    ++times[entry][lane];
+    next = number + 1;
+    return number < own.used ? own.at + number : new_row(own, lap);
 }
 
 CALLED inline void access(Event event, const void* from, int region, uint32_t offset, size_t bytes)
@@ -295,7 +319,7 @@ CALLED inline void access(Event event, const void* from, int region, uint32_t of
         cell = {from, region, entry};
     }
     const unsigned lane = thread % WARP;
-    Row* const row = row_of(cell.entry, lane);
+    Row* const row = row_of(cell.entry, lane, laps[thread]);
     if (!row) return;
     row->lanes |= 1u << lane;
     row->offsets[lane] = offset;
@@ -323,7 +347,19 @@ QUIET inline void begin_block(unsigned number)
     last_thread = 0;
     for (int64_t& each : unfinished) each = -1;
     for (Record& each : copied) each.bytes = 0;
+    memset(laps, 0, sizeof laps);
 }
+
+// A loop that lanes may leave at different times. Its laps are parts of those of the loop around it.
+class Loop {
+public:
+    CALLED explicit Loop(unsigned place) : lap(&laps[current->number]), outer(*lap), number(place) {}
+    CALLED void turn() { *lap = (outer ^ (number += 1u << 16)) * 0x9E3779B97F4A7C15u; }
+    CALLED ~Loop() { *lap = outer; }
+
+private:
+    uint64_t *lap, outer, number;  // of the turn above, and of the loop in the source below
+};
 
 // The first region is the dynamic shared memory.
 QUIET inline void dynamic_memory(void* memory, size_t bytes)

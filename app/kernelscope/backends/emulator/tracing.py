@@ -18,6 +18,7 @@ import numpy as np
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.backend import EmulatorBackend
 from kernelscope.backends.emulator.compiler import HostCompiler, library_cache, load_library
+from kernelscope.backends.emulator.laps import laps_counted
 from kernelscope.backends.emulator.launch import Memory, run_launch, sizes_of
 from kernelscope.backends.emulator.spans import EVERY_THREAD, Code, Job, Span, Total, scene_of
 from kernelscope.backends.emulator.symbols import Symbols
@@ -307,7 +308,7 @@ class Tracer:
 
     def _copies(self, job: Job, launch: Launch, number: int) -> list[Code]:
         """Return a kernel's library, as often as cores are to run it."""
-        source = PRELUDE + unrolled(read_source(job.file))
+        source = PRELUDE + laps_counted(unrolled(read_source(job.file)))
         text = translate(source, launch.defines, launch.kernel, watch=TRACE)
         code = self._traced.get(launch.kernel, text, "host", {}).code
         copies = self._codes.setdefault(code, [])

@@ -61,13 +61,13 @@ def _instructions_called(text: str) -> str:
     """Return `text` with calls of functions, named like them, in place of instructions."""
     parts, end = [], 0
     for match in _ASSEMBLER.finditer(text):
-        stop = _closing(text, match.end())
-        fields = list(_split(text[match.end() : stop], ":"))
+        stop = closing(text, match.end())
+        fields = list(split(text[match.end() : stop], ":"))
         names = _INSTRUCTION.findall(fields[0])
         operands = [
             operand.strip().split("(", 1)[1].rsplit(")", 1)[0]
             for field in fields[1:3]
-            for operand in _split(field, ",")
+            for operand in split(field, ",")
             if operand.strip()
         ]
         # Moves between registers belong to the instruction.
@@ -79,7 +79,7 @@ def _instructions_called(text: str) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _closing(text: str, start: int) -> int:
+def closing(text: str, start: int) -> int:
     """Return where the bracket closes that was opened before `start`."""
     depth, quoted = 1, False
     for at in range(start, len(text)):
@@ -91,7 +91,7 @@ def _closing(text: str, start: int) -> int:
     return len(text)  # the compiler will report it
 
 
-def _split(text: str, mark: str) -> Iterator[str]:
+def split(text: str, mark: str) -> Iterator[str]:
     """Yield the parts of `text` between marks outside brackets and quotes."""
     depth, quoted, start = 0, False, 0
     for at, character in enumerate(text):
