@@ -83,6 +83,12 @@ def test_eight_bits_as_they_are_need_no_copy() -> None:
     assert Display(0, 254).steps(planes) is not planes
 
 
+def test_full_16_bits_are_rounded_to_8() -> None:
+    values = np.arange(65536, dtype=np.uint16).reshape(256, 256, 1)
+    assert (Display.full(values.dtype).steps(values) == np.rint(values / 257)).all()
+    assert values[0, 5, 0] == 5, "samples are left as they are"
+
+
 def test_description_leaves_out_the_usual() -> None:
     assert Display(100, 900).describe() == "display 100..900"
     display = Display(0.25, 0.75, 0.8, ColourMap.VIRIDIS)

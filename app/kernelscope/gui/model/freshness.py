@@ -19,8 +19,9 @@ from kernelscope.images.volume import AXES
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 
-AT_ONCE = 0.01
-"""Seconds that a whole result may take to be computed with every change."""
+AT_ONCE = 0.003
+"""Seconds that a whole result may take to be computed with every change. The part in view of a
+larger one is there sooner, also on a card, where most of the time of the whole is its copy."""
 
 MOVING = 0.1
 """Seconds that a part may take while the settings change: ten pictures a second still feel
