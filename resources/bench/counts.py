@@ -54,17 +54,21 @@ CASES = (
 GLOBAL_READ, GLOBAL_WRITE = (Space.GLOBAL, Event.READ), (Space.GLOBAL, Event.WRITE)
 SHARED_READ, SHARED_WRITE = (Space.SHARED, Event.READ), (Space.SHARED, Event.WRITE)
 METRICS: dict[str, tuple[Key, str]] = {
-    "smsp__inst_executed_op_global_ld.sum": (GLOBAL_READ, "requests"),
-    "smsp__inst_executed_op_global_st.sum": (GLOBAL_WRITE, "requests"),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": (GLOBAL_READ, "requests"),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": (GLOBAL_WRITE, "requests"),
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": (GLOBAL_READ, "sectors"),
     "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": (GLOBAL_WRITE, "sectors"),
-    "smsp__inst_executed_op_shared_ld.sum": (SHARED_READ, "requests"),
-    "smsp__inst_executed_op_shared_st.sum": (SHARED_WRITE, "requests"),
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": (SHARED_READ, "conflicts"),
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum": (SHARED_WRITE, "conflicts"),
+    "smsp__sass_data_bytes_mem_shared_op_ld.sum": (SHARED_READ, "accesses"),  # bytes
+    "smsp__sass_data_bytes_mem_shared_op_st.sum": (SHARED_WRITE, "accesses"),
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": (SHARED_READ, "wavefronts"),
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum": (SHARED_WRITE, "wavefronts"),
     "smsp__inst_executed_op_texture.sum": ((Space.TEXTURE, Event.READ), "requests"),
 }
-"""What the profiler calls the figures."""
+"""What the profiler calls the figures.
+
+Not its counts of instructions: those include the ones that no lane of a warp executes, where the
+compiler put a condition into the instruction. Nor ``data_bank_conflicts``, which counts turns that
+other requests took as well: turns by the addresses alone are those named ``sass``."""
 
 
 def picture() -> Image:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from kernelscope.backends.trial.comparison import Comparison, compare
 from kernelscope.backends.trial.parent import Outcome
 
+EMULATED = "the emulated GPU"
+
 
 @dataclass(frozen=True, eq=False)
 class Grade:
@@ -23,6 +25,8 @@ class Grade:
         Of the cases; may be empty.
     memory : str
         What is wrong with its accesses to memory, in a sentence; empty if nothing was found.
+    device : str
+        The card that it ran on; empty for the emulated GPU.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -30,6 +34,7 @@ class Grade:
     goal: float | None = None
     titles: tuple[str, ...] = ()
     memory: str = ""
+    device: str = ""
 
     @property
     def right(self) -> int:
@@ -62,7 +67,7 @@ class Grade:
             where = f"{width} × {height} pixels"
             first = f"Wrong: {worst.count:,} of {where} differ from the program's own kernel"
             if cases == 1:
-                return f"{first}, on the emulated GPU."
+                return f"{first}, on {self.device or EMULATED}."
             pairs = zip(self.titles, self.comparisons, strict=True) if self.titles else ()
             title = next((title for title, each in pairs if each.count), "")
             if title:
@@ -70,7 +75,7 @@ class Grade:
                 return f"{self.right} of {cases} cases are right. First wrong: {title}, {count}."
             return f"{self.right} of {cases} pictures are right. {first}."
         if cases == 1 and self.goal is None:
-            own = "the program's own kernel, on the emulated GPU"
+            own = f"the program's own kernel, on {self.device or EMULATED}"
             return f"Right: all {width} × {height} pixels equal those of {own}."
         if any(self.titles) and self.goal is None:
             return f"{'R' if self.memory else 'Passed: r'}ight in {cases} of {cases} cases."
@@ -105,4 +110,4 @@ def grade_of(
     largest = sizes.index(max(sizes))
     loads = outcome.report.loads
     count = loads[largest] / sizes[largest] if len(loads) == len(sizes) else 0.0
-    return Grade(comparisons, count, goal, titles, memory)
+    return Grade(comparisons, count, goal, titles, memory, outcome.report.device)

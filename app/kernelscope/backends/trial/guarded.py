@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 _GUARD = 1 << 20
 """Bytes on each side of an array. Writes further away mostly leave the process's memory."""
 
-_PATTERN = 0xA5
+PATTERN = 0xA5
+"""The byte that guards are full of."""
+
 _ALIGNMENT = 512
 """Of the arrays, as on a card."""
 
@@ -26,7 +28,7 @@ class Guarded:
     def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array full of the pattern; `name` stands for it in `faults`."""
         size = math.prod(shape) * dtype.itemsize
-        held = np.full(size + 2 * _GUARD + _ALIGNMENT, _PATTERN, np.uint8)
+        held = np.full(size + 2 * _GUARD + _ALIGNMENT, PATTERN, np.uint8)
         start = _GUARD + (-held.ctypes.data - _GUARD) % _ALIGNMENT
         self.held[name] = held, start, start + size
         return held[start : start + size].view(dtype).reshape(shape)
@@ -34,15 +36,20 @@ class Guarded:
     def faults(self) -> Iterator[str]:
         """Yield a sentence for each array next to which something was written."""
         for name, (held, start, stop) in self.held.items():
-            before = np.flatnonzero(held[:start] != _PATTERN)
-            after = np.flatnonzero(held[stop:] != _PATTERN)
-            if before.size:
-                yield (
-                    f"It wrote in front of {name}: {before.size:,} bytes, "
-                    f"the nearest {start - int(before[-1]):,} bytes before its beginning."
-                )
-            if after.size:
-                yield (
-                    f"It wrote behind {name}: {after.size:,} bytes, "
-                    f"the nearest {int(after[0]) + 1:,} bytes behind its end."
-                )
+            yield from faults_beside(name, held[:start], held[stop:])
+
+
+def faults_beside(name: str, before: NDArray[np.uint8], after: NDArray[np.uint8]) -> Iterator[str]:
+    """Yield a sentence for each guard of an array that is not as it was."""
+    changed = np.flatnonzero(before != PATTERN)
+    if changed.size:
+        yield (
+            f"It wrote in front of {name}: {changed.size:,} bytes, "
+            f"the nearest {len(before) - int(changed[-1]):,} bytes before its beginning."
+        )
+    changed = np.flatnonzero(after != PATTERN)
+    if changed.size:
+        yield (
+            f"It wrote behind {name}: {changed.size:,} bytes, "
+            f"the nearest {int(changed[0]) + 1:,} bytes behind its end."
+        )

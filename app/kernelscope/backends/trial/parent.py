@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from kernelscope.backends.trial.protocol import (
     Report,
     Stage,
     case_folder,
+    write_others,
 )
 from kernelscope.backends.trial.targets import CHECKED
 from kernelscope.engine.control import CancelToken
@@ -82,12 +83,15 @@ class Work:
         Of the kernel that is tried, and of the program's own.
     title : str
         Of the case, for reports.
+    others : mapping of str to TrialPlan
+        Further plans of the program's, which a card times; by the names for it.
     """
 
     source: NDArray[Any]
     plan: TrialPlan
     reference: TrialPlan
     title: str = ""
+    others: Mapping[str, TrialPlan] = field(default_factory=dict)
 
 
 def try_out(
@@ -119,6 +123,9 @@ def try_out(
             np.save(case / SOURCE, work.source, allow_pickle=False)
             work.plan.write(case, PLAN)
             work.reference.write(case, REFERENCE_PLAN)
+            names = write_others(case, list(work.others))
+            for name, other in zip(names, work.others.values(), strict=True):
+                other.write(case, name)
         with (folder / LOG).open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", _MODULE, str(folder)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +22,9 @@ JOB, REPORT, STAGES, LOG = "job.json", "report.json", "stages", "log"
 SOURCE, OUTPUT, REFERENCE = "source.npy", "output.npy", "reference.npy"
 PLAN, REFERENCE_PLAN = "plan", "reference-plan"
 """Names in the folder that parent and child share, the latter five in that of each case."""
+
+OTHERS = "others.json"
+"""In the folder of a case: the names of further plans of the program's, which are timed."""
 
 _MOST_BYTES = 16 << 20
 _MOST_COUNT = 1 << 53
@@ -153,6 +156,10 @@ class Report:
     loads : tuple of int
         For each case the cells of the picture that were read from global memory, where the
         kernel's types count them.
+    times : mapping of str to float
+        Median seconds of kernels on a card, by their names.
+    device : str
+        Name of the card that it ran on; empty for the emulated GPU.
     """
 
     ending: Ending
@@ -163,6 +170,8 @@ class Report:
     resources: Mapping[str, Resources] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     loads: tuple[int, ...] = ()
+    times: Mapping[str, float] = field(default_factory=dict)
+    device: str = ""
 
     def write(self, folder: Path) -> None:
         (folder / REPORT).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
@@ -186,12 +195,27 @@ class Report:
             {name: _resources(each) for name, each in content["resources"].fields()},
             {name: each.number(0, 1e9) for name, each in content["seconds"].fields()},
             tuple(each.whole(0, _MOST_COUNT) for each in content["loads"].elements()),
+            {name: each.number(0, 1e9) for name, each in content["times"].fields()},
+            content["device"].text(),
         )
 
 
 def case_folder(folder: Path, number: int) -> Path:
     """Return the folder of a case."""
     return folder / f"case-{number}"
+
+
+def write_others(folder: Path, names: Sequence[str]) -> Iterator[str]:
+    """Note the names of further plans of a case; yield under which each is to be written."""
+    (folder / OTHERS).write_text(json.dumps(names), encoding="utf-8")
+    yield from (f"other-{number}" for number in range(len(names)))
+
+
+def read_others(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name of each further plan of a case, and under which it is written."""
+    content = json_fields.read(folder / OTHERS, _MOST_BYTES)
+    for number, name in enumerate(content.elements()):
+        yield name.text(), f"other-{number}"
 
 
 def _message(content: json_fields.Field) -> CompilerMessage:

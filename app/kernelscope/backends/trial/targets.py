@@ -8,5 +8,8 @@ COMPILE_ONLY = "compile"
 EMULATED = "emulated"
 """It runs on the emulated GPU, next to the program's own kernel."""
 
+CARD = "card"
+"""It runs on the first GPU, next to the program's own kernel and other levels, and is timed."""
+
 CHECKED = "checked"
 """It runs on the emulated GPU, which looks at every access to memory."""

@@ -28,7 +28,7 @@ from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.wrong_pixels import WrongPixelsBox
 from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
 from kernelscope.gui.model.new_kernel import files_for
-from kernelscope.gui.model.trials import Subject, Tried, try_subject
+from kernelscope.gui.model.trials import Subject, Tried, times_of, try_subject
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
@@ -423,7 +423,7 @@ class EditPanel(QWidget):
             text = f"Not compiled: {counts}."
         else:
             text = " ".join(filter(None, (tried.place, report.text, tried.memory or report.hint)))
-        text = f"{text} {tried.unchecked}".rstrip()
+        text = " ".join(filter(None, (text, times_of(report), tried.unchecked)))
         missed = grade is not None and not grade.passed
         self._end_trial(text, problem=missed or report.ending is not Ending.DONE)
         editor = self._editor

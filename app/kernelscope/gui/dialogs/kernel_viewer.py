@@ -45,7 +45,7 @@ from kernelscope.gui.dialogs.kernel_facts import last_run, planned, resources, w
 from kernelscope.gui.model.kernel_difference import Line, difference, text_difference
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.new_kernel import template_for
-from kernelscope.gui.model.trials import Subject, cases_for, small_work_for, work_for
+from kernelscope.gui.model.trials import Subject, card_work_for, cases_for, small_work_for, work_for
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.help_place import set_help
@@ -71,6 +71,8 @@ class KernelViewer(QDialog):
         The last launch of each kernel, by its name; call `refresh` when there is a new one.
     edits : Edits
         The user's own versions of kernels.
+    has_card : callable
+        Returns whether versions can be tried on a GPU of this computer.
     """
 
     def __init__(
@@ -79,8 +81,10 @@ class KernelViewer(QDialog):
         launches: Mapping[str, LaunchReport],
         edits: Edits,
         parent: QWidget | None = None,
+        has_card: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(parent)
+        self._has_card = has_card
         self.setObjectName("kernelViewer")
         set_help(self, "gpu-levels#reading-a-kernel")
         self.setWindowTitle("Kernel")
@@ -265,6 +269,7 @@ class KernelViewer(QDialog):
                 *(launch.kernel, launch.defines, lambda: [work_for(request, level)]),
                 cases=lambda: cases_for(request, level),
                 small=lambda: small_work_for(request, level),
+                card=(lambda: card_work_for(request, level)) if self._has_card() else None,
                 template=template_for(level.id, launch, radius),
                 parameters=step.parameters,
             )

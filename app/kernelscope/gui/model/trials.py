@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,17 +15,22 @@ from numpy.typing import NDArray
 
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.compiler_messages import CompilerMessage
+from kernelscope.backends.trial.on_card import ORIGINAL, OWN, REPEATS
 from kernelscope.backends.trial.parent import Outcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.protocol import Ending, Job, Limits
-from kernelscope.backends.trial.targets import CHECKED, EMULATED
+from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
+from kernelscope.backends.trial.targets import CARD, CHECKED, EMULATED
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError, InvalidImage, InvalidParameter
+from kernelscope.gui.model.times import duration
 from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.source import Source
 from kernelscope.installed import install_command
+from kernelscope.spec.devices import Device
 from kernelscope.spec.levels import Level
+
+_logger = logging.getLogger(__name__)
 
 _INSTALL = f"Install g++, or: {install_command('emulator')}"
 
@@ -33,6 +40,8 @@ SHAPES = ((1, 1), (3, 131), (17, 33))
 SIDE = 256
 """Longest side of the part of the picture; the emulated GPU filters it within a second."""
 
+CARD_SIDE = 4096
+"""The same on a card, where a small part shows only how long a launch takes."""
 
 CHECKED_OPERATIONS = 5e7
 """Operations of a kernel in the part whose accesses to memory are checked: 3 s of two cores."""
@@ -92,6 +101,23 @@ def work_for(request: Request, level: Level, side: int = SIDE) -> Work:
     )
     plan = TrialPlan.of(part, level)
     return Work(part.source.planes, plan, plan)
+
+
+def card_work_for(request: Request, level: Level) -> Work:
+    """Return the data for trying a version on a card, with the other levels for comparison.
+
+    Raises
+    ------
+    AppError
+        As `work_for`.
+    """
+    work = work_for(request, level, CARD_SIDE)
+    others = {}
+    for each in request.step.filter.levels(Device.GPU):
+        if each != level and not each.single:
+            with contextlib.suppress(AppError):  # this one needs the host in between
+                others[each.name] = work_for(request, each, CARD_SIDE).plan
+    return replace(work, others=others)
 
 
 def small_work_for(request: Request, level: Level) -> Work:
@@ -189,6 +215,8 @@ class Subject:
     small : callable, optional
         Returns the case in which its accesses to memory are checked; by default it is checked
         in all of `works`.
+    card : callable, optional
+        Returns the case to try it in on the card of this computer, if there is one.
     goal : float, optional
         Most cells that the kernel may read from global memory for each pixel.
     tolerance : int
@@ -210,6 +238,7 @@ class Subject:
     works: Callable[[], Sequence[Work]] | None = None
     cases: Callable[[], Sequence[Work]] | None = None
     small: Callable[[], Work] | None = None
+    card: Callable[[], Work] | None = None
     goal: float | None = None
     tolerance: int = 0
     reference: str = ""
@@ -264,6 +293,10 @@ def try_subject(
     graded : bool
         In every case of the contract.
     """
+    if subject.card is not None and not graded:
+        made = _on_card(subject.card, subject, job, token)
+        if made is not None:
+            return made
     source = subject.cases if graded else subject.works
     if source is None:
         return Tried(try_out(job, token=token))
@@ -287,6 +320,38 @@ def try_subject(
     place = f"Case {begun} of {len(works)}" + (f" ({titles[begun - 1]})" if begun else "")
     tried = Tried(outcome, titles=titles, place=f"{place}:" if stopped else "")
     return _checked(tried, subject, job, works, token)
+
+
+def _on_card(
+    work: Callable[[], Work], subject: Subject, job: Job, token: CancelToken
+) -> Tried | None:
+    """Try a version on the card; None if that is refused, so that it is emulated."""
+    try:
+        works = [work()]
+    except AppError:
+        return None
+    job = replace(job, target=CARD, reference=subject.reference or Path(job.name).stem)
+    outcome = try_out(job, works, Limits(memory=0), token)  # drivers reserve addresses
+    if outcome.report.ending is Ending.REFUSED:
+        _logger.warning("a kernel was not tried on the card: %s", outcome.report.text)
+        return None
+    if HostCompiler.find() is None:
+        return Tried(outcome, unchecked=f"Its accesses to memory were not checked. {_INSTALL}")
+    return _checked(Tried(outcome), subject, job, works, token)
+
+
+def times_of(report: Report) -> str:
+    """Return the times of a trial on a card as a sentence; empty without any."""
+    if not report.times or not report.device:
+        return ""
+    times = dict(report.times)
+    own, original = times.pop(OWN, None), times.pop(ORIGINAL, None)
+    parts = [
+        f"{name} {duration(seconds)}"
+        for name, seconds in ((OWN, own), (ORIGINAL, original), *times.items())
+        if seconds
+    ]
+    return f"Median of {REPEATS} launches: {', '.join(parts)}."
 
 
 def _checked(

@@ -128,10 +128,13 @@ class Companions:
             return
         if self.kernel_viewer is None:
             self.kernel_viewer = KernelViewer(
-                self.background, self._launches, self._edits(), self.window
+                self.background, self._launches, self._edits(), self.window, self._has_card
             )
         self.kernel_viewer.show_request(request)
         _bring_to_front(self.kernel_viewer)
+
+    def _has_card(self) -> bool:
+        return self.availability.get(Device.GPU, _LOOKING).available
 
     def show_exercises(self) -> None:
         """Show the kernels to write."""

@@ -1,0 +1,239 @@
+"""A trial on the GPU of this computer: the kernel runs between fences, and is timed.
+
+The process has a context of its own on the card, which is lost if the kernel reads or writes
+outside its memory. So the program's kernels run first: the result to compare with, and the times
+of the other levels. The parent ends a process whose kernel does not end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope import filters
+from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.compiler import CompileError, Cubin, CubinCache, Nvrtc
+from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
+from kernelscope.backends.cuda.executor import filter_rows
+from kernelscope.backends.cuda.kernel import hold_cubin
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.trial import compiling
+from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
+from kernelscope.backends.trial.guarded import PATTERN, faults_beside
+from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.backends.trial.progress import Progress
+from kernelscope.backends.trial.protocol import (
+    OUTPUT,
+    PLAN,
+    REFERENCE,
+    REFERENCE_PLAN,
+    SOURCE,
+    Ending,
+    Job,
+    Report,
+    Stage,
+    case_folder,
+    read_others,
+)
+from kernelscope.backends.trial.source_text import expanded
+from kernelscope.errors import AppError
+from kernelscope.installed import install_command
+from kernelscope.spec.launch import Launch
+
+REPEATS = 7
+"""Measured launches of each kernel, where there is one case."""
+
+FENCE = 1 << 20
+"""Bytes on each side of source and output. Writes further away may hit other memory unnoticed."""
+
+_ENDINGS = {
+    "illegal memory access": (
+        "It read or wrote outside its memory and was stopped.",
+        "Check every index of arrays against their sizes.",
+    ),
+    "misaligned address": (
+        "It read or wrote a value at an address that is no multiple of its size.",
+        "Look for a pointer that was cast to a larger type.",
+    ),
+    "too many resources": (
+        "It needs more registers than a block of this size can have.",
+        "Use fewer variables, or choose a smaller block.",
+    ),
+    "illegal instruction": ("It reached a trap and was stopped.", "Look for __trap or assert."),
+    "unspecified launch failure": (
+        "It reached a trap, or broke a rule of the card, and was stopped.",
+        "Look for __trap or assert, and check every index of shared memory.",
+    ),
+}
+"""Causes and ways out by a part of the driver's message."""
+
+
+def try_out(job: Job, folder: Path, progress: Progress) -> Report:
+    """Compile a kernel, run it and the program's own, and leave both results in the folder.
+
+    Raises
+    ------
+    AppError
+        If there is no card, or it cannot run the program's own kernels.
+    """
+    checked = compiling.try_out(job, folder, progress)
+    if checked.ending is not Ending.DONE:
+        return checked
+    try:
+        card = Card(0)
+    except ImportError as error:
+        raise AppError(f"{error}.", f"Install it: {install_command('cuda')}") from error
+    try:
+        trial = _Trial(job, card)
+        times: dict[str, float] = {}
+        for number in range(job.cases):
+            faults = trial.run_case(case_folder(folder, number), progress, times)
+            if faults:
+                return replace(checked, ending=Ending.FAULT, text=" ".join(faults), hint=_OUTSIDE)
+        name = card.call(card.handle.name)
+    except CompileError as error:
+        found = parse(error.log) or (CompilerMessage(ERROR, error.message),)
+        return replace(checked, ending=Ending.NOT_COMPILED, messages=(*found, *checked.messages))
+    except card.cuda.Error as error:
+        text, hint = ending_of(str(error))
+        return replace(checked, ending=Ending.FAULT, text=text, hint=hint)
+    finally:
+        card.close()
+    return replace(checked, seconds=progress.seconds, times=times, device=str(name))
+
+
+_OUTSIDE = "Compare the indices of writes with the sizes of the picture."
+
+OWN = "yours"
+"""The name of the kernel that is tried, among the times of a report."""
+
+ORIGINAL = "original"
+"""That of the program's own at the same level."""
+
+
+def ending_of(message: str) -> tuple[str, str]:
+    """Return the cause and the way out for a message of the driver."""
+    for part, ending in _ENDINGS.items():
+        if part in message:
+            return ending
+    return f"The card stopped it: {message}.", "Compare it with the program's own kernel."
+
+
+class _Ran(NamedTuple):
+    """A run of a plan: output, faults of its memory, and median seconds of its kernels."""
+
+    output: NDArray[Any]
+    faults: list[str]
+    seconds: float
+
+
+class _Trial:
+    """Compiles and runs the kernels of plans on a card."""
+
+    def __init__(self, job: Job, card: Card) -> None:
+        self._job, self._card = job, card
+        self._compiler = Nvrtc()
+        self._cache = CubinCache(self._compiler)
+        self._text = expanded(job.name, job.text)
+        self._repeat = REPEATS if job.cases == 1 else 1
+
+    def run_case(self, case: Path, progress: Progress, times: dict[str, float]) -> list[str]:
+        """Run all kernels of a case, that of the user last; return what its memory shows.
+
+        Raises
+        ------
+        pycuda.driver.Error
+            If the card stopped the kernel.
+        """
+        call, cuda = self._card.call, self._card.cuda
+        source = np.load(case / SOURCE, allow_pickle=False)
+        plan = TrialPlan.read(case, PLAN)
+        with progress.stage(Stage.REFERENCE):
+            try:
+                ran = call(self._run, TrialPlan.read(case, REFERENCE_PLAN), source, False)
+                np.save(case / REFERENCE, ran.output, allow_pickle=False)
+                times[ORIGINAL] = ran.seconds
+                for name, other in read_others(case):
+                    times[name] = call(
+                        self._run, TrialPlan.read(case, other), source, False
+                    ).seconds
+            except cuda.Error as error:
+                raise AppError(
+                    f"The GPU could not run the program's own kernel: {error}.",
+                    "Close other programs that use the GPU.",
+                ) from error
+        with progress.stage(Stage.COMPILE):
+            cubins = call(self._cubins, plan, True)
+        with progress.stage(Stage.RUN):
+            ran = call(self._run, plan, source, True, cubins)
+        times[OWN] = ran.seconds
+        np.save(case / OUTPUT, ran.output, allow_pickle=False)
+        return ran.faults
+
+    def _cubins(self, trial: TrialPlan, own: bool) -> tuple[Cubin, ...]:
+        """Return the machine code of each launch, of the text that is tried or of the program."""
+        return tuple(
+            self._cubin(file, launch, own and not file)
+            for file, launch in zip(trial.files, trial.plan.launches, strict=True)
+        )
+
+    def _cubin(self, file: str, launch: Launch, own: bool) -> Cubin:
+        architecture = self._card.architecture
+        if own:  # versions of the user's would stay in the cache for ever
+            name = self._job.name.removesuffix(".cu")
+            return self._compiler.compile(name, self._text, architecture, launch.defines)
+        name = file or self._job.reference
+        return self._cache.get(name, read_source(name), architecture, launch.defines)
+
+    def _run(
+        self,
+        trial: TrialPlan,
+        source: NDArray[Any],
+        own: bool,
+        cubins: tuple[Cubin, ...] | None = None,
+    ) -> _Ran:
+        """Run a plan on the thread of the card."""
+        card, task = self._card, trial.task
+        cubins = cubins or self._cubins(trial, own)
+        hold_cubin(self._cache, card)
+        spec = filters.get(self._job.reference)
+        step = PreparedFilter(spec, task, 0, True, trial.plan, cubins, is_new=True)
+        run = DeviceRun(card, self._cache, [step], self._repeat)
+        source = np.ascontiguousarray(source).reshape(task.shape)
+        output = np.empty(task.output_shape, task.dtype)
+        given, made = _Fenced(card, source.nbytes), _Fenced(card, output.nbytes)
+        try:
+            card.staging.upload(source, given.start)
+            filter_rows(run, None, given.start, made.start)
+            card.staging.download(made.start, output)
+            faults = [*given.faults("the source"), *made.faults("the output")]
+            again = np.empty_like(source)
+            card.staging.download(given.start, again)
+            if again.tobytes() != source.tobytes():  # also where floats are not numbers
+                faults.append("It wrote into the source.")
+        finally:
+            run.free()
+            card.free(given.memory, made.memory)
+        return _Ran(output, faults, run.kernel_seconds)
+
+
+class _Fenced:
+    """Device memory between two fences of known bytes."""
+
+    def __init__(self, card: Card, size: int) -> None:
+        self._card, self._size = card, size
+        self.memory = card.allocate(size + 2 * FENCE)
+        self.start = int(self.memory) + FENCE
+        whole = size + 2 * FENCE
+        card.cuda.memset_d8_async(int(self.memory), PATTERN, whole, card.stream)
+
+    def faults(self, name: str) -> list[str]:
+        """Return a sentence for each fence that was written to."""
+        before, after = np.empty(FENCE, np.uint8), np.empty(FENCE, np.uint8)
+        self._card.staging.download(int(self.memory), before)
+        self._card.staging.download(self.start + self._size, after)
+        return list(faults_beside(name, before, after))
