@@ -53,7 +53,7 @@ def free_memory(gpu: CudaBackend) -> int:
 
 def test_stages_and_metrics(gpu: CudaBackend) -> None:
     gc.collect()
-    run(gpu, noise(8, 8))  # frees the copies of what is gone, which is a stage as well
+    kept = run(gpu, noise(8, 8))  # frees the copies of what is gone, which is a stage as well
     result = run(gpu, noise(2048, 2048), repeat=5)
     # Launches that another process on the card disturbs are repeated.
     assert [name for name in stage_names(result) if name != "repeat"] == [
@@ -79,6 +79,7 @@ def test_stages_and_metrics(gpu: CudaBackend) -> None:
     assert 10e9 < metrics["copy rate"].value < 20e12
     assert 1e12 < metrics["peak rate"].value < 1e15
     assert metrics["arithmetic rate"].value < metrics["peak rate"].value
+    del kept
 
 
 def test_events_enclose_the_kernel_alone(gpu: CudaBackend) -> None:
