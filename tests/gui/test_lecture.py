@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +18,13 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.errors import AppError
 from kernelscope.gui.dialogs import lecture_window
+from kernelscope.gui.dialogs.lecture_view import WAITING
 from kernelscope.gui.dialogs.lecture_window import LectureWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.lecture import PAGES, Count, Fact, Measured, Origin, Subject
+from kernelscope.lecture import PAGES, Count, Fact, Measured, Origin, Shown, Subject
 from tests.gui.helpers import Opener
+from tests.patience import PATIENCE
 
 STRIPES = Image.from_array(np.tile(np.arange(0, 250, 10, dtype=np.uint8), (40, 2)), "stripes")
 RUN = Measured("mean", "Mean 3×3 · GPU shared", "0.0123 ms")
@@ -93,6 +98,33 @@ def test_a_control_changes_the_page_and_keeps_its_value(
     go(qtbot, lecture, "memory")
     go(qtbot, lecture, "tiles")
     assert text(lecture, "lectureFacts") == after
+
+
+def test_a_page_that_fails_does_not_hold_up_the_next(
+    qtbot: QtBot, lecture: LectureWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(qtbot, lecture, "memory")
+    began, may_end = Event(), Event()
+
+    def fail(subject: Subject, values: Mapping[str, Any]) -> Shown:
+        began.set()
+        may_end.wait(PATIENCE)
+        raise AppError("It cannot be drawn.", "Go on.")
+
+    pages = {**PAGES, "tiles": replace(PAGES["tiles"], show=fail)}
+    monkeypatch.setattr(lecture_window, "PAGES", pages)
+    errors: list[AppError] = []
+    monkeypatch.setattr(lecture_window, "show_error", lambda window, error: errors.append(error))
+    chooser = lecture.findChild(QComboBox, "lecturePages")
+    chooser.setCurrentIndex(chooser.findData("tiles"))
+    assert lecture.view.accessibleName() == WAITING
+    assert text(lecture, "lectureAbout") == "", "that was about another page"
+    assert began.wait(PATIENCE)
+    chooser.setCurrentIndex(chooser.findData("memory"))
+    may_end.set()
+    qtbot.waitUntil(lambda: lecture.settled and lecture.view.drawing is not None)
+    assert lecture.page.id == "memory"
+    assert len(errors) == 1
 
 
 def test_the_projector_has_large_type_and_ends_with_escape(

@@ -238,7 +238,13 @@ def test_occupancy_is_that_of_the_calculator(
     held = residence(CARDS[card], threads, registers, shared)
     assert held.blocks == blocks
     assert held.occupancy == pytest.approx(occupancy)
-    assert held.limit == limit
+    assert held.limits[0] == limit
+
+
+def test_limits_that_are_reached_together_are_all_named() -> None:
+    assert residence(CARDS["H100"], 256, 32, 640).limits == ("threads", "registers")
+    facts = show("occupancy", block="32x8", registers=32, card="H100")
+    assert facts["Reached first"] == "threads and registers"
 
 
 def test_the_page_on_occupancy_uses_the_plan() -> None:

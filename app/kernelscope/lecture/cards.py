@@ -1,4 +1,4 @@
-"""Five cards as data: those of the four sources and the project's own.
+"""Four cards as data: those of sources M, N and V, and the project's own.
 
 Limits of a multiprocessor by compute capability are those of the *CUDA C++ Programming Guide*,
 table “Technical Specifications per Compute Capability” (for 1.x and 2.x of its release 6.5), and
@@ -128,9 +128,9 @@ class Residence:
         return min(self.by.values())
 
     @property
-    def limit(self) -> str:
-        """Name of the limit that is reached first."""
-        return min(self.by, key=lambda name: self.by[name])
+    def limits(self) -> tuple[str, ...]:
+        """Names of the limits that are reached first: several may be at once."""
+        return tuple(name for name, allowed in self.by.items() if allowed == self.blocks)
 
     @property
     def occupancy(self) -> float:

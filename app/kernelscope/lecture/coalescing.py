@@ -106,7 +106,7 @@ PAGE = Page(
         "and whole sectors travel, however few of their bytes are used.\n\n"
         "Threads that read neighbouring samples share sectors: 32 floats fit into four. With a "
         "stride, each thread may need a sector of its own, and most bytes that travel are thrown "
-        "away. A row that begins between two sectors costs one more. This is why filters here "
+        "away. A row that begins inside a sector costs one more. This is why filters here "
         "give neighbouring threads neighbouring pixels of a row, and never of a column."
     ),
     controls=(

@@ -70,8 +70,8 @@ def _drawing(
     board.text(460, 56, "pixel of the median.")
     board.text(460, 92, "Percentages: pixels")
     board.text(460, 110, "that are black or white.")
-    board.text(460, 146, "The mean has none left, but")
-    board.text(460, 164, "spreads each over its mask.")
+    board.text(460, 146, "The mean spreads each over")
+    board.text(460, 164, "its mask instead.")
     return board
 
 

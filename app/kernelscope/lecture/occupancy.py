@@ -14,6 +14,7 @@ from kernelscope.lecture.plans import launch_of
 from kernelscope.lecture.subject import Subject
 from kernelscope.spec.levels import SHARED
 from kernelscope.spec.parameters import IntParameter
+from kernelscope.text import enumerated
 
 _MASK = 9
 _COLUMNS = 4
@@ -28,7 +29,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
         Fact("Shared memory of a block", f"{launch.shared_bytes:,} bytes", Origin.PLAN),
         Fact("Warps of a block", f"{held.warps}", Origin.PLAN),
         Fact("Blocks on a multiprocessor at a time", f"{held.blocks}", Origin.FORMULA),
-        Fact("Reached first", held.limit, Origin.FORMULA),
+        Fact("Reached first", enumerated(held.limits), Origin.FORMULA),
         Fact("Occupancy", f"{100 * held.occupancy:.1f} %", Origin.FORMULA),
         Fact(
             f"Limits of {card.name}",
@@ -41,7 +42,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
 
 
 def _drawing(subject: Subject, held: Residence, block: tuple[int, int]) -> Board:
-    board = Board(f"{held.blocks} blocks on a multiprocessor, stopped by {held.limit}")
+    board = Board(f"{held.blocks} blocks on a multiprocessor, stopped by {enumerated(held.limits)}")
     board.heading(
         0,
         16,
@@ -50,10 +51,13 @@ def _drawing(subject: Subject, held: Residence, block: tuple[int, int]) -> Board
     )
     rows = max(1, -(-held.blocks // _COLUMNS))
     high = min(90.0, 380 / rows)
+    height, width = subject.pixels.shape[:2]
+    # Blocks from the middle, where there is more to see than in a corner.
+    middle = (height - rows * block[1]) // 2, (width - _COLUMNS * block[0]) // 2
     for number in range(held.blocks):
         x, y = number % _COLUMNS * 92, 46 + number // _COLUMNS * high
-        top = number // _COLUMNS * block[1] % max(1, subject.pixels.shape[0] - block[1])
-        left = number % _COLUMNS * block[0] % max(1, subject.pixels.shape[1] - block[0])
+        top = (middle[0] + number // _COLUMNS * block[1]) % max(1, height - block[1])
+        left = (middle[1] + number % _COLUMNS * block[0]) % max(1, width - block[0])
         tile = subject.pixels[top : top + block[1], left : left + block[0]]
         board.picture(x, y, 86, high - 6, tile)
         board.rectangle(x, y, 86, high - 6, stroke=ACCENT, thickness=1.5)
@@ -66,11 +70,11 @@ def _drawing(subject: Subject, held: Residence, block: tuple[int, int]) -> Board
         256,
         [
             Bar(
-                name + (" ← decides" if name == held.limit else ""),
+                name + (" ← decides" if name in held.limits else ""),
                 allowed,
                 f"{allowed}",
-                STRONG if name == held.limit else ACCENT,
-                hatched=name != held.limit,
+                STRONG if name in held.limits else ACCENT,
+                hatched=name not in held.limits,
             )
             for name, allowed in held.by.items()
         ],

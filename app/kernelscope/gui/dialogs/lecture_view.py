@@ -14,6 +14,8 @@ from kernelscope.lecture import Fact, Page
 from kernelscope.lecture.board import HEIGHT, WIDTH
 from kernelscope.lecture.quoting import credits, quote
 
+WAITING = "The picture of this page is being made…"
+
 
 class DrawingView(QWidget):
     """Shows a drawing as large as there is room, in the colour of text."""
@@ -41,7 +43,7 @@ class DrawingView(QWidget):
     def show_drawing(self, drawing: Drawing | None) -> None:
         """Paint a drawing; a screen reader gets its title."""
         self.drawing = drawing
-        self.setAccessibleName(drawing.title if drawing is not None else "No picture yet")
+        self.setAccessibleName(drawing.title if drawing is not None else WAITING)
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -50,6 +52,9 @@ class DrawingView(QWidget):
         if self.drawing is not None:
             room = QRectF(self.rect()).adjusted(4, 4, -4, -4)
             paint_drawing(painter, self.drawing, room, palette.color(QPalette.ColorRole.Text))
+        else:
+            painter.setPen(palette.color(QPalette.ColorRole.PlaceholderText))
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, WAITING)
         if self.hasFocus() and self._by_key:
             painter.setPen(palette.color(QPalette.ColorRole.Highlight))
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))

@@ -46,8 +46,8 @@ from kernelscope.lecture.counting import count
 
 _PAGES = tuple(PAGES.values())
 
-_LARGE = 1.5
-"""Size of text for a projector, relative to the window's."""
+_USUAL, _LARGE = 1.15, 1.6
+"""Size of text in the window and for a projector, relative to that of the program."""
 
 
 class LectureWindow(QDialog):
@@ -85,6 +85,7 @@ class LectureWindow(QDialog):
         self._facts_shown: tuple[Fact, ...] = ()
         self._busy = self._late = False
         self._usual_size = self.font().pointSizeF()
+        self.setStyleSheet(_type(_USUAL * self._usual_size))
         self._make_text()
         self._lay_out()
         self._make_keys()
@@ -246,6 +247,7 @@ class LectureWindow(QDialog):
         self._sources.setText(sources_of(page))
         self._facts.clear()
         self._count.setVisible(page.counted is not None)
+        self._about.clear()  # it is about the page before
         self.view.show_drawing(None)
         self._back.setEnabled(place > 0)
         self._next.setEnabled(place < len(_PAGES) - 1)
@@ -298,6 +300,8 @@ class LectureWindow(QDialog):
 
         def failed(error: Exception) -> None:
             self._busy = False
+            if self._late:  # another page is waiting for its picture
+                self._refresh()
             self._report(error)
 
         self._background.start("lecture", work, then, failed)
@@ -343,7 +347,7 @@ class LectureWindow(QDialog):
 
     def _project(self, on: bool) -> None:
         """Fill the screen with large type, or go back."""
-        self.setStyleSheet(_large_type(self._usual_size) if on else "")
+        self.setStyleSheet(_type((_LARGE if on else _USUAL) * self._usual_size))
         if on:
             self.showFullScreen()
         else:
@@ -431,10 +435,10 @@ class _Column(QScrollArea):
         return QSize(content.minimumSizeHint().width() + bar, usual.height())
 
 
-def _large_type(points: float) -> str:
-    """Return a style sheet with text for a projector."""
+def _type(points: float) -> str:
+    """Return a style sheet with text of this size."""
     return (
-        f"* {{ font-size: {_LARGE * points:.1f}pt; }}"
-        f'QLabel[role="headline"] {{ font-size: {1.6 * _LARGE * points:.1f}pt; }}'
-        f'QLabel[role="note"] {{ font-size: {0.85 * _LARGE * points:.1f}pt; }}'
+        f"* {{ font-size: {points:.1f}pt; }}"
+        f'QLabel[role="headline"] {{ font-size: {1.6 * points:.1f}pt; }}'
+        f'QLabel[role="note"] {{ font-size: {0.85 * points:.1f}pt; }}'
     )
