@@ -163,7 +163,7 @@ class _Tools:
 _HINT_BARRIER = (
     "Every thread of a block has to reach each __syncthreads, also those outside the image."
 )
-_HINT_OUTSIDE = "Compare the indices of writes with g.out_width and g.last."
+_HINT_OUTSIDE = "Compare the indices of writes with the sizes of the picture."
 
 
 def _fault(report: Report, text: str, hint: str) -> Report:

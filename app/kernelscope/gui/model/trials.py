@@ -317,7 +317,8 @@ def try_subject(
     outcome = try_out(job, works, Limits(), token, note)
     titles = tuple(work.title for work in works)
     stopped = begun and len(works) > 1 and outcome.report.ending is not Ending.DONE
-    place = f"Case {begun} of {len(works)}" + (f" ({titles[begun - 1]})" if begun else "")
+    title = titles[begun - 1] if begun else ""
+    place = f"Case {begun} of {len(works)}" + (f" ({title})" if title else "")
     tried = Tried(outcome, titles=titles, place=f"{place}:" if stopped else "")
     return _checked(tried, subject, job, works, token)
 
