@@ -35,6 +35,11 @@
 #define __shared__ static thread_local
 #define UNCHECKED inline
 #endif
+#if defined(CHECKED) && !defined(__clang__)  // its branches are none of the kernel's
+#define UNBRANCHED __attribute__((no_sanitize_coverage))
+#else
+#define UNBRANCHED
+#endif
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
@@ -574,7 +579,7 @@ struct Texture {
     int addressing;
 };
 // The texel at a coordinate, or -1 for none.
-inline int texel(float at, int n, int addressing)
+UNBRANCHED inline int texel(float at, int n, int addressing)
 {
     const int i = (int)floor(addressing == REPEATED || addressing == MIRRORED ? (double)at * n : (double)at);
     if ((unsigned)i < (unsigned)n) return i;

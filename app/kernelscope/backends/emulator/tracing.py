@@ -47,6 +47,9 @@ MOST_RECORDS = 4 << 20
 WHOLE_RECORDS = 1 << 18
 """Up to here all threads of a pixel's block are recorded; of larger blocks one warp is."""
 
+_CERTAIN = 8
+"""Operations of a block, for each of those records, with which there are certainly more."""
+
 MOST_ACCESSES = 400_000_000
 """Up to here a launch is counted whole."""
 
@@ -186,22 +189,28 @@ class Tracer:
         launch = job.plan.launches[_main_launch(job)]
         (across, down, _), (columns, rows, _) = sizes_of(launch, job.task)
         tile = launch.tile or (columns, rows)
+        samples = math.prod(job.task.output_shape) / math.prod((across, down))
+        operations = launch.operations_per_sample * samples
         places = [  # threads stride over the output, or blocks have tiles that lie together
             (x // columns % across, y // rows % down),
             (min(x // tile[0], across - 1), min(y // tile[1], down - 1)),
         ]
         for column, row in dict.fromkeys(places):
             block = row * across + column
-            trace = self.trace(request, level, block, token=token, most=WHOLE_RECORDS)
-            if trace.truncated:
-                trace = self.trace(request, level, block, token=token, threads=None)
-            if (thread := writer_of(trace, x, y)) is None:
-                continue
-            if not trace.whole:
-                start = thread // WARP * WARP
-                warp = range(start, start + WARP)
+            trace = None
+            if operations < _CERTAIN * WHOLE_RECORDS:
+                trace = self.trace(request, level, block, token=token, most=WHOLE_RECORDS)
+            if trace is None or trace.truncated:  # most probably the thread at the pixel's place
+                warp = _warp_of(y % rows * columns + x % columns)
                 trace = self.trace(request, level, block, token=token, threads=warp)
-            return trace, thread
+            if (thread := writer_of(trace, x, y)) is not None:
+                return trace, thread
+            if trace.whole:
+                continue
+            writes = self.trace(request, level, block, token=token, threads=None)
+            if (thread := writer_of(writes, x, y)) is not None:
+                warp = _warp_of(thread)
+                return self.trace(request, level, block, token=token, threads=warp), thread
         raise AppError(
             f"No thread of {launch.kernel} writes pixel {x}, {y}: blocks add to sums of "
             "which another kernel makes pixels.",
@@ -316,6 +325,12 @@ class Tracer:
             library = load_library(code)
             copies.append(Code(library, Symbols(code, library)))
         return copies[:number]
+
+
+def _warp_of(thread: int) -> range:
+    """Return the threads of a thread's warp."""
+    start = thread // WARP * WARP
+    return range(start, start + WARP)
 
 
 def _job(request: Request, level: Level) -> Job:
