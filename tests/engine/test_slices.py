@@ -106,7 +106,7 @@ def test_border_that_makes_slices_smaller_is_refused() -> None:
 
 def test_slices_stay_grey() -> None:
     scan = Scan((volume("uint8"),))
-    with pytest.raises(InvalidParameter, match=r"Sobel, form angle-colour.*makes colours"):
+    with pytest.raises(InvalidParameter, match=r"Sobel, form angle as a colour.*makes colours"):
         Request.create(scan, "sobel", {"form": "angle-colour"})
     Request.create(scan, "sobel", {"form": "angle"})
 

@@ -445,7 +445,7 @@ def test_what_was_estimated_is_told(
     cpu.estimates = {"sigma": (30.9412,)}
     window.panel.set_values("mri_nlm", {"beta": 1.0})
     run(qtbot, window)
-    reported = "CPU parallel.  MRI NLM, dimensions 3d, "
+    reported = "CPU parallel.  MRI NLM, dimensions 3-D, "
     assert window.statusBar().currentMessage().startswith(reported)
     assert "30.94" not in window.statusBar().currentMessage(), "twice on the screen is enough"
     assert "sigma from volume, estimated sigma 30.94, beta 1" in caption(window)

@@ -7,6 +7,8 @@ from typing import Any
 
 from kernelscope.spec.parameters.base import Choice, Parameter
 
+_NAMES = ("Gaussian", "Rician")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceParameter(Parameter):
@@ -26,9 +28,10 @@ class ChoiceParameter(Parameter):
         return self._label_of(value)
 
     def chip(self, value: str) -> str:
-        label = self._label_of(value)
-        own = label if label.isupper() else label[0].lower() + label[1:]
-        return f"{self.symbol} {own}".lstrip()
+        return f"{self.symbol} {self._in_a_sentence(value)}".lstrip()
+
+    def describe(self, value: str) -> str:
+        return f"{self.label.lower()} {self._in_a_sentence(value)}"
 
     def allowed(self) -> str:
         return ", ".join(choice.value for choice in self.choices)
@@ -45,6 +48,11 @@ class ChoiceParameter(Parameter):
         if values.index(value) >= count:
             values = [*values[: count - 1], value]
         return tuple(values[:count])
+
+    def _in_a_sentence(self, value: str) -> str:
+        """Return the label with a small letter, unless it is a person's or of capitals."""
+        label = self._label_of(value)
+        return label if label.isupper() or label in _NAMES else label[0].lower() + label[1:]
 
     def _label_of(self, value: str) -> str:
         return next(choice.label for choice in self.choices if choice.value == value)
