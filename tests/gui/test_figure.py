@@ -177,6 +177,7 @@ def test_the_caption_has_settings_time_and_quality() -> None:
     before, after = (f"{each.psnr:.2f}" for each in (judged.before, judged.after) if each)
     assert caption_of(result, judged).endswith(f"PSNR {before} → {after} dB.")
     assert "slice 3" in caption_of(result, None, "Axial slice 3")
+    assert caption_of(result, judged, "Axial slice 3").endswith(" dB of the whole volume.")
 
 
 def test_slices_lie_as_on_the_screen() -> None:

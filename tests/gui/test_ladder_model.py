@@ -73,6 +73,7 @@ def test_rungs_are_auto_the_cpu_and_the_gpu_from_slow_to_fast() -> None:
     assert [rung.place.device for rung in found[1:3]] == [CPU, CPU]
     assert found[-1].place == Place(GPU, "tuned")
     assert found[0].name == "Auto: the faster device"
+    assert found[0].choice.startswith("Auto chooses by the times of earlier runs")
     assert found[1].full_name == "CPU serial"
 
 
@@ -81,6 +82,8 @@ def test_without_a_card_its_rungs_have_the_reason_and_auto_names_the_cpu() -> No
     of_gpu = [rung for rung in found if rung.place.device is GPU and not rung.gap]
     assert {rung.obstacle for rung in of_gpu} == {NO_GPU.summary}
     assert found[0].name == "Auto: CPU parallel"
+    assert found[0].choice.startswith("There is one device to choose: CPU. ")
+    assert NO_GPU.summary in found[0].choice
     assert {rung.obstacle for rung in offered(gpu=None) if rung.place.device is GPU} >= {
         "Looking for a GPU…"
     }

@@ -96,6 +96,8 @@ class LevelDialog(QDialog):
         parts = [_title(entry)]
         if rung.level is not None:
             parts.append(f"<p>{escape(rung.level.help)} {escape(rung.level.why)}</p>")
+        if rung.choice:
+            parts.append(f"<p>{escape(rung.choice)}</p>")
         if rung.obstacle:
             word = "Not for this filter" if rung.gap else "Cannot run here"
             parts.append(f"<p><b>{word}.</b> {escape(rung.obstacle)}</p>")

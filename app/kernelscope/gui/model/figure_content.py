@@ -108,7 +108,7 @@ def caption_of(result: Result, judgement: Judgement | None, place: str = "") -> 
     text = f"{title}. {result.settings}. {result.where}: {taken}."
     if judgement is None or not np.isfinite(judgement.after.psnr):
         return text
-    after = f"{judgement.after.psnr:.2f} dB"
+    after = f"{judgement.after.psnr:.2f} dB{' of the whole volume' if place else ''}"
     if judgement.before is None or not np.isfinite(judgement.before.psnr):
         return f"{text} PSNR {after}."
     return f"{text} PSNR {judgement.before.psnr:.2f} → {after}."

@@ -51,6 +51,8 @@ class Rung:
         Why it cannot run here; empty if it can.
     gap : bool
         The level has no meaning for this filter, on any machine.
+    choice : str
+        Of Auto: how it chooses, and why it cannot choose if it cannot.
     """
 
     place: Place
@@ -59,6 +61,7 @@ class Rung:
     level: Level | None = None
     obstacle: str = ""
     gap: bool = False
+    choice: str = ""
 
     @property
     def full_name(self) -> str:
@@ -96,7 +99,22 @@ def rungs(
     usable = [rung for rung in found if not rung.obstacle]
     devices = dict.fromkeys(rung.device for rung in usable)
     name = f"Auto: {usable[-1].full_name}" if len(devices) == 1 else "Auto: the faster device"
-    return Rung(AUTO, name), *found, *_emulated(spec, backends, availability)
+    auto = Rung(AUTO, name, choice=_choice(spec, usable, len(devices) == 1, found))
+    return auto, *found, *_emulated(spec, backends, availability)
+
+
+def _choice(spec: FilterSpec, usable: list[Rung], alone: bool, found: list[Rung]) -> str:
+    """Return how Auto chooses for a filter, in sentences."""
+    if not alone:
+        return (
+            "Auto chooses by the times of earlier runs of this filter on both devices, copies to "
+            "the GPU included, and until it has both by the size of the picture; then it takes "
+            "the fastest level of that device."
+        )
+    reason = only_cpu(spec) or next(
+        (rung.obstacle for rung in found if rung.obstacle and not rung.gap), ""
+    )
+    return " ".join(filter(None, (f"There is one device to choose: {usable[-1].device}.", reason)))
 
 
 def _emulated(
