@@ -33,6 +33,7 @@ from kernelscope.errors import InvalidParameter
 from kernelscope.gui.bench.form import BenchForm
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
+from kernelscope.gui.panels.editors import NumberEditor
 from kernelscope.gui.panels.filter_form import FilterForm
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.messages import ErrorDialog
@@ -491,3 +492,25 @@ def test_a_number_and_its_unit_are_seen_whole(qtbot: QtBot, value: float) -> Non
     line = box.lineEdit()
     assert line.text().endswith(" px")
     assert line.fontMetrics().horizontalAdvance(line.text()) < line.width()
+
+
+def test_values_over_powers_of_ten_go_by_factors(qtbot: QtBot) -> None:
+    """The best sigma of a picture with 12 of 16 bits was beyond the end of a linear slider."""
+    (parameter,) = (p for p in filters.get("nlm").parameters if p.name == "filter_sigma")
+    editor = NumberEditor(parameter)
+    qtbot.addWidget(editor)
+    slider, box = editor.findChild(Slider), editor.findChild(NumberBox)
+    editor.set_value(9.487e-07)
+    assert editor.value() == 9.487e-07
+    assert 100 < slider.value() < 200
+    slider.setValue(500)
+    assert editor.value() == 3.16e-4
+    assert slider.value() == 500
+    box.stepBy(1)
+    assert editor.value() == 3.48e-4
+    box.stepBy(-2)
+    assert editor.value() == 2.88e-4
+    editor.set_value(1e-8)
+    assert slider.value() == 0
+    slider.setValue(1000)
+    assert editor.value() == 1.0

@@ -36,6 +36,9 @@ from kernelscope.spec.parameters import (
 _QUICK_SIZES = (3, 5, 7, 9)
 _SLIDER_STEPS = 1000
 
+_FACTOR = 1.1
+"""Of a step where values span powers of ten: seven of them double the value."""
+
 _LEAST_BOX = 84
 """Pixels that a box for a number is wide at least."""
 
@@ -119,10 +122,13 @@ class NumberEditor(QWidget):
         super().__init__(parent)
         self._low, self._high = parameter.slider or (parameter.minimum, parameter.maximum)
         self._parameter = parameter
+        self._geometric = False
         self._box: WholeBox | NumberBox
         if isinstance(parameter, FloatParameter):
             self._box = NumberBox(self)
             self._box.setDecimals(parameter.decimals)
+            self._geometric = parameter.geometric
+            self._box.factor = _FACTOR if parameter.geometric else None
             steps = _SLIDER_STEPS
         else:
             self._box = WholeBox(self)
@@ -200,7 +206,12 @@ class NumberEditor(QWidget):
         self.estimate_wanted.emit()
 
     def _on_slid(self, position: int) -> None:
-        value = self._low + (self._high - self._low) * position / self._slider.maximum()
+        share = position / self._slider.maximum()
+        if self._geometric:
+            value = self._low * (self._high / self._low) ** share
+            self._box.setValue(float(f"{value:.3g}"))
+            return
+        value = self._low + (self._high - self._low) * share
         self._box.setValue(round(value, self._decimals))
 
     def _on_changed(self) -> None:
@@ -210,7 +221,11 @@ class NumberEditor(QWidget):
         self.changed.emit()
 
     def _move_slider(self) -> None:
-        share = (self._box.value() - self._low) / (self._high - self._low)
+        value = self._box.value()
+        if self._geometric:
+            share = math.log(max(value, self._low) / self._low) / math.log(self._high / self._low)
+        else:
+            share = (value - self._low) / (self._high - self._low)
         share = min(max(share, 0.0), 1.0)  # the box goes further than the slider
         with QSignalBlocker(self._slider):
             self._slider.setValue(round(share * self._slider.maximum()))

@@ -167,11 +167,18 @@ class WholeBox(_Box, QSpinBox):
 
 
 class NumberBox(_Box, QDoubleSpinBox):
-    """A box for a real number, with a decimal point or comma; keeps all digits."""
+    """A box for a real number, with a decimal point or comma; keeps all digits.
+
+    Attributes
+    ----------
+    factor : float, optional
+        By which the arrows multiply and divide, where they do not add.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._digits = 2
+        self.factor: float | None = None
         super().setDecimals(_MOST_DECIMALS)
         self._set_up()
 
@@ -189,5 +196,8 @@ class NumberBox(_Box, QDoubleSpinBox):
         return repr(value) if len(repr(value)) <= _LONGEST else f"{value:.6g}"
 
     def stepBy(self, steps: int) -> None:
+        if self.factor is not None and self.value() > 0:
+            self.setValue(float(f"{self.value() * self.factor**steps:.3g}"))
+            return
         stepped = self.value() + steps * self.singleStep()
         self.setValue(float(f"{stepped:.12g}") if math.isfinite(stepped) else stepped)

@@ -106,11 +106,15 @@ class FloatParameter(Parameter):
         have a number for everything.
     absent : float, optional
         The value that stands for none; labels do not name it.
+    geometric : bool
+        Slider and steps go by factors, as suitable values span several powers of ten; the
+        `slider` begins above 0 then, and `step` does not count.
     """
 
     minimum: float
     maximum: float
     slider: tuple[float, float] | None = None
+    geometric: bool = False
     step: float = 0.1
     decimals: int = 3
     estimate: Callable[[Pixels, Mapping[str, Any]], float] | None = None
