@@ -11,7 +11,7 @@ from kernelscope.paths import RESOURCES
 from kernelscope.traffic.totals import Totals
 from kernelscope.traffic.trace import Event, Space
 
-LOADS = "smsp__inst_executed_op_global_ld.sum"
+LOADS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 
 TABLE = f"""==PROF== Connected to process 4711

@@ -38,7 +38,7 @@ from kernelscope.gui.panels.filter_form import FilterForm
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.spec.parameters import Parameter
+from kernelscope.spec.parameters import FloatParameter, Parameter
 from tests.gui.conftest import LOCALES
 from tests.gui.helpers import FakeCpu, child, dialog, load, press
 from tests.spec.test_parameters import KINDS
@@ -497,6 +497,7 @@ def test_a_number_and_its_unit_are_seen_whole(qtbot: QtBot, value: float) -> Non
 def test_values_over_powers_of_ten_go_by_factors(qtbot: QtBot) -> None:
     """The best sigma of a picture with 12 of 16 bits was beyond the end of a linear slider."""
     (parameter,) = (p for p in filters.get("nlm").parameters if p.name == "filter_sigma")
+    assert isinstance(parameter, FloatParameter)
     editor = NumberEditor(parameter)
     qtbot.addWidget(editor)
     slider, box = editor.findChild(Slider), editor.findChild(NumberBox)

@@ -107,18 +107,7 @@ class KernelViewer(QDialog):
         self.panel.compiled.connect(self._on_edit_compiled)
         self.panel.message_wanted.connect(self._show_place)
         self._find = FindBar()
-        top = self._make_top()
-        self._tabs = QTabWidget()
-        self._tabs.setObjectName("kernelFiles")
-        self._tabs.setTabBar(FileTabs())
-        self._tabs.setDocumentMode(True)
-        splitter = QSplitter()
-        splitter.setObjectName("kernelSplitter")
-        splitter.setChildrenCollapsible(False)
-        splitter.addWidget(self._tabs)
-        splitter.addWidget(self._make_side())
-        splitter.setStretchFactor(0, 3)
-        splitter.setStretchFactor(1, 2)
+        top, splitter = self._make_top(), self._make_middle()
         box = close_box(self)
         add_button(box, "copyButton", "Copy &source", "Copy the file in view", self.copy_source)
         add_button(box, "copyFactsButton", "Copy &facts", "Copy the table", self._copy_facts)
@@ -137,6 +126,21 @@ class KernelViewer(QDialog):
         self.finished.connect(lambda: background.forget(_COMPILE))
         self.finished.connect(self.leave)
         make_keys(self, self.panel, self._find, self._in_editor, self._in_view)
+
+    def _make_middle(self) -> QSplitter:
+        """Return the files, and the facts beside them."""
+        self._tabs = QTabWidget()
+        self._tabs.setObjectName("kernelFiles")
+        self._tabs.setTabBar(FileTabs())
+        self._tabs.setDocumentMode(True)
+        splitter = QSplitter()
+        splitter.setObjectName("kernelSplitter")
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._tabs)
+        splitter.addWidget(self._make_side())
+        splitter.setStretchFactor(0, 3)
+        splitter.setStretchFactor(1, 2)
+        return splitter
 
     def _make_top(self) -> QHBoxLayout:
         """Return the choice of two levels."""
