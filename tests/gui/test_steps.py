@@ -18,6 +18,7 @@ from kernelscope.gui.model.history import Origin
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.menus import DockName
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, wait_until
+from tests.gui.test_volume_page import open_scan, voxels, write
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -296,3 +297,19 @@ def test_opening_a_picture_forgets_the_steps(qtbot: QtBot, live: MainWindow, pic
     load(qtbot, live, other)
     settle(qtbot, live)
     assert cards(live) == ["median*"]
+
+
+def test_cards_do_not_follow_to_the_other_page(
+    qtbot: QtBot, live: MainWindow, tmp_path: Path
+) -> None:
+    """A picture that was being read took the place of volumes whose step was being copied."""
+    open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
+    live.panel.set_filter("mean")
+    wait_until(qtbot, lambda: not live.runner.bridge.busy)
+    pictures, volumes = live.pages.all
+    result = volumes.source
+    live.steps.duplicate_current()
+    live.pages.bring_to_front(pictures)
+    wait_until(qtbot, lambda: not live.background.owes)
+    assert pictures.moment.source is not result
+    assert volumes.source is result

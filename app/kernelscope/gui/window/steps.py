@@ -279,7 +279,7 @@ class Steps(QObject):
         self, source: Any, cards: Sequence[Card], then: Callable[[Sequence[Result]], None]
     ) -> None:
         """Compute the steps of `cards`, the first of which may have numbers to estimate."""
-        first, *others = cards
+        page, (first, *others) = self._page(), cards
         followers = tuple(Follower(card.step, card.options) for card in others)
 
         def request() -> Request:
@@ -290,13 +290,20 @@ class Steps(QObject):
             return replace(made, then=followers)
 
         def done(result: Result) -> None:
-            self._page().history.outputs.keep(result, first.step.estimates)
+            page.history.outputs.keep(result, first.step.estimates)
             self._show_status("")
-            then(result.parts or (result,))
+            if self._is_awaited(page):
+                then(result.parts or (result,))
 
         self._background.start(
             "steps", request, lambda made: self._live.fetch(made, done, self._fail), self._fail
         )
+
+    def _is_awaited(self, page: Any) -> bool:
+        """Return whether cards wait for their input, on the page that is still shown."""
+        if self._pending is not None and self._page() is not page:
+            self._give_up()  # a picture took the place of volumes meanwhile, or they its place
+        return self._pending is not None
 
     def _build(self, results: Sequence[Result]) -> None:
         """Show the pending cards with the input that the last of `results` is."""
@@ -311,7 +318,7 @@ class Steps(QObject):
             return moment
 
         def show(moment: Moment[Any, Any]) -> None:
-            if self._pending is None:
+            if not self._is_awaited(page):
                 return
             self._show(replace(carried(moment, page.moment), name=page.moment.name))
 
