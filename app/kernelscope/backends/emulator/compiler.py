@@ -5,6 +5,7 @@ Libraries are kept on disk like cubins: private, and checked before they are loa
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import functools
 import importlib.util
@@ -142,6 +143,14 @@ def library_cache(compiler: HostCompiler) -> CubinCache:
     """Return the libraries that were compiled before, and where new ones go."""
     base = platformdirs.user_cache_path("kernelscope", appauthor=False)
     return CubinCache(compiler, base / "emulator")
+
+
+def unload_library(library: ctypes.CDLL) -> None:
+    """Let go of a library; no thread may be in it, and nobody may call it any more."""
+    if sys.platform == "win32":
+        _ctypes.FreeLibrary(library._handle)
+    else:
+        _ctypes.dlclose(library._handle)
 
 
 def load_library(code: bytes) -> ctypes.CDLL:

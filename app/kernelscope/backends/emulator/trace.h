@@ -450,6 +450,19 @@ CALLBACK const emulator::checks::Entry* trace_end(uint64_t* numbers)
     return entries;
 }
 
+// Give back the rows, and the stacks that this library has on this thread of the host.
+CALLBACK void trace_release()
+{
+    for (emulator::checks::Rows& each : emulator::checks::rows) {
+        free((void*)each.at);
+        each = {};
+    }
+    if (!emulator::block) return;
+    munmap(emulator::block->stacks, (size_t)emulator::MOST_THREADS * emulator::STACK);
+    free(emulator::block);
+    emulator::block = nullptr;
+}
+
 #define WATCHED(NAME, BYTES, EVENT) \
     CALLBACK void __tsan_##NAME(void* at) { emulator::checks::at_address(emulator::checks::EVENT, at, BYTES, FROM); }
 #define WATCHED_BOTH(BYTES)              \

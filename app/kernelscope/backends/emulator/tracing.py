@@ -10,6 +10,7 @@ import ctypes
 import functools
 import itertools
 import math
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,7 +18,12 @@ import numpy as np
 
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.backend import EmulatorBackend
-from kernelscope.backends.emulator.compiler import HostCompiler, library_cache, load_library
+from kernelscope.backends.emulator.compiler import (
+    HostCompiler,
+    library_cache,
+    load_library,
+    unload_library,
+)
 from kernelscope.backends.emulator.laps import laps_counted
 from kernelscope.backends.emulator.launch import Memory, run_launch, sizes_of
 from kernelscope.backends.emulator.spans import EVERY_THREAD, Code, Job, Span, Total, scene_of
@@ -101,8 +107,22 @@ class Tracer:
         self._pool = ThreadPoolExecutor(self._threads, "kernelscope-tracer")
 
     def close(self) -> None:
-        """End its threads."""
+        """End its threads, and give back the stacks that kernels had on them."""
+        libraries = [each.library for copies in self._codes.values() for each in copies]
+        all_there, one_by_one = threading.Barrier(self._threads), threading.Lock()
+
+        def release() -> None:
+            all_there.wait()  # so that each thread takes one of these
+            with one_by_one:
+                for each in libraries:
+                    each.trace_release()
+
+        for done in [self._pool.submit(release) for _ in range(self._threads * bool(libraries))]:
+            done.result()
         self._pool.shutdown()
+        self._codes.clear()
+        for each in libraries:
+            unload_library(each)
 
     def trace(
         self,
