@@ -89,7 +89,7 @@ def parse(arguments: list[str]) -> ApplyCommand:
     specs = [_filter(segment) for segment in segments]
     if specs[0] is None:
         return _parse_recipe(parser, segments)
-    levels = _levels(spec for spec in specs if spec)
+    levels = levels_of(spec for spec in specs if spec)
     shared: dict[str, Any] = {}
     files: list[Path] = []
     steps: list[Step] = []
@@ -192,7 +192,7 @@ def _unknown(segment: Sequence[str]) -> str:
     return f"argument FILTER: {problem}; choose from {names}"
 
 
-def _levels(specs: Iterable[FilterSpec]) -> list[str]:
+def levels_of(specs: Iterable[FilterSpec]) -> list[str]:
     """Return the levels that any of the filters has on any device."""
     with open_backends() as backends:
         found = {
@@ -230,7 +230,7 @@ def apply_parser() -> argparse.ArgumentParser:
         default=None,
         help="apply the steps that --save-recipe, or the window, wrote to FILE",
     )
-    _add_run_options(parser, _levels(every_filter().values()))
+    _add_run_options(parser, levels_of(every_filter().values()))
     _add_volume_options(parser, *Kind)
     return parser
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import kernelscope
 from kernelscope import memory, screen
 from kernelscope.cli.apply import apply
+from kernelscope.cli.batch import batch
 from kernelscope.cli.bench import bench
 from kernelscope.cli.catalogue import list_filters
 from kernelscope.cli.common import (
@@ -132,6 +133,7 @@ def _is_there(path: Path) -> bool:
 
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "apply": apply,
+    "batch": batch,
     "list": list_filters,
     "info": info,
     "kernel": kernel,

@@ -31,7 +31,7 @@ def replace_file(path: Path, data: bytes) -> None:
         If the folder does not exist, is write-protected or full. The old file is intact then,
         and nothing else is left behind.
     """
-    with _explained(path):
+    with explained(path):
         atomic.replace(_target(path), data)
 
 
@@ -43,7 +43,7 @@ def resolved(path: Path) -> Path:
     ImageWriteError
         If the system cannot follow it: it has a null character, or a name is too long.
     """
-    with _explained(path):
+    with explained(path):
         return path.resolve()
 
 
@@ -65,7 +65,7 @@ def replace_folder(
         intact then, and nothing else is left behind.
     """
     check_folder(path, ours)
-    with _explained(path):
+    with explained(path):
         atomic.replace_folder(path.resolve(), files)
 
 
@@ -77,7 +77,7 @@ def check_folder(path: Path, ours: Callable[[str], bool]) -> None:
     ImageWriteError
         If the place does not exist, is write-protected, or holds files that must not be replaced.
     """
-    with _explained(path):
+    with explained(path):
         target = path.resolve()
         if target.is_dir():
             others = sorted(each.name for each in target.iterdir() if not ours(each.name))
@@ -104,14 +104,14 @@ def check_target(path: Path) -> None:
     ImageWriteError
         If the place does not exist or is write-protected.
     """
-    with _explained(path):
+    with explained(path):
         folder = _target(path).parent
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
     """Raise the system's errors as `ImageWriteError`."""
     name = path.name
     try:

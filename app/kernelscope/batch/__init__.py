@@ -1,0 +1,26 @@
+"""Batches: one recipe on many files, written down as it goes so that it can be resumed.
+
+::
+
+    listing     files and folders  ->  Item: source, target; names never collide
+    conductor   reads ahead, filters, writes behind; a bad file is an outcome, not an end
+    journal     lines of JSON in the output folder: what was begun, what is done
+
+Free of Qt and of the command line, which both use it.
+"""
+
+from kernelscope.batch.conductor import Batch, Outcome, Status
+from kernelscope.batch.item import JOURNAL, Item
+from kernelscope.batch.journal import Journal
+from kernelscope.batch.listing import Found, find_items
+
+__all__ = [
+    "JOURNAL",
+    "Batch",
+    "Found",
+    "Item",
+    "Journal",
+    "Outcome",
+    "Status",
+    "find_items",
+]

@@ -1,0 +1,285 @@
+"""Runs a batch: reads ahead, filters one file after the other, writes behind.
+
+::
+
+    reading threads    read 3    read 4         at most `jobs` files ahead
+    this thread              filter 2           all cores, or the GPU
+    writing threads                   write 1   at most `jobs` files behind
+
+So memory holds at most ``2 * jobs + 1`` inputs or results, and while one file is filtered others
+are read and written. Whatever goes wrong with a file is its `Outcome`; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kernelscope.batch.item import Item
+from kernelscope.batch.journal import Journal, state_of
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.chain import execute_recipe
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.result import Result
+from kernelscope.errors import AppError, Cancelled, ImageReadError, ImageWriteError
+from kernelscope.files import check_write, read_image, write_image
+from kernelscope.files.volumes import check_write_volume, is_volume, read_volume, write_volume
+from kernelscope.files.write_errors import explained
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
+from kernelscope.memory import is_shortage
+
+_logger = logging.getLogger(__name__)
+
+
+class Status(StrEnum):
+    """What became of a file."""
+
+    DONE = "done"
+    SKIPPED = "skipped"
+    """It was done before, by the journal."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a file.
+
+    Attributes
+    ----------
+    reason : str
+        Of a failure: the cause and the way out.
+    size : str
+        ``640×480``, once it was read.
+    device : str
+        Where the last step ran: ``CPU parallel``.
+    read, filtered, written : float
+        Seconds that each took.
+    """
+
+    item: Item
+    status: Status
+    reason: str = ""
+    size: str = ""
+    device: str = ""
+    read: float = 0.0
+    filtered: float = 0.0
+    written: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """A file in memory, with its size and time from before it was read."""
+
+    source: Source
+    state: tuple[int, int] | None
+    seconds: float
+
+
+class Batch:
+    """A recipe on many files.
+
+    Parameters
+    ----------
+    items : sequence of Item
+    backends : mapping of str to Backend
+    options : RunOptions
+        For every step that has them.
+    lossy : bool
+        Write even if a format loses something.
+    overwrite : bool
+        Replace files that are there; otherwise such a file is a failure.
+    nan : float, optional
+        Replaces NaN; without it, files with NaN fail.
+    jobs : int
+        Files that are read ahead, and written behind, at a time.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        items: Sequence[Item],
+        backends: Mapping[str, Backend],
+        options: RunOptions = DEFAULT_OPTIONS,
+        *,
+        lossy: bool = False,
+        overwrite: bool = False,
+        nan: float | None = None,
+        jobs: int = 2,
+        costs: Costs | None = None,
+    ) -> None:
+        self._recipe, self._items, self._backends, self._options = recipe, items, backends, options
+        self._lossy, self._overwrite, self._nan = lossy, overwrite, nan
+        self._jobs, self._costs = max(1, jobs), costs or Costs()
+
+    def run(
+        self,
+        journal: Journal,
+        token: CancelToken,
+        report: Callable[[Outcome], None] = lambda outcome: None,
+    ) -> list[Outcome]:
+        """Filter all files that the journal does not have; return what became of each.
+
+        After `token` was cancelled, files that are being written are finished, and the rest is
+        left out.
+
+        Parameters
+        ----------
+        report : callable
+            Called on this thread with each outcome, in the order of the files.
+        """
+        outcomes: list[Outcome] = []
+
+        def note(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            report(outcome)
+
+        waiting = []
+        for item in self._items:
+            if journal.is_done(item):
+                note(Outcome(item, Status.SKIPPED))
+            else:
+                waiting.append(item)
+        with (
+            ThreadPoolExecutor(self._jobs, "kernelscope-batch-read") as readers,
+            ThreadPoolExecutor(self._jobs, "kernelscope-batch-write") as writers,
+        ):
+            writing: deque[Future[Outcome]] = deque()
+            for item, reading in _ahead(waiting, readers, self._read, self._jobs):
+                if token.cancelled:
+                    reading.cancel()
+                    continue
+                made = self._filter(item, reading, token)
+                if made is None:
+                    continue
+                outcome, result, state = made
+                if result is None:
+                    finished: Future[Outcome] = Future()
+                    finished.set_result(outcome)
+                    writing.append(finished)
+                else:
+                    writing.append(writers.submit(self._write, outcome, result, state, journal))
+                while len(writing) > self._jobs or (writing and writing[0].done()):
+                    note(writing.popleft().result())
+            while writing:
+                note(writing.popleft().result())
+        return outcomes
+
+    def _read(self, item: Item) -> _Read:
+        start = time.perf_counter()
+        if not self._overwrite and item.target.exists():
+            raise ImageWriteError(
+                f"{item.target}: the file is there already.", "Add --overwrite, or move it."
+            )
+        before = state_of(item.source)
+        source: Source
+        if is_volume(item.source):
+            source = Scan((read_volume(item.source, nan=self._nan),))
+        else:
+            source = read_image(item.source, nan=self._nan)
+        if state_of(item.source) != before:
+            raise ImageReadError(
+                f"{item.source.name}: the file changed while it was read.",
+                "Filter it again when it is complete.",
+            )
+        return _Read(source, before, time.perf_counter() - start)
+
+    def _filter(
+        self, item: Item, reading: Future[_Read], token: CancelToken
+    ) -> tuple[Outcome, Result | None, tuple[int, int] | None] | None:
+        """Return the outcome so far and the result; no result after a failure, None if stopped."""
+        outcome, state = Outcome(item, Status.DONE), None
+        result: Result | None = None
+        try:
+            with _failures(item) as failed:
+                read = reading.result()
+                state = read.state
+                *sides, _ = read.source.shape
+                size = "×".join(str(side) for side in reversed(sides))
+                outcome = replace(outcome, size=size, read=read.seconds)
+                self._check(item, read.source)
+                start = time.perf_counter()
+                *_, result = execute_recipe(
+                    self._recipe,
+                    read.source,
+                    self._backends,
+                    token,
+                    costs=self._costs,
+                    options=self._options,
+                )
+                seconds = time.perf_counter() - start
+                outcome = replace(outcome, filtered=seconds, device=result.where)
+        except Cancelled:
+            return None
+        if failed:
+            return replace(outcome, status=Status.FAILED, reason=failed[0]), None, state
+        return outcome, result, state
+
+    def _check(self, item: Item, source: Source) -> None:
+        """Refuse, before a long run, a result that could not be written after it."""
+        with explained(item.target):
+            item.target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(source, Scan):
+            check_write_volume(source.volumes[0], item.target, lossy=self._lossy)
+        elif isinstance(source, Image):
+            shape, dtype = source.planes.shape, source.pixels.dtype
+            check_write(item.target, shape, dtype, lossy=self._lossy)
+
+    def _write(
+        self, outcome: Outcome, result: Result, state: tuple[int, int] | None, journal: Journal
+    ) -> Outcome:
+        item, start = outcome.item, time.perf_counter()
+        with _failures(item) as failed:
+            journal.begin(item)
+            output = result.output
+            if isinstance(output, Scan):
+                write_volume(output.volumes[0], item.target, lossy=self._lossy)
+            else:
+                write_image(result.image, item.target, lossy=self._lossy)
+            journal.done(item, state)
+        if failed:
+            return replace(outcome, status=Status.FAILED, reason=failed[0])
+        return replace(outcome, written=time.perf_counter() - start)
+
+
+def _ahead(
+    items: Iterable[Item],
+    readers: ThreadPoolExecutor,
+    read: Callable[[Item], _Read],
+    depth: int,
+) -> Iterator[tuple[Item, Future[_Read]]]:
+    """Yield each file with its reading, while the next ones are read."""
+    begun: deque[tuple[Item, Future[_Read]]] = deque()
+    for item in items:
+        begun.append((item, readers.submit(read, item)))
+        if len(begun) > depth:
+            yield begun.popleft()
+    yield from begun
+
+
+@contextmanager
+def _failures(item: Item) -> Iterator[list[str]]:
+    """Collect the reason for which the block failed; a bug is logged with its place."""
+    found: list[str] = []
+    try:
+        yield found
+    except Cancelled:
+        raise
+    except AppError as error:
+        found.append(str(error))
+    except Exception as error:
+        if is_shortage(error):
+            found.append("There is not enough memory. Use fewer --jobs, or close other programs.")
+            return
+        _logger.exception("%s", item.source)
+        found.append(f"A bug in the program: {type(error).__name__}: {error}. See the log.")

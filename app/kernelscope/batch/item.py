@@ -1,0 +1,22 @@
+"""A file of a batch, and the name of the batch's own file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+JOURNAL = "kernelscope-batch.jsonl"
+"""Name of the journal in the output folder."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A file of a batch.
+
+    Attributes
+    ----------
+    source, target : Path
+    """
+
+    source: Path
+    target: Path

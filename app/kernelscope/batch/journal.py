@@ -1,0 +1,158 @@
+"""The journal of a batch: lines of JSON in the output folder, each written to the disk at once.
+
+::
+
+    {"recipe": "9f2c...", "version": 1}                               the first line
+    {"begin": "a.tif", "before": null}                                before a result is written
+    {"done": "a.tif", "source": "/scans/a.tif", "bytes": 4194560, "changed": 1763900000000000000}
+
+A process that is killed leaves whole results, since these appear in one step, and perhaps half a
+line at the end, which is ignored. A result that was begun and is there without its *done* was
+written just before: it is recognised by its time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from kernelscope.batch.item import JOURNAL, Item
+from kernelscope.engine.recipe import Recipe
+from kernelscope.errors import AppError
+from kernelscope.files.write_errors import explained
+
+_VERSION = 1
+_MOST_BYTES = 1 << 30
+
+
+class Journal:
+    """Knows which results are done, and notes new ones; closed at the end.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the results go; made if it is not there.
+    recipe : Recipe
+        A journal of another one cannot be resumed.
+    resume : bool
+        Go on where an earlier batch stopped.
+    anew : bool
+        Forget an earlier batch.
+
+    Raises
+    ------
+    AppError
+        If an earlier batch cannot be resumed, or was not to be.
+    ImageWriteError
+        If the folder cannot be written to.
+    """
+
+    def __init__(
+        self, folder: Path, recipe: Recipe, *, resume: bool = False, anew: bool = False
+    ) -> None:
+        self.path = folder / JOURNAL
+        self._done: dict[str, dict[str, Any]] = {}
+        self._begun: dict[str, int | None] = {}
+        self._folder = folder
+        signature = hashlib.sha256(recipe.to_json().encode()).hexdigest()
+        with explained(self.path):
+            folder.mkdir(parents=True, exist_ok=True)
+            there = self.path.exists()
+            if there and resume:
+                self._read(signature)
+            elif there and not anew:
+                raise AppError(
+                    f"“{folder}” has the results of an earlier batch.",
+                    "Go on with --resume, begin again with --overwrite, or choose another folder.",
+                )
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if resume else os.O_TRUNC)
+            self._file = os.open(self.path, flags, 0o666)
+        if not (there and resume):
+            self._write({"recipe": signature, "version": _VERSION})
+
+    def _read(self, signature: str) -> None:
+        if self.path.stat().st_size > _MOST_BYTES:
+            raise AppError(f"{self.path}: this is no journal of a batch.", "Delete it.")
+        text = self.path.read_text(encoding="utf-8", errors="replace")
+        lines = [line for line in map(_parsed, text.splitlines()) if line is not None]
+        if not lines or lines[0].get("recipe") != signature:
+            raise AppError(
+                f"The journal “{self.path}” belongs to another recipe.",
+                "Choose another folder, or leave out --resume and add --overwrite.",
+            )
+        for line in lines[1:]:
+            if isinstance(name := line.get("done"), str):
+                self._done[name] = line
+            elif isinstance(name := line.get("begin"), str):
+                before = line.get("before")
+                self._begun[name] = before if isinstance(before, int) else None
+        if not text.endswith("\n"):  # half a line of a process that was killed
+            with self.path.open("a", encoding="utf-8") as handle:
+                handle.write("\n")
+
+    def is_done(self, item: Item) -> bool:
+        """Return whether the result of a file is there, and the file is as it was then."""
+        name, made = self._name(item), _changed(item.target)
+        if made is None:
+            return False
+        line = self._done.get(name)
+        if line is not None:
+            state = state_of(item.source)
+            return line.get("source") == str(item.source.absolute()) and state == (
+                line.get("bytes"),
+                line.get("changed"),
+            )
+        return name in self._begun and made != self._begun[name]
+
+    def begin(self, item: Item) -> None:
+        """Note that a result is about to be written."""
+        self._write({"begin": self._name(item), "before": _changed(item.target)})
+
+    def done(self, item: Item, state: tuple[int, int] | None) -> None:
+        """Note that a result is written, of a file of this size and time."""
+        size, changed = state or (None, None)
+        self._write(
+            {
+                "done": self._name(item),
+                "source": str(item.source.absolute()),
+                "bytes": size,
+                "changed": changed,
+            }
+        )
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _name(self, item: Item) -> str:
+        return item.target.relative_to(self._folder).as_posix()
+
+    def _write(self, line: dict[str, Any]) -> None:
+        with explained(self.path):
+            data = (json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
+            os.write(self._file, data)
+            os.fsync(self._file)
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    try:
+        content = json.loads(line)
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _changed(path: Path) -> int | None:
+    state = state_of(path)
+    return state[1] if state else None
+
+
+def state_of(path: Path) -> tuple[int, int] | None:
+    """Return size and time of a file; None if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns

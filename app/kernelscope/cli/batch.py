@@ -1,0 +1,219 @@
+"""The command ``batch``: a recipe on many files, which can be resumed."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from kernelscope.cli.arguments import levels_of
+from kernelscope.cli.common import (
+    STATUS,
+    Parser,
+    Speaker,
+    StatusLine,
+    add_gpu_option,
+    every_filter,
+    file_path,
+    interruptible,
+    open_backends,
+    positive,
+    real_number,
+    unlogged,
+)
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.errors import UnknownName
+from kernelscope.text import PROGRAM, one_line
+
+_FIELDS = (
+    "source", "target", "status", "reason", "size", "device", "read", "filtered", "written",
+)  # fmt: skip
+
+
+def batch(arguments: list[str]) -> int:
+    """Filter many files with a recipe, and go on after an interruption."""
+    options = _parser().parse_args(arguments)
+    if options.summary and not options.summary.name.lower().endswith((".json", ".csv")):
+        raise UnknownName(
+            f"--summary {options.summary}: the name tells no format.", "Use .json or .csv."
+        )
+    with unlogged():
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from kernelscope.batch import Batch, Item, Journal, Outcome, Status, find_items
+    from kernelscope.engine.costs import Costs, default_path
+    from kernelscope.files import read_recipe
+    from kernelscope.files.write_errors import check_target, replace_file
+
+    recipe = read_recipe(options.recipe)
+    found = find_items(options.inputs, options.out, options.suffix)
+    if options.summary:
+        check_target(options.summary)
+    journal = Journal(options.out, recipe, resume=options.resume, anew=options.overwrite)
+    status, say = StatusLine(not options.quiet), Speaker(options.quiet)
+    start, total = time.perf_counter(), len(found.items)
+    problems = [
+        Outcome(Item(path, path), Status.FAILED, f"The folder cannot be read: {reason}.")
+        for path, reason in found.problems
+    ]
+    for each in problems:
+        print(f"failed: {each.item.source}: {each.reason}", file=sys.stderr)
+    outcomes: list[Outcome] = []
+
+    def report(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        status.clear()
+        if outcome.status is Status.FAILED:
+            text = f"failed: {outcome.item.source}: {one_line(outcome.reason)}"
+            print(text, file=sys.stderr, flush=True)
+        status.progress(f"{len(outcomes)} of {total} files,", len(outcomes) / total)
+
+    token = CancelToken()
+    try:
+        with open_backends(options.gpu) as backends, interruptible() as token:
+            Batch(
+                recipe,
+                found.items,
+                backends,
+                RunOptions(device=Device(options.device), level=options.level),
+                lossy=options.lossy,
+                overwrite=options.overwrite,
+                nan=options.nan,
+                jobs=options.jobs,
+                costs=Costs(default_path()),
+            ).run(journal, token, report)
+    except KeyboardInterrupt:
+        token.cancel()
+    finally:
+        status.clear()
+        journal.close()
+        if options.summary:
+            text = _summary([*problems, *outcomes], options.summary)
+            replace_file(options.summary, text.encode("utf-8"))
+    counts = Counter(each.status for each in (*problems, *outcomes))
+    if found.left_out:
+        word = "file was" if found.left_out == 1 else "files were"
+        say.notices([f"{found.left_out} {word} left out: of no format that can be read."])
+    say.line(_closing(counts, total, time.perf_counter() - start))
+    if token.cancelled:
+        left = total - len(outcomes)
+        say.notices([f"Stopped with {left} files left: the same command with --resume goes on."])
+        return 130
+    return 1 if counts[Status.FAILED] else 0
+
+
+def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
+    """Return the last line: ``198 of 200 files in 12.3 s, 2 failed``."""
+    from kernelscope.batch import Status
+
+    parts = [f"{counts[Status.DONE]} of {total} files in {seconds:.1f} s"]
+    if counts[Status.SKIPPED]:
+        parts.append(f"{counts[Status.SKIPPED]} were done before")
+    if counts[Status.FAILED]:
+        parts.append(f"{counts[Status.FAILED]} failed")
+    return ", ".join(parts)
+
+
+def _summary(outcomes: list[Any], path: Path) -> str:
+    """Return what became of each file, as JSON or as a table with commas."""
+    rows = [
+        {
+            "source": str(each.item.source),
+            "target": str(each.item.target),
+            **{name: getattr(each, name) for name in _FIELDS[2:6]},
+            **{name: round(getattr(each, name), 6) for name in _FIELDS[6:]},
+        }
+        for each in outcomes
+    ]
+    if path.name.lower().endswith(".json"):
+        return json.dumps({"files": rows}, indent=1, ensure_ascii=False) + "\n"
+    text = io.StringIO()
+    table = csv.DictWriter(text, _FIELDS, lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog=f"{PROGRAM} batch",
+        description="Applies a recipe to many pictures and volumes. Reading, filtering and "
+        "writing overlap. A file that fails is listed with its reason, and the others go on. "
+        "DIR gets a journal, by which --resume skips what is done after an interruption.",
+        epilog=STATUS,
+    )
+    parser.add_argument(
+        "recipe",
+        metavar="RECIPE",
+        type=file_path,
+        help=f"recipe saved by the window or by “{PROGRAM} apply --save-recipe”",
+    )
+    parser.add_argument(
+        "inputs",
+        metavar="INPUT",
+        nargs="+",
+        type=file_path,
+        help="files, and folders with all pictures and volumes in and below them",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        required=True,
+        type=file_path,
+        help="folder for the results, made if it is not there; files in folders keep their places",
+    )
+    parser.add_argument(
+        "--suffix",
+        metavar=".EXT",
+        help="format of the results (default: that of each file, or .tif where it is not written)",
+    )
+    parser.add_argument(
+        "--device",
+        choices=[each.value for each in Device],
+        default=RunOptions.device.value,
+        help="where to compute (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--level",
+        choices=levels_of(every_filter().values()),
+        help="level of computing (default: the fastest), for the steps that have it",
+    )
+    add_gpu_option(parser)
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=positive,
+        default=2,
+        help="files that are read ahead and written behind; memory holds 2 N + 1 of them "
+        "(default: %(default)s)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    parser.add_argument(
+        "--resume", action="store_true", help="skip files that are done by the journal of DIR"
+    )
+    parser.add_argument(
+        "--lossy", action="store_true", help="write even if a format loses something"
+    )
+    parser.add_argument(
+        "--nan",
+        metavar="X",
+        type=real_number,
+        help="number that replaces NaN (default: files with NaN fail)",
+    )
+    parser.add_argument(
+        "--summary",
+        metavar="FILE",
+        type=file_path,
+        help="write what became of each file, with times in seconds, to FILE: .json or .csv",
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but failures")
+    return parser

@@ -1,0 +1,104 @@
+"""The files of a batch: folders, links, names that would collide."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kernelscope.batch import JOURNAL, find_items
+from kernelscope.errors import AppError
+
+
+def touch(*paths: Path) -> None:
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+
+def targets(*inputs: Path, out: Path, suffix: str | None = None) -> dict[str, str]:
+    """Return the name of each source with its place in the output folder."""
+    items = find_items(inputs, out, suffix).items
+    return {each.source.name: each.target.relative_to(out).as_posix() for each in items}
+
+
+def test_folders_keep_the_places_of_their_files(tmp_path: Path) -> None:
+    touch(tmp_path / "in/a.png", tmp_path / "in/deep/er/b.tif", tmp_path / "in/notes.txt")
+    touch(tmp_path / "in/.hidden.png", tmp_path / "single.bmp", tmp_path / "in/c.nii.gz")
+    out = tmp_path / "out"
+    assert targets(tmp_path / "in", tmp_path / "single.bmp", out=out) == {
+        "a.png": "a.png",
+        "b.tif": "deep/er/b.tif",
+        "c.nii.gz": "c.nii.gz",
+        "single.bmp": "single.bmp",
+    }
+    found = find_items([tmp_path / "in"], out)
+    assert found.left_out == 2
+
+
+def test_a_suffix_replaces_that_of_each_file(tmp_path: Path) -> None:
+    touch(tmp_path / "in/a.png", tmp_path / "in/c.nii.gz", tmp_path / "in/scan.dcm")
+    out = tmp_path / "out"
+    assert set(targets(tmp_path / "in", out=out, suffix=".tif").values()) == {
+        "a.tif",
+        "c.tif",
+        "scan.tif",
+    }
+    assert targets(tmp_path / "in/scan.dcm", out=out) == {"scan.dcm": "scan.tif"}
+    with pytest.raises(AppError, match=r"“\.xyz” is no suffix"):
+        targets(tmp_path / "in", out=out, suffix=".xyz")
+
+
+def test_names_that_collide_keep_their_folders(tmp_path: Path) -> None:
+    paths = tmp_path / "one/a.png", tmp_path / "two/a.png", tmp_path / "two/A.png"
+    touch(*paths)
+    found = find_items(paths, tmp_path / "out").items
+    places = [each.target.relative_to(tmp_path / "out").as_posix() for each in found]
+    assert places[0] == "one/a.png"
+    assert len({place.casefold() for place in places}) == len(places)
+
+
+def test_files_that_differ_in_their_suffix_alone_keep_it(tmp_path: Path) -> None:
+    paths = tmp_path / "a.png", tmp_path / "a.bmp", tmp_path / "b.png"
+    touch(*paths)
+    assert targets(*paths, out=tmp_path / "out", suffix=".tif") == {
+        "a.png": "a.png.tif",
+        "a.bmp": "a.bmp.tif",
+        "b.png": "b.tif",
+    }
+
+
+def test_a_file_named_twice_is_there_once(tmp_path: Path) -> None:
+    touch(tmp_path / "in/a.png")
+    (tmp_path / "link.png").symlink_to(tmp_path / "in/a.png")
+    inputs = tmp_path / "in", tmp_path / "in/a.png", tmp_path / "link.png"
+    assert len(find_items(inputs, tmp_path / "out").items) == 1
+
+
+def test_links_that_lead_back_end(tmp_path: Path) -> None:
+    touch(tmp_path / "in/a.png", tmp_path / "in/below/b.png")
+    (tmp_path / "in/below/back").symlink_to(tmp_path / "in", target_is_directory=True)
+    (tmp_path / "in/self").symlink_to(tmp_path / "in/self")
+    assert set(targets(tmp_path / "in", out=tmp_path / "out")) == {"a.png", "b.png"}
+
+
+def test_the_output_folder_inside_the_input_is_left_out(tmp_path: Path) -> None:
+    touch(tmp_path / "a.png", tmp_path / "out/a.png", tmp_path / "out/b.png", tmp_path / JOURNAL)
+    assert targets(tmp_path, out=tmp_path / "out") == {"a.png": "a.png"}
+    assert find_items([tmp_path], tmp_path / "out").left_out == 0
+
+
+def test_an_empty_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(AppError, match="There is no picture or volume in"):
+        find_items([tmp_path], tmp_path / "out")
+
+
+def test_ten_thousand_files(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(10_000):
+        os.close(os.open(folder / f"{number:05}.png", os.O_CREAT | os.O_WRONLY))
+    found = find_items([folder], tmp_path / "out")
+    assert len({each.target for each in found.items}) == 10_000
+    assert found.items[0].source.name == "00000.png"

@@ -1,0 +1,258 @@
+"""The command ``batch``: results, failures, interruptions and what is left after them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelscope.batch import JOURNAL
+from kernelscope.cli.main import main
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
+from kernelscope.errors import ImageWriteError
+from kernelscope.files import read_image, write_image, write_recipe
+from kernelscope.files.volumes import read_volume, write_volume
+from kernelscope.images.image import Image
+from kernelscope.images.volume import Volume
+
+
+def pixels(seed: int, side: int = 20) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).integers(0, 256, (side, side + 3), np.uint8)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "clean.recipe.json"
+    write_recipe(Recipe((Step.create("median", {"size": 3}), Step.create("mean", {}))), path)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Six pictures, two of them in a folder below."""
+    for number in range(6):
+        path = tmp_path / "in" / ("below" if number > 3 else "") / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_image(Image.from_array(pixels(number)), path)
+    return tmp_path / "in"
+
+
+def applied(recipe: Path, image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the result of ``apply``."""
+    source, target = recipe.with_name("source.png"), recipe.with_name("target.png")
+    write_image(Image.from_array(image), source)
+    assert main(["apply", "--recipe", str(recipe), str(source), str(target), "--quiet"]) == 0
+    return read_image(target).pixels
+
+
+def batch(*arguments: object) -> int:
+    return main(["batch", *map(str, arguments)])
+
+
+def test_results_are_those_of_apply(recipe: Path, folder: Path, tmp_path: Path) -> None:
+    out, summary = tmp_path / "out", tmp_path / "s.json"
+    assert batch(recipe, folder, "--out", out, "--summary", summary) == 0
+    for number in range(6):
+        place = Path("below" if number > 3 else "", f"{number}.png")
+        made = read_image(out / place).pixels
+        assert np.array_equal(made, applied(recipe, pixels(number)))
+    rows = json.loads(summary.read_text("utf-8"))["files"]
+    assert [row["status"] for row in rows] == ["done"] * 6
+    assert all(row["size"] == "23×20" and row["filtered"] > 0 for row in rows)
+
+
+def test_volumes_and_pictures_together(recipe: Path, tmp_path: Path) -> None:
+    voxels = np.random.default_rng(1).integers(0, 255, (4, 12, 10), np.uint8)
+    (tmp_path / "in").mkdir()
+    write_volume(Volume.from_array(voxels, "head"), tmp_path / "in/head.nii.gz")
+    write_image(Image.from_array(pixels(1)), tmp_path / "in/a.png")
+    assert batch(recipe, tmp_path / "in", "--out", tmp_path / "out") == 0
+    assert read_volume(tmp_path / "out/head.nii.gz").voxels.shape == (4, 12, 10)
+    one = applied(recipe, voxels[2])
+    assert np.array_equal(read_volume(tmp_path / "out/head.nii.gz").voxels[2], one)
+
+
+def test_a_bad_file_does_not_stop_the_rest(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "0.png").write_bytes(b"no picture")
+    summary = tmp_path / "s.csv"
+    assert batch(recipe, folder, folder / "missing.png", "--out", tmp_path / "out",
+                 "--summary", summary) == 1  # fmt: skip
+    error = capsys.readouterr().err
+    assert "0.png: this is no image" in error
+    assert "missing.png" in error
+    rows = list(csv.DictReader(io.StringIO(summary.read_text("utf-8"))))
+    assert Counter(row["status"] for row in rows) == {"done": 5, "failed": 2}
+    assert not (tmp_path / "out/0.png").exists()
+
+
+def test_nothing_is_overwritten_without_the_word(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "1.png").write_bytes(b"mine")
+    assert batch(recipe, folder, "--out", out) == 1
+    assert (out / "1.png").read_bytes() == b"mine"
+    assert "1.png: the file is there already" in capsys.readouterr().err
+    assert batch(recipe, folder, "--out", out) == 1
+    assert "has the results of an earlier batch" in capsys.readouterr().err
+    assert batch(recipe, folder, "--out", out, "--overwrite") == 0
+    assert (out / "1.png").read_bytes() != b"mine"
+
+
+def done_lines(out: Path) -> list[str]:
+    """Return the names of the journal's finished results."""
+    found = []
+    for line in (out / JOURNAL).read_text("utf-8").splitlines():
+        try:
+            found.append(json.loads(line).get("done"))
+        except ValueError:
+            continue
+    return [name for name in found if name]
+
+
+@pytest.mark.slow
+def test_a_killed_batch_is_resumed_and_nothing_is_computed_twice(tmp_path: Path) -> None:
+    path, out = tmp_path / "slow.recipe.json", tmp_path / "out"
+    write_recipe(Recipe((Step.create("mean", {"size": 5}),)), path)
+    (tmp_path / "in").mkdir()
+    for number in range(60):
+        write_image(Image.from_array(pixels(number, 700)), tmp_path / f"in/{number:02}.png")
+    command = [sys.executable, "-m", "kernelscope", "batch", str(path), str(tmp_path / "in")]
+    command += ["--out", str(out), "--device", "cpu"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (out / JOURNAL).exists() or len(done_lines(out)) < 5:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = {each.name: each.stat().st_mtime_ns for each in out.glob("*.png")}
+    assert 5 <= len(before) < 60
+    for name in before:  # each that is there is whole
+        assert read_image(out / name).pixels.shape == (700, 703)
+    with (out / JOURNAL).open("a", encoding="utf-8") as journal:
+        journal.write('{"begin": "half a li')
+    assert subprocess.run([*command, "--resume"], check=False).returncode == 0
+    assert len(list(out.glob("*.png"))) == 60
+    assert all((out / name).stat().st_mtime_ns == time_ for name, time_ in before.items())
+    assert max(Counter(done_lines(out)).values()) == 1
+    for number in (0, 30, 59):
+        made = read_image(out / f"{number:02}.png").pixels
+        assert np.array_equal(made, applied(path, pixels(number, 700)))
+
+
+def test_resuming_filters_a_file_that_has_changed_again(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert batch(recipe, folder, "--out", out) == 0
+    write_image(Image.from_array(pixels(77, 25)), folder / "2.png")
+    assert batch(recipe, folder, "--out", out, "--resume", "--overwrite") == 0
+    assert "1 of 6 files" in capsys.readouterr().out
+    assert read_image(out / "2.png").pixels.shape == (25, 28)
+
+
+def test_a_journal_of_another_recipe_is_not_resumed(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert batch(recipe, folder, "--out", out) == 0
+    write_recipe(Recipe((Step.create("mean", {}),)), recipe)
+    assert batch(recipe, folder, "--out", out, "--resume") == 1
+    assert "belongs to another recipe" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_said_for_each_file(
+    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    written = list[Path]()
+
+    def full(image: Image, path: Path, **how: Any) -> Path:
+        if len(written) == 3:
+            raise ImageWriteError(f"{path.name}: the disk is full.", "Free some space.")
+        written.append(path)
+        return write_image(image, path, **how)
+
+    monkeypatch.setattr("kernelscope.batch.conductor.write_image", full)
+    assert batch(recipe, folder, "--out", tmp_path / "out", "--jobs", 1) == 1
+    captured = capsys.readouterr()
+    assert captured.err.count("the disk is full") == 3
+    assert captured.out.startswith("3 of 6 files")
+    monkeypatch.undo()
+    assert batch(recipe, folder, "--out", tmp_path / "out", "--resume") == 0
+    assert len(list((tmp_path / "out").rglob("*.png"))) == 6
+
+
+def test_a_file_that_changes_while_it_is_read_fails(
+    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def slow(path: Path, **how: Any) -> Image:
+        image = read_image(path, **how)
+        if path.name == "3.png":
+            with path.open("ab") as handle:
+                handle.write(b"more")
+        return image
+
+    monkeypatch.setattr("kernelscope.batch.conductor.read_image", slow)
+    assert batch(recipe, folder, "--out", tmp_path / "out") == 1
+    assert "3.png: the file changed while it was read" in capsys.readouterr().err
+
+
+def test_a_bug_in_one_file_is_logged_and_the_rest_goes_on(
+    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def broken(path: Path, **how: Any) -> Image:
+        if path.name == "3.png":
+            raise ZeroDivisionError("by zero")
+        return read_image(path, **how)
+
+    monkeypatch.setattr("kernelscope.batch.conductor.read_image", broken)
+    assert batch(recipe, folder, "--out", tmp_path / "out") == 1
+    assert "A bug in the program: ZeroDivisionError: by zero" in capsys.readouterr().err
+    assert len(list((tmp_path / "out").rglob("*.png"))) == 5
+
+
+def test_a_recipe_of_a_newer_version_is_refused(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads(recipe.read_text("utf-8"))
+    recipe.write_text(json.dumps(content | {"version": 99}), encoding="utf-8")
+    assert batch(recipe, folder, "--out", tmp_path / "out") == 1
+    assert "a newer one may have written it" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_formats_that_lose_something_need_permission(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_image(Image.from_array(pixels(1).astype(np.uint16) * 257), tmp_path / "deep.tif")
+    command = recipe, tmp_path / "deep.tif", "--suffix", ".jpg", "--out", tmp_path / "out"
+    assert batch(*command) == 1
+    assert "cannot keep" in capsys.readouterr().err
+    assert batch(*command, "--lossy", "--overwrite") == 0
+
+
+def test_the_name_of_the_summary_says_its_format(
+    recipe: Path, folder: Path, tmp_path: Path
+) -> None:
+    assert batch(recipe, folder, "--out", tmp_path / "out", "--summary", tmp_path / "s.txt") == 2
+    assert not (tmp_path / "out").exists()
