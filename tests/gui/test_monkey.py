@@ -95,6 +95,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     tmp_path: Path,
     strays: list[BaseException],
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
     seed: int,
 ) -> None:
     bugs: list[BaseException] = []
@@ -117,6 +118,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     memory = Memory()
     for number in range(ACTIONS):
         hand.act()
+        caplog.clear()  # pytest keeps records, and these the pictures of their runs
         memory.note(number + 1)
         assert not bugs, report(hand, bugs)
         assert not strays, report(hand, strays)

@@ -11,7 +11,7 @@ from scipy.ndimage import map_coordinates
 from kernelscope.engine.area import Corner
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import measure
-from kernelscope.gui.model.profiles import Measured, profile, profiles_as_csv
+from kernelscope.gui.model.profiles import MOST_POINTS, Measured, profile, profiles_as_csv
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 
 
@@ -54,6 +54,14 @@ def test_a_line_of_one_pixel_has_its_level() -> None:
     sampled = profile(line((0, 0), (0, 0)), Measured("input", planes))
     assert sampled.levels.tolist() == [[7], [7]]
     assert sampled.distances.tolist() == [0, 0]
+
+
+def test_a_line_far_beyond_the_picture_has_few_points() -> None:
+    """One that was drawn on a tiny magnification kept a thread busy for minutes."""
+    planes = np.full((4, 4, 1), 9, np.uint8)
+    sampled = profile(line((-2_000_000_000, 1), (2_000_000_000, 1)), Measured("input", planes))
+    assert len(sampled.places) == MOST_POINTS + 1
+    assert sampled.places[-1].tolist() == [2_000_000_000, 1]
 
 
 def test_figures_of_a_line_are_those_of_its_samples() -> None:

@@ -18,6 +18,9 @@ from kernelscope.spec.samples import white_level
 
 CHANNELS = ("red", "green", "blue")
 
+MOST_POINTS = 1 << 16
+"""Of a line: more than across any picture, and few enough to be drawn at once."""
+
 Steps: TypeAlias = tuple[float, float]
 """Width and height of a pixel in millimetres."""
 
@@ -119,8 +122,11 @@ class Profile:
 
 
 def profile(line: Interest, picture: Measured) -> Profile:
-    """Return the samples along a line, at equal steps of at most a pixel, with both ends."""
-    count = max(math.ceil(line.length), 1) + 1
+    """Return the samples along a line, at equal steps of at most a pixel, with both ends.
+
+    A line of more than `MOST_POINTS` pixels, most of which lie outside, has larger steps.
+    """
+    count = min(max(math.ceil(line.length), 1), MOST_POINTS) + 1
     (x, y), (end_x, end_y) = line.corners
     shares = np.linspace(0.0, 1.0, count)[:, np.newaxis]
     places = (1 - shares) * np.array([x, y]) + shares * np.array([end_x, end_y])
