@@ -256,3 +256,13 @@ def test_the_name_of_the_summary_says_its_format(
 ) -> None:
     assert batch(recipe, folder, "--out", tmp_path / "out", "--summary", tmp_path / "s.txt") == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_a_result_never_replaces_its_own_input(
+    recipe: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = next(path for path in sorted(folder.rglob("*")) if path.suffix == ".png")
+    before = source.read_bytes()
+    assert batch(recipe, source, "--out", source.parent, "--overwrite") == 1
+    assert "would replace its own input" in capsys.readouterr().err
+    assert source.read_bytes() == before

@@ -177,6 +177,11 @@ class Batch:
 
     def _read(self, item: Item) -> _Read:
         start = time.perf_counter()
+        both = item.source.exists() and item.target.exists()
+        if both and item.target.samefile(item.source):
+            raise ImageWriteError(
+                f"{item.target}: the result would replace its own input.", "Choose another --out."
+            )
         if not self._overwrite and item.target.exists():
             raise ImageWriteError(
                 f"{item.target}: the file is there already.", "Add --overwrite, or move it."
