@@ -181,6 +181,15 @@ def test_a_filter_without_such_parameters_says_so(qtbot: QtBot, real: MainWindow
     assert not any(tile.isVisible() for tile in sheet.tiles)
 
 
+def test_a_filter_that_needs_the_whole_picture_says_so(qtbot: QtBot, real: MainWindow) -> None:
+    real.panel.set_filter("ripple")
+    real.companions.show_contact_sheet()
+    sheet = real.companions.contact_sheet
+    assert sheet is not None
+    assert "its pattern depends on the size of the picture" in sheet.note.text()
+    assert not any(tile.isVisible() for tile in sheet.tiles)
+
+
 def test_without_scores_the_note_names_the_way_to_a_reference(
     qtbot: QtBot, real: MainWindow, tmp_path: Path
 ) -> None:

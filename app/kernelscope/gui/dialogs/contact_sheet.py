@@ -174,6 +174,12 @@ class ContactSheet(QDialog):
         if not offered:
             self._clear(f"{whole.step.filter.name} has no parameter that can vary.")
             return
+        if reason := whole.step.filter.uncroppable(whole.step.parameters):
+            self._clear(
+                f"{whole.step.filter.name} cannot be compared here: the sheet computes the part "
+                f"in view, and {reason}."
+            )
+            return
         parameter = self._offer(offered)
         request = replace(whole, region=middle(visible, whole.output_shape))
         self._shown = request
