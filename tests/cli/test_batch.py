@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image as PillowImage
 
 from kernelscope.batch import JOURNAL
 from kernelscope.cli.main import main
@@ -266,3 +267,13 @@ def test_a_result_never_replaces_its_own_input(
     assert batch(recipe, source, "--out", source.parent, "--overwrite") == 1
     assert "would replace its own input" in capsys.readouterr().err
     assert source.read_bytes() == before
+
+
+def test_an_animation_is_not_cut_to_its_first_picture(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *others = (PillowImage.fromarray(pixels(seed)) for seed in range(3))
+    first.save(tmp_path / "moving.gif", save_all=True, append_images=others)
+    assert batch(recipe, tmp_path / "moving.gif", "--out", tmp_path / "out") == 1
+    assert "moving.gif has several pictures" in capsys.readouterr().err
+    assert not list((tmp_path / "out").glob("moving*"))

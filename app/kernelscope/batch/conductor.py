@@ -192,6 +192,7 @@ class Batch:
             source = Scan((read_volume(item.source, nan=self._nan),))
         else:
             source = read_image(item.source, nan=self._nan)
+            _refuse_several(source)
         if state_of(item.source) != before:
             raise ImageReadError(
                 f"{item.source.name}: the file changed while it was read.",
@@ -255,6 +256,16 @@ class Batch:
         if failed:
             return replace(outcome, status=Status.FAILED, reason=failed[0])
         return replace(outcome, written=time.perf_counter() - start)
+
+
+def _refuse_several(image: Image) -> None:
+    """Refuse a file of several pictures, of which the reader takes the first alone."""
+    for notice in image.notices:
+        if notice.startswith("Only the first"):
+            raise ImageReadError(
+                f"{image.title} has several pictures, and the result would have only the first.",
+                "Save each in a file of its own, or all as a TIFF stack.",
+            )
 
 
 def _ahead(
