@@ -169,6 +169,54 @@ def test_resuming_filters_a_file_that_has_changed_again(
     assert read_image(out / "2.png").pixels.shape == (25, 28)
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_result_that_was_written_just_before_the_end_counts_unless_its_source_changed(
+    recipe: Path, folder: Path, tmp_path: Path, changed: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    out = tmp_path / "out"
+    assert batch(recipe, folder, "--out", out) == 0
+    journal = out / JOURNAL
+    lines = journal.read_text("utf-8").splitlines()
+    kept = [line for line in lines if '"done": "2.png"' not in line]
+    assert len(kept) == len(lines) - 1
+    journal.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    if changed:
+        write_image(Image.from_array(pixels(78, 30)), folder / "2.png")
+    capsys.readouterr()
+    assert batch(recipe, folder, "--out", out, "--resume", "--overwrite") == 0
+    assert f"{int(changed)} of 6 files" in capsys.readouterr().out
+    assert read_image(out / "2.png").pixels.shape == ((30, 33) if changed else (20, 23))
+
+
+def test_after_a_failure_a_file_of_that_name_is_not_taken_for_the_result(
+    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def full(image: Image, path: Path, **how: Any) -> Path:
+        raise ImageWriteError(f"{path.name}: the disk is full.", "Free some space.")
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr("kernelscope.batch.conductor.write_image", full)
+        assert batch(recipe, folder, "--out", out) == 1
+    (out / "2.png").write_bytes(b"from elsewhere")
+    capsys.readouterr()
+    assert batch(recipe, folder, "--out", out, "--resume") == 1
+    assert "2.png: the file is there already" in capsys.readouterr().err
+    assert (out / "2.png").read_bytes() == b"from elsewhere"
+
+
+def test_a_recipe_that_makes_colours_is_checked_for_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "angle.recipe.json"
+    write_recipe(Recipe((Step.create("sobel", {"form": "angle-colour"}),)), path)
+    write_image(Image.from_array(pixels(1)), tmp_path / "a.png")
+    assert batch(path, tmp_path / "a.png", "--suffix", ".pgm", "--out", tmp_path / "out") == 1
+    assert "cannot keep" in capsys.readouterr().err
+
+
 def test_a_journal_of_another_recipe_is_not_resumed(
     recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

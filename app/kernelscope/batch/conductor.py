@@ -24,7 +24,7 @@ from enum import StrEnum
 from kernelscope.batch.item import Item
 from kernelscope.batch.journal import Journal, state_of
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.chain import execute_recipe
+from kernelscope.engine.chain import execute_recipe, shapes
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
@@ -238,15 +238,15 @@ class Batch:
         if isinstance(source, Scan):
             check_write_volume(source.volumes[0], item.target, lossy=self._lossy)
         elif isinstance(source, Image):
-            shape, dtype = source.planes.shape, source.pixels.dtype
-            check_write(item.target, shape, dtype, lossy=self._lossy)
+            shape = shapes(self._recipe, source)[-1]
+            check_write(item.target, shape, source.pixels.dtype, lossy=self._lossy)
 
     def _write(
         self, outcome: Outcome, result: Result, state: tuple[int, int] | None, journal: Journal
     ) -> Outcome:
         item, start = outcome.item, time.perf_counter()
         with _failures(item) as failed:
-            journal.begin(item)
+            journal.begin(item, state)
             output = result.output
             if isinstance(output, Scan):
                 write_volume(output.volumes[0], item.target, lossy=self._lossy)
@@ -254,6 +254,8 @@ class Batch:
                 write_image(result.image, item.target, lossy=self._lossy)
             journal.done(item, state)
         if failed:
+            with _failures(item):
+                journal.failed(item)
             return replace(outcome, status=Status.FAILED, reason=failed[0])
         return replace(outcome, written=time.perf_counter() - start)
 

@@ -3,7 +3,8 @@
 ::
 
     {"recipe": "9f2c...", "version": 1}                               the first line
-    {"begin": "a.tif", "before": null}                                before a result is written
+    {"begin": "a.tif", "before": null, "source": ...}                 before a result is written
+    {"failed": "a.tif"}                                               it was not written
     {"done": "a.tif", "source": "/scans/a.tif", "bytes": 4194560, "changed": 1763900000000000000}
 
 A process that is killed leaves whole results, since these appear in one step, and perhaps half a
@@ -55,7 +56,7 @@ class Journal:
     ) -> None:
         self.path = folder / JOURNAL
         self._done: dict[str, dict[str, Any]] = {}
-        self._begun: dict[str, int | None] = {}
+        self._begun: dict[str, dict[str, Any]] = {}
         self._folder = folder
         signature = hashlib.sha256(recipe.to_json().encode()).hexdigest()
         with explained(self.path):
@@ -87,8 +88,9 @@ class Journal:
             if isinstance(name := line.get("done"), str):
                 self._done[name] = line
             elif isinstance(name := line.get("begin"), str):
-                before = line.get("before")
-                self._begun[name] = before if isinstance(before, int) else None
+                self._begun[name] = line
+            elif isinstance(name := line.get("failed"), str):
+                self._begun.pop(name, None)
         if not text.endswith("\n"):  # half a line of a process that was killed
             with self.path.open("a", encoding="utf-8") as handle:
                 handle.write("\n")
@@ -99,29 +101,25 @@ class Journal:
         if made is None:
             return False
         line = self._done.get(name)
-        if line is not None:
-            state = state_of(item.source)
-            return line.get("source") == str(item.source.absolute()) and state == (
-                line.get("bytes"),
-                line.get("changed"),
-            )
-        return name in self._begun and made != self._begun[name]
+        if line is None:
+            line = self._begun.get(name)
+            if line is None or made == line.get("before"):
+                return False
+        source = line.get("source"), line.get("bytes"), line.get("changed")
+        return source == (str(item.source.absolute()), *(state_of(item.source) or (None, None)))
 
-    def begin(self, item: Item) -> None:
-        """Note that a result is about to be written."""
-        self._write({"begin": self._name(item), "before": _changed(item.target)})
+    def begin(self, item: Item, state: tuple[int, int] | None) -> None:
+        """Note that the result of a file of this size and time is about to be written."""
+        before = _changed(item.target)
+        self._write({"begin": self._name(item), "before": before, **_of(item, state)})
 
     def done(self, item: Item, state: tuple[int, int] | None) -> None:
-        """Note that a result is written, of a file of this size and time."""
-        size, changed = state or (None, None)
-        self._write(
-            {
-                "done": self._name(item),
-                "source": str(item.source.absolute()),
-                "bytes": size,
-                "changed": changed,
-            }
-        )
+        """Note that it is written."""
+        self._write({"done": self._name(item), **_of(item, state)})
+
+    def failed(self, item: Item) -> None:
+        """Note that it could not be written."""
+        self._write({"failed": self._name(item)})
 
     def close(self) -> None:
         os.close(self._file)
@@ -134,6 +132,12 @@ class Journal:
             data = (json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
             os.write(self._file, data)
             os.fsync(self._file)
+
+
+def _of(item: Item, state: tuple[int, int] | None) -> dict[str, Any]:
+    """Return what a line says of the source."""
+    size, changed = state or (None, None)
+    return {"source": str(item.source.absolute()), "bytes": size, "changed": changed}
 
 
 def _parsed(line: str) -> dict[str, Any] | None:
