@@ -176,26 +176,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar=".EXT",
         help="format of the results (default: that of each file, or .tif where it is not written)",
     )
-    parser.add_argument(
-        "--device",
-        choices=[each.value for each in Device],
-        default=RunOptions.device.value,
-        help="where to compute (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--level",
-        choices=levels_of(every_filter().values()),
-        help="level of computing (default: the fastest), for the steps that have it",
-    )
-    add_gpu_option(parser)
-    parser.add_argument(
-        "--jobs",
-        metavar="N",
-        type=positive,
-        default=2,
-        help="files that are read ahead and written behind; memory holds 2 N + 1 of them "
-        "(default: %(default)s)",
-    )
+    _add_run_options(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
     parser.add_argument(
         "--resume", action="store_true", help="skip files that are done by the journal of DIR"
@@ -217,3 +198,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing but failures")
     return parser
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of where to compute, and with how many files at a time."""
+    parser.add_argument(
+        "--device",
+        choices=[each.value for each in Device],
+        default=RunOptions.device.value,
+        help="where to compute (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--level",
+        choices=levels_of(every_filter().values()),
+        help="level of computing (default: the fastest), for the steps that have it",
+    )
+    add_gpu_option(parser)
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=positive,
+        default=2,
+        help="files that are read ahead and written behind; memory holds 2 N + 1 of them "
+        "(default: %(default)s)",
+    )
