@@ -100,15 +100,19 @@ def _run(options: argparse.Namespace) -> int:
             text = _summary([*problems, *outcomes], options.summary)
             replace_file(options.summary, text.encode("utf-8"))
     counts = Counter(each.status for each in (*problems, *outcomes))
-    if found.left_out:
-        word = "file was" if found.left_out == 1 else "files were"
-        say.notices([f"{found.left_out} {word} left out: of no format that can be read."])
+    say.notices(_left_out(found.left_out))
     say.line(_closing(counts, total, time.perf_counter() - start))
     if token.cancelled:
         left = total - len(outcomes)
         say.notices([f"Stopped with {left} files left: the same command with --resume goes on."])
         return 130
     return 1 if counts[Status.FAILED] else 0
+
+
+def _left_out(count: int) -> list[str]:
+    """Return a notice about files in folders that are neither pictures nor volumes."""
+    word = "file was" if count == 1 else "files were"
+    return [f"{count} {word} left out: of no format that can be read."] if count else []
 
 
 def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
