@@ -287,6 +287,15 @@ inline Block* own_block()
     return block;
 }
 
+// Give back the stacks that this thread of the host has for this library.
+inline void release_block()
+{
+    if (!block) return;
+    munmap(block->stacks, (size_t)MOST_THREADS * STACK);
+    free(block);
+    block = nullptr;
+}
+
 inline void prepare_block(Block* own, unsigned number)
 {
     const Dim where = {number % grid_size.x, number / grid_size.x % grid_size.y,

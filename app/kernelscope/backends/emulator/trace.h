@@ -457,10 +457,7 @@ CALLBACK void trace_release()
         free((void*)each.at);
         each = {};
     }
-    if (!emulator::block) return;
-    munmap(emulator::block->stacks, (size_t)emulator::MOST_THREADS * emulator::STACK);
-    free(emulator::block);
-    emulator::block = nullptr;
+    emulator::release_block();
 }
 
 #define WATCHED(NAME, BYTES, EVENT) \

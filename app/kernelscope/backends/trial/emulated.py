@@ -75,10 +75,7 @@ UNCHECKED void barrier(const char* file, int line)
 // Give back the stacks of this thread of the host: each library has its own.
 extern "C" __attribute__((visibility("default"))) void trial_release()
 {
-    if (!emulator::block) return;
-    munmap(emulator::block->stacks, (size_t)emulator::MOST_THREADS * emulator::STACK);
-    free(emulator::block);
-    emulator::block = nullptr;
+    emulator::release_block();
 }
 #define __syncthreads() trial::barrier(__FILE__, __LINE__)
 #define __trap() __builtin_trap()
