@@ -32,6 +32,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError, Cancelled, ImageReadError, ImageWriteError
 from kernelscope.files import check_write, read_image, write_image
+from kernelscope.files.formats import ONLY_FIRST
 from kernelscope.files.volumes import check_write_volume, is_volume, read_volume, write_volume
 from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
@@ -163,12 +164,7 @@ class Batch:
                 if made is None:
                     continue
                 outcome, result, state = made
-                if result is None:
-                    finished: Future[Outcome] = Future()
-                    finished.set_result(outcome)
-                    writing.append(finished)
-                else:
-                    writing.append(writers.submit(self._write, outcome, result, state, journal))
+                writing.append(writers.submit(self._write, outcome, result, state, journal))
                 while len(writing) > self._jobs or (writing and writing[0].done()):
                     note(writing.popleft().result())
             while writing:
@@ -242,8 +238,15 @@ class Batch:
             check_write(item.target, shape, source.pixels.dtype, lossy=self._lossy)
 
     def _write(
-        self, outcome: Outcome, result: Result, state: tuple[int, int] | None, journal: Journal
+        self,
+        outcome: Outcome,
+        result: Result | None,
+        state: tuple[int, int] | None,
+        journal: Journal,
     ) -> Outcome:
+        """Write a result, unless there is none after a failure; return what became of it."""
+        if result is None:
+            return outcome
         item, start = outcome.item, time.perf_counter()
         with _failures(item) as failed:
             journal.begin(item, state)
@@ -263,7 +266,7 @@ class Batch:
 def _refuse_several(image: Image) -> None:
     """Refuse a file of several pictures, of which the reader takes the first alone."""
     for notice in image.notices:
-        if notice.startswith("Only the first"):
+        if notice.startswith(ONLY_FIRST):
             raise ImageReadError(
                 f"{image.title} has several pictures, and the result would have only the first.",
                 "Save each in a file of its own, or all as a TIFF stack.",

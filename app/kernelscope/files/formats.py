@@ -20,7 +20,10 @@ MAX_PIXELS = 2**28
 """Largest number of pixels of a file: 16384 × 16384, about a gigabyte as 8-bit RGBA.
 A file of a few bytes can claim any size, so its header is checked against this first."""
 
-ANIMATION = "Only the first picture of an animation is shown."
+ONLY_FIRST = "Only the first"
+"""How notices begin about files of several pictures, of which one is read."""
+
+ANIMATION = f"{ONLY_FIRST} picture of an animation is shown."
 PALETTE = "Palette colours converted to {}."
 ONE_BIT = "Black and white (1 bit) converted to 8-bit grey."
 CMYK = "CMYK converted to RGB without a colour profile."

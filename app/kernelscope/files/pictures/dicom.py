@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from kernelscope.files import formats
 from kernelscope.files.depth import rescale
-from kernelscope.files.formats import Decoded, Format, Unreadable, check_size, damage_explained
+from kernelscope.files.formats import (
+    ONLY_FIRST,
+    Decoded,
+    Format,
+    Unreadable,
+    check_size,
+    damage_explained,
+)
 from kernelscope.files.pictures import jpeg
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import Metadata
@@ -68,7 +75,7 @@ def decode(handle: BinaryIO) -> Decoded:
     notices = []
     if frames > 1:
         pixels = pixels[0]
-        notices.append(f"Only the first of {frames} pictures is shown.")
+        notices.append(f"{ONLY_FIRST} of {frames} pictures is shown.")
     if model == "PALETTE COLOR":
         pixels = apply_color_lut(pixels, dataset)
         notices.append(formats.PALETTE.format("RGB"))

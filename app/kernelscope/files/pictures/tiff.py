@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelscope.files import formats
 from kernelscope.files.depth import cmyk_to_rgb, rescale, top, undo_premultiplied
-from kernelscope.files.formats import Decoded, Unreadable, check_size
+from kernelscope.files.formats import ONLY_FIRST, Decoded, Unreadable, check_size
 from kernelscope.files.pictures.exif import resolution_of, valid_orientation, xmp_orientation
 from kernelscope.files.pictures.tiff_pages import check_pages
 from kernelscope.files.pictures.tiff_segments import (
@@ -65,7 +65,7 @@ def decode(handle: WatchedFile) -> Decoded:
         result = _interpret(samples, page)
         result.notices.extend(unwritten(page))
         if len(file.pages) > 1:
-            result.notices.append(f"Only the first of {len(file.pages)} pages is shown.")
+            result.notices.append(f"{ONLY_FIRST} of {len(file.pages)} pages is shown.")
         result.orientation = _orientation(page)
         result.metadata = _metadata(page)
     if result.pixels.dtype == np.float32:
