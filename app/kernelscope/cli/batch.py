@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelscope.cli.arguments import levels_of
 from kernelscope.cli.common import (
@@ -32,9 +32,11 @@ from kernelscope.engine.options import Device, RunOptions
 from kernelscope.errors import UnknownName
 from kernelscope.text import PROGRAM, one_line
 
-_FIELDS = (
-    "source", "target", "status", "reason", "size", "device", "read", "filtered", "written",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from kernelscope.batch import Outcome
+
+_TEXTS, _TIMES = ("status", "reason", "size", "device"), ("read", "filtered", "written")
+"""Fields of an outcome, in the order of a summary."""
 
 
 def batch(arguments: list[str]) -> int:
@@ -66,15 +68,14 @@ def _run(options: argparse.Namespace) -> int:
         for path, reason in found.problems
     ]
     for each in problems:
-        print(f"failed: {each.item.source}: {each.reason}", file=sys.stderr)
+        _print_failure(each)
     outcomes: list[Outcome] = []
 
     def report(outcome: Outcome) -> None:
         outcomes.append(outcome)
         status.clear()
         if outcome.status is Status.FAILED:
-            text = f"failed: {outcome.item.source}: {one_line(outcome.reason)}"
-            print(text, file=sys.stderr, flush=True)
+            _print_failure(outcome)
         status.progress(f"{len(outcomes)} of {total} files,", len(outcomes) / total)
 
     token = CancelToken()
@@ -109,6 +110,11 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if counts[Status.FAILED] else 0
 
 
+def _print_failure(outcome: Outcome) -> None:
+    text = f"failed: {outcome.item.source}: {one_line(outcome.reason)}"
+    print(text, file=sys.stderr, flush=True)
+
+
 def _left_out(count: int) -> list[str]:
     """Return a notice about files in folders that are neither pictures nor volumes."""
     word = "file was" if count == 1 else "files were"
@@ -127,21 +133,21 @@ def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
     return ", ".join(parts)
 
 
-def _summary(outcomes: list[Any], path: Path) -> str:
+def _summary(outcomes: list[Outcome], path: Path) -> str:
     """Return what became of each file, as JSON or as a table with commas."""
     rows = [
         {
             "source": str(each.item.source),
             "target": str(each.item.target),
-            **{name: getattr(each, name) for name in _FIELDS[2:6]},
-            **{name: round(getattr(each, name), 6) for name in _FIELDS[6:]},
+            **{name: getattr(each, name) for name in _TEXTS},
+            **{name: round(getattr(each, name), 6) for name in _TIMES},
         }
         for each in outcomes
     ]
     if path.name.lower().endswith(".json"):
         return json.dumps({"files": rows}, indent=1, ensure_ascii=False) + "\n"
     text = io.StringIO()
-    table = csv.DictWriter(text, _FIELDS, lineterminator="\n")
+    table = csv.DictWriter(text, ("source", "target", *_TEXTS, *_TIMES), lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
     return text.getvalue()
