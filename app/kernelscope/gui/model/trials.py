@@ -28,7 +28,7 @@ from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.source import Source
 from kernelscope.installed import install_command
 from kernelscope.spec.devices import Device
-from kernelscope.spec.levels import Level
+from kernelscope.spec.levels import SINGLE_BLOCK, Level
 
 _logger = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def card_work_for(request: Request, level: Level) -> Work:
     work = work_for(request, level, CARD_SIDE)
     others = {}
     for each in request.step.filter.levels(Device.GPU):
-        if each != level and not each.single:
+        if each not in (level, SINGLE_BLOCK):  # that one may take minutes
             with contextlib.suppress(AppError):  # this one needs the host in between
                 others[each.name] = work_for(request, each, CARD_SIDE).plan
     return replace(work, others=others)
