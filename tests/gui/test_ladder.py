@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.level_dialog import LevelDialog
 from kernelscope.gui.model.ladder import Agreement, Entry
 from kernelscope.gui.model.rungs import AUTO, Place
+from kernelscope.gui.panels import ladder
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.handbook import level_pictures
 from kernelscope.handbook.svg import Drawing
 from kernelscope.images.image import Image
+from kernelscope.spec.levels import Level
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press
 
 pytestmark = pytest.mark.usefixtures("repeats_runs")
@@ -249,6 +252,30 @@ def test_a_missing_card_has_recorded_figures_with_their_day(ready: MainWindow) -
     for words in ("Recorded, not measured here", "H100", shown.figure.date, "mask size 3"):
         assert words in item.toolTip()
         assert words in item.data(Qt.ItemDataRole.AccessibleTextRole)
+
+
+def test_every_level_has_its_device_behind_its_name(
+    qtbot: QtBot, ready: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As wide as the ladder is by default; "Serial, bubble sort" is the longest name."""
+    serial = Level("serial-bubble", "Serial, bubble sort", "", single=True)
+    rungs = ready.levels.ladder.rungs
+    item = rungs.rung_item(SERIAL)
+    assert item is not None
+    shown = entry(ready, SERIAL)
+    renamed = replace(shown, rung=replace(shown.rung, name=serial.name, level=serial))
+    item.setData(Qt.ItemDataRole.UserRole, renamed)
+    drawn: list[str] = []
+    real = ladder._paint_text
+
+    def paint(painter: Any, ink: Any, place: Any, text: str, *align: Any) -> None:
+        drawn.append(text)
+        real(painter, ink, place, text, *align)
+
+    monkeypatch.setattr(ladder, "_paint_text", paint)
+    rungs.grab()
+    assert serial.name in drawn
+    assert drawn.count("CPU") == 2
 
 
 def test_the_levels_of_a_missing_card_are_folded(ready: MainWindow) -> None:

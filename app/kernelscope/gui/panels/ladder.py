@@ -50,7 +50,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.engine.options import Device
 from kernelscope.gui.model.ladder import Agreement, Axis, Entry
-from kernelscope.gui.model.rungs import Place
+from kernelscope.gui.model.rungs import Place, Rung
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.manual import level_page
@@ -175,9 +175,14 @@ class LadderList(QListWidget):
 
     @property
     def names(self) -> list[str]:
-        """The names of the levels that are shown."""
+        """The names of the levels that are shown, each with its device as `device_of` has it."""
         found = (self.item(row).data(_ENTRY) for row in range(self.count()))
-        return [each.rung.name for each in found if isinstance(each, Entry) and each.rung.level]
+        rungs = [each.rung for each in found if isinstance(each, Entry) and each.rung.level]
+        return [f"{each.name}  {self.device_of(each)}".rstrip() for each in rungs]
+
+    def device_of(self, rung: Rung) -> str:
+        """Return the device to write behind a name; none below a line that names it."""
+        return "" if self.is_folding(rung.place.device) else rung.device
 
     def rung_item(self, place: Place) -> QListWidgetItem | None:
         """Return the line of a rung; None while it is folded away."""
@@ -294,7 +299,7 @@ class _RungDelegate(QStyledItemDelegate):
             return
         text = QRect(left, area.top(), area.left() + name - left - 4, area.height())
         ink = colours.quiet if entry.rung.obstacle else colours.text
-        device = "" if rungs.is_folding(entry.rung.place.device) else entry.rung.device
+        device = rungs.device_of(entry.rung)
         _paint_name(painter, ink, colours.quiet, text, entry.rung.name, device)
         bar = QRect(
             area.left() + name, area.top(), area.width() - name - time - tick, area.height()
