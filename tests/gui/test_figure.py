@@ -178,6 +178,7 @@ def test_the_caption_has_settings_time_and_quality() -> None:
     assert caption_of(result, judged).endswith(f"PSNR {before} → {after} dB.")
     assert "slice 3" in caption_of(result, None, "Axial slice 3")
     assert caption_of(result, judged, "Axial slice 3").endswith(" dB of the whole volume.")
+    assert caption_of(result, judged, in_part=True).endswith(" dB of the whole picture.")
 
 
 def test_slices_lie_as_on_the_screen() -> None:

@@ -218,6 +218,27 @@ def test_a_reference_that_is_chosen_later_gives_the_runs_their_figures(
     qtbot.waitUntil(lambda: headline(window).endswith("equal to the reference"))
 
 
+def test_figures_of_a_cleared_reference_do_not_stay(
+    qtbot: QtBot, window: MainWindow, picture: Path, compiled_judging: None
+) -> None:
+    load(qtbot, window, picture)
+    assert isinstance(window.page.source, Image)
+    planes = window.page.source.planes[:, :, 0]
+    truth, other = (Image.from_array(planes // share, f"1/{share}") for share in (2, 3))
+    window.page.set_reference(truth)
+    median_of(qtbot, window, 3)
+    qtbot.waitUntil(lambda: headline(window).endswith("dB"))
+    assert "PSNR" in window.page.figure(None, in_view=False)().caption
+    window.page.clear_reference()
+    assert not headline(window).endswith("dB")
+    assert "PSNR" not in window.page.figure(None, in_view=False)().caption
+    window.page.set_reference(truth)
+    qtbot.waitUntil(lambda: headline(window).endswith("dB"))
+    window.page.set_reference(other)
+    assert not headline(window).endswith("dB"), "until it is compared with this one"
+    qtbot.waitUntil(lambda: headline(window).endswith("dB"))
+
+
 def test_a_run_aside_is_compared_with_the_reference_too(
     qtbot: QtBot, window: MainWindow, picture: Path, compiled_judging: None
 ) -> None:

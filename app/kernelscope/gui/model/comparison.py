@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from kernelscope.engine.request import Request
-from kernelscope.engine.result import Result
+from kernelscope.engine.result import Judgement, Result
 from kernelscope.errors import Incomparable
 from kernelscope.files.depth import to_grey
 from kernelscope.gui.model.histogram_plot import fine_histogram
@@ -112,6 +112,13 @@ def with_reference(request: Request, reference: Reference[Image] | None) -> Requ
     if same_type and colours(reference.image.planes).shape == expected:
         return replace(request, reference=reference.image)
     return request
+
+
+def quality_of(result: Result | None, reference: Reference[Any] | None) -> Judgement | None:
+    """Return the figures that a run has against `reference`: those of another do not hold."""
+    if result is None or reference is None or result.request.reference is not reference.image:
+        return None
+    return result.quality
 
 
 def judge_both(image: Image, result: Result | None, reference: Image) -> Judged:

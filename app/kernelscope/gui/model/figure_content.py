@@ -92,13 +92,17 @@ def of_slices(
     return tuple(pictures)
 
 
-def caption_of(result: Result, judgement: Judgement | None, place: str = "") -> str:
+def caption_of(
+    result: Result, judgement: Judgement | None, place: str = "", *, in_part: bool = False
+) -> str:
     """Return the caption of a figure: input, settings, device, time and quality.
 
     Parameters
     ----------
     place : str
         Which slice, of a volume.
+    in_part : bool
+        Whether the figure shows a part of a picture: the quality is that of the whole.
     """
     timing = Timing.of(result)
     count = len(timing.repeats.totals) if timing.repeats is not None else 1
@@ -108,7 +112,8 @@ def caption_of(result: Result, judgement: Judgement | None, place: str = "") -> 
     text = f"{title}. {result.settings}. {result.where}: {taken}."
     if judgement is None or not np.isfinite(judgement.after.psnr):
         return text
-    after = f"{judgement.after.psnr:.2f} dB{' of the whole volume' if place else ''}"
+    of_whole = " of the whole volume" if place else " of the whole picture" if in_part else ""
+    after = f"{judgement.after.psnr:.2f} dB{of_whole}"
     if judgement.before is None or not np.isfinite(judgement.before.psnr):
         return f"{text} PSNR {after}."
     return f"{text} PSNR {judgement.before.psnr:.2f} → {after}."

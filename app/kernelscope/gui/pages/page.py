@@ -23,7 +23,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.canvas.pane import Canvas, Pane
-from kernelscope.gui.model.comparison import View, following
+from kernelscope.gui.model.comparison import View, following, quality_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
@@ -461,10 +461,9 @@ class Page(QWidget, Generic[Opened, Part]):
     @property
     def judgement(self) -> Judgement | None:
         """How input and output compare with the reference, once they have been evaluated."""
-        if self.history.current is None or self._judged is None:
-            return None
-        subject, judgement = self._judged
-        return judgement if subject == (self.part, self.result, self.reference) else None
+        now = self.history.current and (self.part, self.result, self.reference)
+        subject, judgement = self._judged or (None, None)
+        return judgement if now and subject == now else quality_of(self.result, self.reference)
 
     def _evaluation(self) -> Callable[[], Evaluation]:
         """Return a function that evaluates the current moment, to be called on any thread."""

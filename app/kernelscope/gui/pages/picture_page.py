@@ -329,7 +329,7 @@ class PicturePage(Page[Image, Image]):
         seen = self.images.visible()
         edges = seen.left(), seen.top(), seen.right(), seen.bottom()
         region = region_in_view(edges, result) if in_view else None
-        caption = caption_of(result, self.judgement or result.quality)
+        caption = caption_of(result, self.judgement, in_part=region is not None)
 
         def make() -> Figure:
             displays = (

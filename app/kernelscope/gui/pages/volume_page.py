@@ -432,7 +432,7 @@ class VolumePage(Page[Scan, Volume]):
         display = Display(window.low, window.low + window.width, look.gamma, look.colour_map)
         other = part if third is View.RESIDUAL else reference.image if reference else None
         place = f"{plane.name.lower()} slice {index + 1}"
-        caption = caption_of(result, self.judgement or result.quality, place)
+        caption = caption_of(result, self.judgement, place)
         unit = "mm" if part.affine is not None else "voxels"
 
         def make() -> Figure:

@@ -127,7 +127,10 @@ class RunShelf(QObject):
         self.views.runs.mark(run)
         figures = None
         if result is not None and not self._is_preview():
-            quality = run.judgement if run is not None else result.quality or page.judgement
+            quality = page.judgement
+            reference = page.reference
+            if quality is None and run is not None and reference is not None:
+                quality = run.judgement if run.reference is reference.image else None
             if quality is None and result.request.live:
                 self._rest.start()
             remark = "live, one run" if result.request.live else "one run"
@@ -142,6 +145,7 @@ class RunShelf(QObject):
     def judge(self) -> None:
         """Compare the runs on the current input with the reference, where they were not yet."""
         page = self._page()
+        self.show_state()  # without the figures of the reference before
         if page.source is None or page.reference is None:
             return
         part, reference = page.part, page.reference.image
