@@ -50,6 +50,7 @@ from kernelscope.bench.recorded import entries
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
+from kernelscope.engine.worker import Job
 from kernelscope.errors import AppError
 from kernelscope.gui.bench import window as module
 from kernelscope.gui.bench.axes import broken, staggered
@@ -375,6 +376,25 @@ def test_a_filter_that_is_run_meanwhile_ends_it(
         bridge.submit(Request.create(image, "mean", device=Device.CPU))
         cpu.go.set()
     assert child(bench, QAbstractButton, "benchRun").isEnabled()
+
+
+def test_the_job_of_another_window_ends_it(
+    qtbot: QtBot, bench: BenchWindow, bridge: WorkerBridge, cpu: FakeCpu
+) -> None:
+    """It is not done because the other one is, and does not end before it."""
+    set_small(bench)
+    cpu.go.clear()
+    cpu.entered.clear()
+    bridge.start(Job(lambda backends, token, report: None))
+    click(qtbot, bench, "benchRun")
+    assert not child(bench, QAbstractButton, "benchRun").isEnabled(), "the other one was stopped"
+    qtbot.waitUntil(cpu.entered.is_set)
+    with qtbot.waitSignal(bridge.job_ended):
+        bridge.start(Job(lambda backends, token, report: None))
+    assert state(bench).startswith("Stopped")
+    cpu.go.set()
+    qtbot.waitUntil(lambda: not bridge.occupied)
+    assert state(bench).startswith("Stopped")
     assert state(bench).startswith("Stopped")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
+from kernelscope.engine.worker import Completed, Job
 from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.dialogs import contact_sheet
 from kernelscope.gui.dialogs.blind_dialog import BlindDialog
@@ -26,7 +28,7 @@ from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from tests.gui.helpers import child, load
+from tests.gui.helpers import FakeCpu, child, load
 
 SIDE = 64
 
@@ -134,11 +136,118 @@ def test_a_late_report_of_other_settings_changes_no_tile(qtbot: QtBot, real: Mai
     child(real, QSpinBox, "sizeBox").setValue(41)
     sheet.compute()
     texts = [tile.text for tile in sheet.tiles]
-    assert "computing" in texts[0]
+    assert "waiting…" in texts[0]
     for report in reports[:]:
         bridge.job_reported.emit(report)
     assert [tile.text for tile in sheet.tiles] == texts
     _settled(qtbot, sheet)
+
+
+def _opened(window: MainWindow) -> ContactSheet:
+    window.actions_["contactSheet"].trigger()
+    sheet = window.companions.contact_sheet
+    assert sheet is not None
+    return sheet
+
+
+def _complete(sheet: ContactSheet) -> bool:
+    return len(sheet.tiles) == 9 and all(tile.picture is not None for tile in sheet.tiles)
+
+
+def test_tiles_say_what_they_wait_for(
+    qtbot: QtBot,
+    window: MainWindow,
+    picture: Path,
+    cpu: FakeCpu,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(contact_sheet, "_COMPILING_MS", 100)
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    cpu.stage = "compile"
+    cpu.go.clear()
+    sheet = _opened(window)
+    qtbot.waitUntil(lambda: "compiling (first use only)…" in sheet.tiles[0].text)
+    assert all("waiting…" in tile.text for tile in sheet.tiles[1:])
+    cpu.stage = "compute"
+    cpu.one.release()
+    qtbot.waitUntil(lambda: "computing…" in sheet.tiles[1].text)
+    assert sheet.tiles[0].picture is not None
+    qtbot.wait(300)
+    assert "computing…" in sheet.tiles[1].text
+    cpu.go.set()
+    qtbot.waitUntil(lambda: _complete(sheet))
+
+
+def test_an_error_leaves_no_tile_waiting(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    cpu.error = ValueError("a bug")
+    sheet = _opened(window)
+    qtbot.waitUntil(lambda: sheet.note.text() == "a bug")
+    assert all("not computed" in tile.text for tile in sheet.tiles)
+
+
+def test_the_sheet_waits_for_a_run(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    """A change of the view would otherwise end a long run."""
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    sheet = _opened(window)
+    qtbot.waitUntil(lambda: _complete(sheet))
+    qtbot.waitUntil(lambda: not window.runner.bridge.occupied)
+    cpu.go.clear()
+    window.runner.run()
+    assert window.runner.bridge.busy
+    stopped: list[None] = []
+    window.runner.bridge.stopped.connect(lambda: stopped.append(None))
+    child(window, QSpinBox, "sizeBox").setValue(21)
+    qtbot.waitUntil(lambda: "Waits" in sheet.note.text())
+    assert all("waiting…" in tile.text for tile in sheet.tiles)
+    assert window.runner.bridge.busy
+    cpu.go.set()
+    qtbot.waitUntil(lambda: _complete(sheet))
+    assert not stopped
+    assert "Waits" not in sheet.note.text()
+    assert 21 in [tile.value for tile in sheet.tiles]
+
+
+def test_a_run_ends_the_sheet_and_it_is_computed_afterwards(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    cpu.go.clear()
+    cpu.entered.clear()
+    sheet = _opened(window)
+    qtbot.waitUntil(cpu.entered.is_set)
+    finished: list[object] = []
+    window.runner.bridge.finished.connect(finished.append)
+    window.runner.run()
+    cpu.go.set()
+    qtbot.waitUntil(lambda: _complete(sheet))
+    assert len(finished) == 1
+
+
+def test_closing_ends_no_job_of_another_window(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    cpu.go.clear()
+    sheet = _opened(window)
+    bridge = window.runner.bridge
+    ended: list[object] = []
+    bridge.job_ended.connect(ended.append)
+    mine = Job(lambda backends, token, report: time.sleep(0.3))
+    bridge.start(mine)
+    assert len(ended) == 1, "that of the sheet"
+    sheet.close()
+    qtbot.waitUntil(lambda: len(ended) == 2)
+    assert ended[1] == Completed(mine)
 
 
 def test_the_middle_of_the_view_is_computed() -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.control import CancelToken
+from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
@@ -108,10 +109,17 @@ def sweep(
     backends: Mapping[str, Backend],
     token: CancelToken,
     report: Callable[[Cell], None],
+    begun: Callable[[int, str], None] = lambda index, stage: None,
 ) -> None:
     """Run the variants one after the other and report each as it ends.
 
     Results come first, the scores of all afterwards: an estimate takes two more runs of each.
+
+    Parameters
+    ----------
+    begun : callable
+        Called with the index of a variant and the stage that its run begins; before the first
+        stage with an empty one.
 
     Raises
     ------
@@ -119,13 +127,14 @@ def sweep(
         If `token` is set meanwhile.
     """
 
-    def run(request: Request) -> Result:
-        return execute(request, backends, token, learn=False)
+    def run(request: Request, progress: Progress = no_progress) -> Result:
+        return execute(request, backends, token, progress, learn=False)
 
     done = []
     for index, variant in enumerate(cells):
         token.check()
-        cell = _run(index, variant, run)
+        begun(index, "")
+        cell = _run(index, variant, partial(run, progress=_once(partial(begun, index))))
         report(cell)
         done.append(cell)
     sigma: float | None = None
@@ -137,6 +146,19 @@ def sweep(
         score = _score(cell, sigma, run)
         if score is not None:
             report(replace(cell, score=score))
+
+
+def _once(begun: Callable[[str], None]) -> Progress:
+    """Return a progress that passes on each stage as it begins, and not its fractions."""
+    last = ""
+
+    def progress(stage: str, fraction: float) -> None:
+        nonlocal last
+        if stage != last:
+            last = stage
+            begun(stage)
+
+    return progress
 
 
 def _run(index: int, variant: Variant, run: Run) -> Cell:

@@ -114,10 +114,9 @@ class BenchWindow(QWidget):
         super().__init__(parent, Qt.WindowType.Window)
         self.setObjectName("benchWindow")
         self.setWindowTitle("Benchmark – Kernelscope")
-        self._bridge = bridge
-        self._settings = settings
-        self._current = current
+        self._bridge, self._settings, self._current = bridge, settings, current
         self._busy = False
+        self._job: Job | None = None
         self._verifying = ""
         self._report: Report | None = None
         self._chart: Chart | None = None
@@ -229,6 +228,7 @@ class BenchWindow(QWidget):
         self._show_busy(True)
         self._progress.setRange(0, 0)
         self._show_state(text)
+        self._job = job
         self._bridge.start(job)
 
     def _on_reported(self, value: Any) -> None:
@@ -249,7 +249,7 @@ class BenchWindow(QWidget):
                 dialogs.open_dialog(ParityDialog(value, self))
 
     def _on_ended(self, event: Any) -> None:
-        if not self._busy:
+        if event.request is not self._job:
             return  # another window's job
         self._show_busy(False)
         self._timer.stop()

@@ -3,7 +3,8 @@
     settings, view or input change -> a short rest -> one job: nine results, then their scores
     click or Return: adopt the value     Shift+click or P: pin, two of them to compare
 
-Only the middle of the visible part is computed, so that the sheet follows the settings.
+Only the middle of the visible part is computed, so that the sheet follows the settings. Runs and
+benchmarks come first: the sheet waits until they end.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.sweep import Cell, sweep, sweepable, variants
-from kernelscope.engine.worker import Completed, Failed, Job
+from kernelscope.engine.worker import Completed, Failed, Job, Stopped
 from kernelscope.gui.dialogs.blind_dialog import BlindDialog
 from kernelscope.gui.dialogs.picture_pair import Half, PicturePair
 from kernelscope.gui.dialogs.sheet_tile import SheetTile
@@ -51,6 +52,9 @@ _SIDE = 320, 240
 _REST_MS = 250
 """Without a change for so long, the sheet is computed."""
 
+_COMPILING_MS = 1000
+"""Compiling that is worth a word: kernels in the cache on the disk are loaded in less."""
+
 _NO_SCORES = (
     "No dB: there is no reference, and the noise does not look Gaussian. "
     "Edit > Reference > Choose sets one."
@@ -65,6 +69,15 @@ class _Report:
 
     ticket: int
     cell: Cell
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """The stage that a cell of the job with this number begins; empty before the first one."""
+
+    ticket: int
+    index: int
+    stage: str
 
 
 class ContactSheet(QDialog):
@@ -117,12 +130,20 @@ class ContactSheet(QDialog):
         self._timer.setSingleShot(True)
         self._timer.setInterval(_REST_MS)
         self._timer.timeout.connect(self.compute)
+        self._compiling = QTimer(self)
+        self._compiling.setSingleShot(True)
+        self._compiling.timeout.connect(self._on_compiling)
+        self._running = 0
+        self._job: Job | None = None
+        self._waits = False
         self.parameters.activated.connect(lambda _: self.compute())
         self.finished.connect(self._leave)  # also by Esc, which closes no window
         self.swipe_button.clicked.connect(self.swipe)
         self.blind_button.clicked.connect(self.blind_test)
         bridge.job_reported.connect(self._on_reported)
         bridge.job_ended.connect(self._on_ended)
+        for ended in (bridge.finished, bridge.failed, bridge.stopped, bridge.job_ended):
+            ended.connect(self._on_free)
         self._show_pins()
 
     def _lay_out(self) -> None:
@@ -159,12 +180,15 @@ class ContactSheet(QDialog):
     def _leave(self) -> None:
         """End the work, and close the windows that compare results of this sheet."""
         self._timer.stop()
+        self._waits = False
         self._stop()
         for dialog in self.findChildren(QDialog):
             dialog.close()
 
     def compute(self) -> None:
         """Compute the sheet for the current settings, unless it shows them already."""
+        self._waits = False
+        self._compiling.stop()
         asked = self._request()
         if asked is None:
             self._clear("Open a picture and choose valid settings.")
@@ -185,6 +209,10 @@ class ContactSheet(QDialog):
         self._shown = request
         cells = variants(request, parameter.name)
         self._show_tiles(parameter, len(cells), [each.value for each in cells])
+        if self._bridge.busy or (self._bridge.occupied and not self._ticket):
+            self._waits, self._ticket = True, 0
+            self.note.setText("Waits until the run in progress ends.")
+            return
         region = request.region
         part = (
             f"{region.width}×{region.height} pixels in the middle of the view"
@@ -197,9 +225,16 @@ class ContactSheet(QDialog):
         def work(
             backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
         ) -> None:
-            sweep(cells, backends, token, lambda cell: report(_Report(ticket, cell)))
+            sweep(
+                cells,
+                backends,
+                token,
+                lambda cell: report(_Report(ticket, cell)),
+                lambda index, stage: report(_Begun(ticket, index, stage)),
+            )
 
-        self._bridge.start(Job(work))
+        self._job = Job(work)
+        self._bridge.start(self._job)
 
     def _offer(self, offered: tuple[Parameter, ...]) -> Parameter:
         """List the parameters and return the chosen one; a choice stays while it is offered."""
@@ -243,12 +278,20 @@ class ContactSheet(QDialog):
         self._show_pins()
 
     def _stop(self) -> None:
+        self._compiling.stop()
         if self._ticket:
             self._ticket = 0
             self._bridge.stop_job()
 
     def _on_reported(self, value: object) -> None:
-        if not isinstance(value, _Report) or value.ticket != self._ticket:
+        if not isinstance(value, _Report | _Begun) or value.ticket != self._ticket:
+            return
+        self._compiling.stop()
+        if isinstance(value, _Begun):
+            self._running = value.index
+            self.tiles[value.index].wait_for("computing…")
+            if value.stage == "compile":
+                self._compiling.start(_COMPILING_MS)
             return
         cell = value.cell
         request = cell.variant.request or self._shown
@@ -256,15 +299,28 @@ class ContactSheet(QDialog):
         self.tiles[cell.index].show_cell(cell, self._display(request))
         self._mark_best()
 
-    def _on_ended(self, event: object) -> None:
-        if not self._ticket:
+    def _on_compiling(self) -> None:
+        self.tiles[self._running].wait_for("compiling (first use only)…")
+
+    def _on_ended(self, event: Completed | Failed | Stopped) -> None:
+        if not self._ticket or event.request is not self._job:
             return  # another window's job
         self._ticket = 0
+        self._compiling.stop()
+        if isinstance(event, Stopped):  # by a run, or by another window
+            self.touch()
         scored = any(tile.psnr is not None for tile in self.tiles)
         if isinstance(event, Completed) and not scored:
             self.note.setText(f"{self.note.text()} {_NO_SCORES}")
         if isinstance(event, Failed):
             self.note.setText(str(event.error))
+            for tile in self.tiles:
+                tile.give_up()
+
+    def _on_free(self, _: object = None) -> None:
+        """Compute what had to wait for a run or for another window's job."""
+        if self._waits:
+            self.touch()
 
     def _mark_best(self) -> None:
         """Mark the highest score, once all that can be scored are."""

@@ -53,7 +53,7 @@ class SheetTile(QWidget):
         self.psnr: float | None = None
         self._figures = ""
         self._problem = ""
-        self._current = self._best = self._is_pinned = False
+        self._current = self._best = self._is_pinned = self._is_waiting = False
 
     def sizeHint(self) -> QSize:
         return QSize(330, 280)
@@ -81,12 +81,24 @@ class SheetTile(QWidget):
         self.caption = parameter.caption(value)
         self.image, self.psnr = QImage(), None
         self.picture = self.display = None
-        self._figures, self._problem, self._best, self._is_pinned = "", "computing…", False, False
+        self._figures, self._problem, self._best, self._is_pinned = "", "waiting…", False, False
+        self._is_waiting = True
         self._refresh()
+
+    def wait_for(self, reason: str) -> None:
+        """Show why there is no result yet."""
+        if reason != self._problem:
+            self._problem = reason
+            self._refresh()
+
+    def give_up(self) -> None:
+        """Show that a result which is still missing does not come."""
+        if self._is_waiting:
+            self.wait_for("not computed")
 
     def show_cell(self, cell: Cell, display: Display) -> None:
         """Show the result, or why there is none."""
-        self._problem = cell.problem
+        self._problem, self._is_waiting = cell.problem, False
         if cell.result is not None:
             if self.image.isNull():
                 self.picture = cell.result.image

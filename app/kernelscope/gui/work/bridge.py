@@ -107,10 +107,12 @@ class WorkerBridge(QObject):
             self.stopped.emit()
 
     def start(self, job: Job) -> None:
-        """Run `job` in place of the current work."""
+        """Run `job` in place of the current work; a job that it replaces ends as `Stopped`."""
         self.used.emit()
-        self._job = job
+        replaced, self._job = self._job, job
         self._worker.submit(job)
+        if replaced is not None:
+            self.job_ended.emit(Stopped(replaced))
 
     def stop_job(self) -> None:
         """Stop the current job; its last reports come before `job_ended`."""
