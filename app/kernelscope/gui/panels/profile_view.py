@@ -118,6 +118,8 @@ class ProfileView(QWidget):
         for profile in self.profiles:
             style, _ = PICTURE_STYLES[profile.picture]
             values = profile.values(self.units)
+            if not len(profile.inside):
+                continue  # PyQtGraph would look for the least and the greatest of nothing
             for number, channel in enumerate(profile.channels):
                 pen = pg.mkPen(self._ink(profile.picture, channel), width=1.5, style=style)
                 plot.plot(profile.distances, values[:, number], pen=pen, connect="finite")
