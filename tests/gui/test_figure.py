@@ -159,6 +159,22 @@ def test_equal_pictures_have_a_residual_of_nothing() -> None:
     assert not change.planes.any()
 
 
+def test_a_bar_says_that_changes_lie_beyond_it() -> None:
+    planes = np.full((40, 40, 1), 128, np.uint8)
+    planes[20, 20] = 0
+    result = result_of("median", planes, parameters={"size": 3})
+    *_, change = of_pictures(result, None, (FULL, FULL), View.RESIDUAL, None)
+    assert change.display.high == change.planes.max() == 128
+    assert change.bar == ("−128", "0", "128"), "the only change has the last colour itself"
+    planes[:6] = 127  # a few small changes, so that the percentile is one of them
+    result = result_of("mean", planes, parameters={"size": 3})
+    *_, change = of_pictures(result, None, (FULL, FULL), View.RESIDUAL, None)
+    assert change.display.high < change.planes.max()
+    assert change.bar is not None
+    assert change.bar[0].startswith("≤ −")
+    assert change.bar[2].startswith("≥ ")
+
+
 def test_the_part_in_view_is_that_of_the_output() -> None:
     result = result_of("mean", grey(), parameters={"size": 5}, border=Border.VALID)
     assert region_in_view((-50, -50, 500, 500), result) is None, "all of it"

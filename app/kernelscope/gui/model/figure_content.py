@@ -154,7 +154,11 @@ def _change(
 ) -> Picture:
     """Return ``planes - other`` around the middle of a diverging map; of colours, around grey."""
     change = planes.astype(np.float32) - other
-    limit = float(np.percentile(np.abs(change), _SHARE)) or float(np.abs(change).max()) or 1.0
+    most = float(np.abs(change).max())
+    limit = float(np.percentile(np.abs(change), _SHARE)) or most or 1.0
     grey = change.shape[2] == 1
     display = Display(-limit, limit, 1.0, ColourMap.DIVERGING if grey else ColourMap.GREY)
-    return Picture(title, change, display, pixel, described(-limit, limit))
+    low, middle, high = described(-limit, limit)
+    if most > limit:  # a few samples lie beyond, and have the colours of the ends
+        low, high = f"≤ {low}", f"≥ {high}"
+    return Picture(title, change, display, pixel, (low, middle, high))
