@@ -222,6 +222,15 @@ def test_a_click_on_a_heading_sorts_groups_and_rows(
     assert orders[0] != orders[1]
 
 
+def test_quality_names_its_reference(qtbot: QtBot, panel: RunsPanel) -> None:
+    truth = Image.from_array(np.zeros((500, 1000), np.uint8), "clean.png")
+    made = with_psnr(result(), 30.0)
+    add(panel, replace(made, request=replace(made.request, reference=truth)))
+    for name, gain in (("PSNR", "+3.00 dB by the run. "), ("SSIM", "")):
+        tip = item(panel, 0).toolTip(COLUMN_NAMES.index(name))
+        assert tip == f"{gain}Reference: clean.png"
+
+
 def test_copy_gives_the_whole_table_with_the_filter(qtbot: QtBot, panel: RunsPanel) -> None:
     add(panel, result(), result(size=5))
     panel.table.setFocus()

@@ -28,6 +28,8 @@ from kernelscope.engine.timing import Metric, Repeats, Stage
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.times import NOT_TIMED, SpeedUp, Spread
 from kernelscope.gui.model.timing import Timing
+from kernelscope.images.image import Image
+from kernelscope.images.volume import Volume
 from kernelscope.spec.blocks import block_name
 from kernelscope.spec.chips import Chip
 
@@ -89,7 +91,7 @@ class Run:
         The settings, to be shown in the panel again.
     judgement : Judgement or None
         None without a reference.
-    reference : object
+    reference : Image or Volume or None
         The picture or volume of the judgement.
     result : Result or None
         None once its pictures are no longer kept.
@@ -125,7 +127,7 @@ class Run:
     chips: tuple[Chip, ...]
     form: FormState
     judgement: Judgement | None
-    reference: object
+    reference: Image | Volume | None
     result: Result | None
     name: str = ""
     starred: bool = False

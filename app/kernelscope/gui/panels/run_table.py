@@ -328,8 +328,9 @@ class RunTable(CopyableTree):
             return f"{run.where}, kernel: {series.describe()}" if series else ""
         if column in (TOTAL_TIME, SPREAD):
             return FIRST_HELP if run.first else self._explain_spread(run)
-        if column == PSNR and run.gain is not None:
-            return f"{run.gain:+.2f} dB against the input"
+        if column in (PSNR, SSIM) and run.judgement is not None:
+            more = "" if column == SSIM or run.gain is None else f"{run.gain:+.2f} dB by the run. "
+            return f"{more}Reference: {run.reference.title if run.reference else ''}"
         kept = "" if run.result else "\nIts picture is no longer in memory."
         return f"{run.settings}\n{run.picture}, {run.size}, {run.mode}\n{run.where}{kept}"
 
