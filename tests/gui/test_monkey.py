@@ -39,7 +39,7 @@ ACTIONS = int(os.environ.get("MONKEY_ACTIONS", "700"))
 
 
 class Memory:
-    """The resident memory of the process every 500 actions; printed, and flat after the first."""
+    """The resident memory of the process every 500 actions; flat in the second half."""
 
     def __init__(self) -> None:
         self.mebibytes: dict[int, float] = {}
@@ -52,8 +52,8 @@ class Memory:
             print(f"{action} actions: {self.mebibytes[action]:.0f} MiB, {len(gc.get_objects())}")
 
     def growth(self) -> float:
-        """Return the mebibytes since action 1000, when all kinds of windows have been open."""
-        kept = [each for action, each in self.mebibytes.items() if action >= 1000]
+        """Return the mebibytes of the second half: by then all windows and filters are loaded."""
+        kept = [each for action, each in self.mebibytes.items() if action >= ACTIONS // 2]
         return kept[-1] - kept[0] if kept else 0.0
 
 
