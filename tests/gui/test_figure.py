@@ -315,6 +315,24 @@ def test_a_result_of_earlier_settings_is_said_to_be_one(
     made.reject()
 
 
+def test_the_figure_is_that_of_the_moment_when_it_was_begun(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    """A file that was dropped before opens behind the dialog; its changes then had no result."""
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    made = _dialog(qtbot, window)
+    caption = made.caption.toPlainText()
+    window.pictures.open_part(Image.from_array(np.zeros((9, 9), np.uint8), "other"))
+    assert window.page.result is None
+    third = child(made, QComboBox, "figureThird")
+    third.setCurrentIndex(1)
+    qtbot.waitUntil(lambda: made.figure is not None and len(made.figure.pictures) == 3)
+    assert made.figure is not None
+    assert made.figure.caption == caption
+    made.reject()
+
+
 def test_a_place_that_cannot_be_written_is_explained(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
 ) -> None:

@@ -228,10 +228,10 @@ def test_figures_of_a_cleared_reference_do_not_stay(
     window.page.set_reference(truth)
     median_of(qtbot, window, 3)
     qtbot.waitUntil(lambda: headline(window).endswith("dB"))
-    assert "PSNR" in window.page.figure(None, in_view=False)().caption
+    assert "PSNR" in window.page.figure()(None, False).caption
     window.page.clear_reference()
     assert not headline(window).endswith("dB")
-    assert "PSNR" not in window.page.figure(None, in_view=False)().caption
+    assert "PSNR" not in window.page.figure()(None, False).caption
     window.page.set_reference(truth)
     qtbot.waitUntil(lambda: headline(window).endswith("dB"))
     window.page.set_reference(other)

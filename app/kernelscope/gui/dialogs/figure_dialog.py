@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Signal
@@ -85,7 +86,7 @@ class FigureDialog(QDialog):
     Parameters
     ----------
     make : callable
-        ``make(third, in_view)`` returns a function that makes the figure; see `Page.figure`.
+        ``make(third, in_view)`` returns the figure; see `Page.figure`.
     changes : tuple of View
         Which changes can be shown next to input and output.
     has_parts : bool
@@ -103,7 +104,7 @@ class FigureDialog(QDialog):
 
     def __init__(
         self,
-        make: Callable[[View | None, bool], Callable[[], Figure]],
+        make: Callable[[View | None, bool], Figure],
         changes: tuple[View, ...],
         has_parts: bool,
         name: str,
@@ -241,15 +242,14 @@ class FigureDialog(QDialog):
         """Make the pictures of the figure in the background."""
         self.save_button.setEnabled(False)
         third = self.third.currentData()  # which Qt keeps as a plain text
-        work = self._make(View(third) if third else None, bool(self.part.currentData()))
+        work = partial(self._make, View(third) if third else None, bool(self.part.currentData()))
         self._background.start("figure", work, self._show, self._on_problem)
 
     def _show(self, figure: Figure) -> None:
-        first = self.figure is None
-        self.figure = figure
+        before, self.figure = self.figure, figure
         self.save_button.setEnabled(True)
-        if first:
-            self.caption.setPlainText(figure.caption)
+        if before is None or self.caption.toPlainText() == before.caption:
+            self.caption.setPlainText(figure.caption)  # but for one that the user has edited
         self._draw()
 
     def _on_problem(self, error: Exception) -> None:

@@ -490,8 +490,8 @@ class Page(QWidget, Generic[Opened, Part]):
         """Call `save` with the residual or difference that is shown, once it is computed."""
         raise NotImplementedError
 
-    def figure(self, third: View | None, *, in_view: bool) -> Callable[[], Figure]:
-        """Return a function that makes a figure, on any thread; `third` is a change to show."""
+    def figure(self) -> Callable[[View | None, bool], Figure]:
+        """Return a function of a change and *in view* that draws this moment, on any thread."""
         raise NotImplementedError
 
     def copyable(self) -> Image | None:

@@ -321,17 +321,17 @@ class PicturePage(Page[Image, Image]):
         if drawing is not None and drawing.image is not None:
             save(Savable([drawing.image], f"{Path(drawing.image.title).stem}-{drawing.view}"))
 
-    def figure(self, third: View | None, *, in_view: bool) -> Callable[[], Figure]:
-        result, reference = self.result, self.reference
+    def figure(self) -> Callable[[View | None, bool], Figure]:
+        result, reference, judgement = self.result, self.reference, self.judgement
         assert result is not None
         automatic = Display.automatic
         shown = [self.images.displays.of(side) for side in (Side.INPUT, Side.OUTPUT)]
         seen = self.images.visible()
         edges = seen.left(), seen.top(), seen.right(), seen.bottom()
-        region = region_in_view(edges, result) if in_view else None
-        caption = caption_of(result, self.judgement, in_part=region is not None)
 
-        def make() -> Figure:
+        def make(third: View | None, in_view: bool) -> Figure:
+            region = region_in_view(edges, result) if in_view else None
+            caption = caption_of(result, judgement, in_part=region is not None)
             displays = (
                 shown[0] or automatic(result.request.image.planes),
                 shown[1] or automatic(result.image.planes),

@@ -423,20 +423,20 @@ class VolumePage(Page[Scan, Volume]):
         image = picture_of(volume, plane.axis, index)
         return Scene(image, (image.width // 2, image.height // 2), volume, image.title)
 
-    def figure(self, third: View | None, *, in_view: bool) -> Callable[[], Figure]:
+    def figure(self) -> Callable[[View | None, bool], Figure]:
         result, output, reference = self.result, self.shown_output, self.reference
         assert result is not None
         assert output is not None
         _, plane, index = self.viewer.active
         window, part, look = self.viewer.window_, self.part, self.viewer.look
         display = Display(window.low, window.low + window.width, look.gamma, look.colour_map)
-        other = part if third is View.RESIDUAL else reference.image if reference else None
         place = f"{plane.name.lower()} slice {index + 1}"
         caption = caption_of(result, self.judgement, place)
         unit = "mm" if part.affine is not None else "voxels"
 
-        def make() -> Figure:
+        def make(third: View | None, in_view: bool) -> Figure:
             volumes = (("Input", part), ("Output", output))
+            other = part if third is View.RESIDUAL else reference.image if reference else None
             pictures = of_slices(volumes, other, plane, index, display, third)
             return Figure(pictures, caption, unit)
 

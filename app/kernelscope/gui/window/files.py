@@ -99,7 +99,7 @@ class Files(QObject):
         output = page.output()
         assert output is not None
         dialog = FigureDialog(
-            lambda third, in_view: page.figure(third, in_view=in_view),
+            page.figure(),
             changes,
             has_parts=page.kind is Kind.PICTURE,
             name=output.name,
