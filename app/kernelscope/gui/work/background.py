@@ -7,10 +7,44 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import shiboken6
 from PySide6.QtCore import QObject, Qt, Signal
 
 _PATIENCE = 1.0
 """Seconds that closing the window waits for work that may be given up (a hanging file)."""
+
+
+class _Task:
+    """Work of a thread and its callbacks, which hold on to windows.
+
+    Whoever lets go of a window last destroys it. A thread must not: Qt may be painting what it
+    shows. So threads know tasks only, and the GUI thread empties them.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[], Any],
+        then: Callable[[Any], None],
+        failed: Callable[[Exception], None],
+        topic: str | None,
+    ) -> None:
+        self.topic = topic
+        """None for work that must finish."""
+        self._parts: dict[str, Any] = {"work": work, "then": then, "failed": failed}
+
+    def run(self) -> None:
+        """Do the work, on any thread."""
+        try:
+            self._parts["answer"] = self._parts["work"]()
+        except Exception as error:  # passed to `failed`, which handles it
+            self._parts["error"] = error
+
+    def take(self) -> tuple[Callable[[Any], None], Any]:
+        """Return the callback and its argument, and keep nothing; after `run`."""
+        parts, self._parts = self._parts, {}
+        if "error" in parts:
+            return parts["failed"], parts["error"]
+        return parts["then"], parts["answer"]
 
 
 class Background(QObject):
@@ -19,12 +53,13 @@ class Background(QObject):
     settled = Signal(bool)
     """Emitted when the last work that must finish was answered: whether that went well."""
 
-    _finished = Signal(object, object, object)
+    _finished = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._threads: set[threading.Thread] = set()
-        self._latest: dict[str, object] = {}
+        self._tasks: set[_Task] = set()
+        self._latest: dict[str, _Task] = {}
         self._closed = False
         self._owed = 0
         self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
@@ -48,21 +83,17 @@ class Background(QObject):
         must_finish : bool
             Closing waits for the end of this work, however long it takes.
         """
-        ticket = object()
+        task = _Task(work, then, failed, None if must_finish else topic)
+        self._tasks.add(task)
         if must_finish:
             self._owed += 1
         else:
-            self._latest[topic] = ticket
+            self._latest[topic] = task
 
         def body() -> None:
-            callback: Callable[[Any], None]
-            try:
-                answer = work()
-                callback = then
-            except Exception as error:  # passed to `failed`, which handles it
-                answer, callback = error, failed
+            task.run()
             if not self._closed:
-                self._finished.emit(None if must_finish else (topic, ticket), callback, answer)
+                self._finished.emit(task)
 
         thread = threading.Thread(target=body, name=f"kernelscope-{topic}", daemon=not must_finish)
         self._threads = {old for old in self._threads if old.is_alive()} | {thread}
@@ -84,18 +115,19 @@ class Background(QObject):
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()) if thread.daemon else None)
 
-    def _deliver(
-        self, claim: tuple[str, object] | None, callback: Callable[[Any], None], answer: Any
-    ) -> None:
+    def _deliver(self, task: _Task) -> None:
         if self._closed:
             return
-        if claim is not None:
-            topic, ticket = claim
-            if self._latest.get(topic) is not ticket:
-                return
-            del self._latest[topic]
-        else:
+        self._tasks.discard(task)
+        callback, answer = task.take()
+        if task.topic is None:
             self._owed -= 1
-        callback(answer)
-        if claim is None and not self._owed:
+        elif self._latest.get(task.topic) is task:
+            del self._latest[task.topic]
+        else:
+            return
+        owner = getattr(callback, "__self__", None)
+        if not isinstance(owner, QObject) or shiboken6.isValid(owner):  # else it was closed
+            callback(answer)
+        if task.topic is None and not self._owed:
             self.settled.emit(not isinstance(answer, Exception))
