@@ -10,6 +10,7 @@ import os
 import random
 import resource
 import statistics
+import sys
 import threading
 import traceback
 from pathlib import Path
@@ -65,6 +66,12 @@ def own_threads() -> list[threading.Thread]:
     """Return the background work, apart from the worker's."""
     own = (each for each in threading.enumerate() if each.name.startswith("kernelscope-"))
     return [each for each in own if each.name != "kernelscope-worker"]
+
+
+def place_of(thread: threading.Thread) -> str:
+    """Return the name of a thread, and where it is now."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    return "\n".join([thread.name, *traceback.format_stack(frame)])
 
 
 def report(hand: Hand, errors: list[BaseException]) -> str:
@@ -137,7 +144,10 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     window.file_dialogs.open(files[1])  # it still works
     qtbot.waitUntil(lambda: shown(window) == files[1].name)
     qtbot.waitUntil(lambda: not window.background.owes)
-    qtbot.waitUntil(lambda: not own_threads(), timeout=120_000)  # a first estimate is compiled
+    try:
+        qtbot.waitUntil(lambda: not own_threads(), timeout=120_000)  # a first estimate is compiled
+    except qtbot.TimeoutError:
+        pytest.fail("\n".join(map(place_of, own_threads())))
     window.close()
     qtbot.waitUntil(lambda: not window.isVisible())
     assert not bugs
