@@ -612,7 +612,7 @@ def test_grading_goes_through_the_cases_of_the_contract(
     assert counts == [3 * 2 * (8 * 3 - 1)]
     assert shown == [(2, 138)]
     assert state(viewer) == (
-        "137 of 138 cases are right. "
+        "Right in 137 of 138 cases. "
         "First wrong: uint8, RGB, border reflect, 131 × 3, 9 of 9 pixels."
     )
 

@@ -43,7 +43,8 @@ _HINTS = {
     Kind.OUTSIDE: "Check the index of this line against the size of the array.",
     Kind.INDEX: "Check the index of this line against the size of the array.",
     Kind.UNINITIALISED: "Give the cell a value first, for the threads outside the image as well.",
-    Kind.RACE_OF_WRITES: "Put __syncthreads() between the two writes, or let one thread write.",
+    Kind.RACE_OF_WRITES: "Give each thread a cell of its own, or put __syncthreads() between the "
+    "two writes.",
     Kind.RACE_WITH_READ: "Put __syncthreads() between the write and the read.",
 }
 

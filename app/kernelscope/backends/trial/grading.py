@@ -43,9 +43,14 @@ class Grade:
 
     @property
     def worst(self) -> Comparison:
-        """The first case with a wrong pixel; the first one if there is none."""
-        wrong = (each for each in self.comparisons if each.count)
-        return next(wrong, self.comparisons[0])
+        """The case to show: the first one with a wrong pixel, or the first one of all.
+
+        Cases without titles differ in size alone: of those, the largest one with a wrong pixel.
+        """
+        wrong = [each for each in self.comparisons if each.count]
+        if not self.titles:
+            wrong.sort(key=lambda each: each.wrong.size, reverse=True)
+        return wrong[0] if wrong else self.comparisons[0]
 
     @property
     def reached(self) -> bool:
@@ -64,16 +69,16 @@ class Grade:
         worst, cases = self.worst, len(self.comparisons)
         height, width = worst.wrong.shape
         if self.right < cases:
-            where = f"{width} × {height} pixels"
-            first = f"Wrong: {worst.count:,} of {where} differ from the program's own kernel"
+            where = f"{worst.count:,} of {width} × {height} pixels"
+            first = f"{where} differ from the program's own kernel"
             if cases == 1:
-                return f"{first}, on {self.device or EMULATED}."
+                return f"Wrong: {first}, on {self.device or EMULATED}."
             pairs = zip(self.titles, self.comparisons, strict=True) if self.titles else ()
             title = next((title for title, each in pairs if each.count), "")
             if title:
                 count = f"{worst.count:,} of {worst.wrong.size:,} pixels"
-                return f"{self.right} of {cases} cases are right. First wrong: {title}, {count}."
-            return f"{self.right} of {cases} pictures are right. {first}."
+                return f"Right in {self.right} of {cases} cases. First wrong: {title}, {count}."
+            return f"Right on {self.right} of {cases} pictures. Of the largest wrong one, {first}."
         if cases == 1 and self.goal is None:
             own = f"the program's own kernel, on {self.device or EMULATED}"
             return f"Right: all {width} × {height} pixels equal those of {own}."
