@@ -273,3 +273,15 @@ def test_loads_are_shared_out_to_the_pixels_of_a_block() -> None:
     assert global_.loads_per_pixel == 9
     assert shared.loads_per_pixel == pytest.approx(34 * 10 / (32 * 8), rel=0.3)
     assert compare(global_, shared).startswith("Loads from the card's memory for a pixel")
+
+
+def test_of_several_launches_the_title_says_which_is_traced(
+    qtbot: QtBot, window: XrayWindow
+) -> None:
+    window.show_request(request_of("nlm", search_radius=2, patch=3), (40, 20))
+    title = child(window, QLabel, "xrayTitle")
+    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    assert title.text().startswith("nlm_global_mean (launch 3 of 3): block ")
+    window.show_request(request_of(size=3), (40, 20))
+    qtbot.waitUntil(lambda: "mean_global" in title.text(), timeout=20_000)
+    assert "launch" not in title.text()

@@ -126,6 +126,8 @@ class Scene:
         Arithmetic operations for each sample of the output, by the filter's plan.
     notice : str
         Of the plan: that it is the one of another level.
+    launch, launches : int
+        Which one of the filter's launches it is, from 1 on, and how many there are.
     """
 
     kernel: str
@@ -138,6 +140,8 @@ class Scene:
     output_shape: tuple[int, ...]
     operations: float
     notice: str = ""
+    launch: int = 1
+    launches: int = 1
 
     @property
     def threads(self) -> int:

@@ -233,4 +233,6 @@ def scene_of(
         job.task.output_shape,
         launch.operations_per_sample,
         job.plan.notice,
+        next(n for n, each in enumerate(job.plan.launches, 1) if each is launch),
+        len(job.plan.launches),
     )

@@ -22,7 +22,7 @@ class Grade:
     goal : float, optional
         Most of those that are allowed.
     titles : tuple of str
-        Of the cases; may be empty.
+        Of the cases; there may be none, or empty ones.
     memory : str
         What is wrong with its accesses to memory, in a sentence; empty if nothing was found.
     device : str
@@ -48,7 +48,7 @@ class Grade:
         Cases without titles differ in size alone: of those, the largest one with a wrong pixel.
         """
         wrong = [each for each in self.comparisons if each.count]
-        if not self.titles:
+        if not any(self.titles):
             wrong.sort(key=lambda each: each.wrong.size, reverse=True)
         return wrong[0] if wrong else self.comparisons[0]
 

@@ -282,8 +282,10 @@ class XrayWindow(QDialog):
             cut = "; the trace is truncated" if xray.trace.truncated else ""
             if not xray.trace.whole:
                 cut += "; of this block only the warp is recorded, and copies to shared memory"
+            scene = xray.scene
+            which = f" (launch {scene.launch} of {scene.launches})" if scene.launches > 1 else ""
             self._title.setText(
-                f"{xray.scene.kernel}: block {block}, warp {xray.warp}, lane {xray.lane}, "
+                f"{scene.kernel}{which}: block {block}, warp {xray.warp}, lane {xray.lane}, "
                 f"{len(steps):,} steps{cut}"
             )
             if xray.scene.notice:

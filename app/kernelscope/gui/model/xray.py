@@ -266,5 +266,10 @@ def _sections(rows: tuple[Row, ...]) -> dict[str, dict[str, Row]]:
 
 def compare(first: Xray, second: Xray) -> str:
     """Return how often two levels read from the memory of the card, in a sentence."""
-    parts = [f"{each.scene.level_name} {each.loads_per_pixel:.3g}" for each in (first, second)]
+    parts = []
+    for each in (first, second):
+        scene = each.scene
+        # The figures are those of one launch: a level of several loads more.
+        of = f" (launch {scene.launch} of {scene.launches})" if scene.launches > 1 else ""
+        parts.append(f"{scene.level_name} {each.loads_per_pixel:.3g}{of}")
     return f"Loads from the card's memory for a pixel of the block: {', '.join(parts)}."
