@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDockWidget,
     QLabel,
+    QListWidget,
     QSlider,
     QSpinBox,
     QWidget,
@@ -33,14 +34,17 @@ from PySide6.QtWidgets import (
 
 from kernelscope import filters
 from kernelscope.backends import create_backends
+from kernelscope.backends.trial.exercises import exercises
 from kernelscope.bench.charts import Plot
 from kernelscope.engine.options import Device
 from kernelscope.files import SAMPLES
 from kernelscope.gui.application import create_application
 from kernelscope.gui.bench.window import BenchWindow
+from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.phantom_dialog import Order
+from kernelscope.gui.model.kernel_edits import FIRST
 from kernelscope.gui.model.ladder import Place
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
@@ -290,6 +294,52 @@ def memory_ladder(studio: Studio) -> None:
     opened.close()
 
 
+def edited_kernel(studio: Studio) -> None:
+    """Take a kernel of the user's with a mistake, at whose line the compiler's message stands."""
+    studio.open(Image.from_array(np.zeros((512, 512), np.uint8), "512"))
+    studio.choose("mean")
+    studio.window.companions.show_kernel(Place(Device.GPU, "shared"))
+    viewer = studio.window.findChild(KernelViewer)
+    assert viewer is not None
+    version = viewer.findChild(QComboBox, "kernelVersion")
+    assert version is not None
+    version.setCurrentIndex(version.findData(FIRST))
+    editor = viewer.findChild(CodeEditor)
+    state = viewer.findChild(QLabel, "editState")
+    assert editor is not None
+    assert state is not None
+    line = "            for (int t = -RADIUS; t <= RADIUS; ++t) part += row[t];"
+    assert line in editor.toPlainText()
+    editor.setPlainText(editor.toPlainText().replace(line, line.replace("row[t]", "rows[t]")))
+    viewer.panel.compile()
+    studio.wait(lambda: "error" in state.text())
+    editor.next_message()
+    studio.take("edited-kernel", 1280, 760, viewer)
+    viewer.close()
+
+
+def exercise(studio: Studio) -> None:
+    """Take an answer that misses the last column, with the map of its wrong pixels."""
+    studio.window.companions.show_exercises()
+    opened = studio.window.companions.exercises
+    assert opened is not None
+    rows = opened.findChild(QListWidget, "exerciseList")
+    editor = opened.findChild(CodeEditor)
+    state = opened.findChild(QLabel, "editState")
+    assert rows is not None
+    assert editor is not None
+    assert state is not None
+    rows.setCurrentRow(0)
+    right = exercises()[0].solution
+    wrong = right.replace("x >= picture.width", "x >= picture.width - 1")
+    assert wrong != right
+    editor.setPlainText(wrong)
+    opened.panel.compile()
+    studio.wait(lambda: " pictures. " in state.text())
+    studio.take("exercise", 1280, 760, opened)
+    opened.close()
+
+
 def gpu_window(studio: Studio) -> None:
     """Run every level of the median on 4096×4096, and show the time line of the last run."""
     noisy = SAMPLES[0].path
@@ -344,6 +394,8 @@ PICTURES: dict[str, Callable[[Studio], None]] = {
     "gpu-info": gpu_info,
     "xray": xray,
     "memory-ladder": memory_ladder,
+    "edited-kernel": edited_kernel,
+    "exercise": exercise,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from kernelscope.backends.trial.comparison import compare
 from kernelscope.backends.trial.grading import Grade
@@ -21,9 +22,12 @@ def grade(wrong: dict[int, int], titles: tuple[str, ...] = ()) -> Grade:
     return Grade(tuple(comparisons), titles=titles)
 
 
-def test_of_cases_that_differ_in_size_the_largest_wrong_one_is_shown() -> None:
+@pytest.mark.parametrize("titles", [(), ("", "", "", "")])
+def test_of_cases_that_differ_in_size_the_largest_wrong_one_is_shown(
+    titles: tuple[str, ...],
+) -> None:
     """The map of wrong pixels was that of one pixel, in which no pattern is seen."""
-    found = grade({0: 1, 1: 2, 2: 40})
+    found = grade({0: 1, 1: 2, 2: 40}, titles)
     assert found.worst.wrong.shape == (17, 33)
     assert str(found) == (
         "Right on 1 of 4 pictures. Of the largest wrong one, 40 of 33 × 17 pixels differ from "
