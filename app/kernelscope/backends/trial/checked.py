@@ -8,6 +8,8 @@ at the lines of the source, like those of a compiler.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +68,9 @@ def try_out(job: Job, folder: Path, progress: Progress) -> Report:
             return Report(Ending.FAULT, error.message)
     if not checks.findings:
         return Report(Ending.DONE, seconds=progress.seconds)
-    messages = dict.fromkeys(_message(each) for each in checks.findings)
-    first = checks.findings[0]
+    found = merged(checks.findings)
+    messages = dict.fromkeys(map(_message, found))
+    first = found[0]
     return Report(
         Ending.FAULT,
         f"Wrong access to memory at {first.place or 'an unknown line'}: {_sentence(first)}.",
@@ -75,6 +78,20 @@ def try_out(job: Job, folder: Path, progress: Progress) -> Report:
         messages=tuple(messages)[:MOST_MESSAGES],
         seconds=progress.seconds,
     )
+
+
+def merged(findings: Sequence[Finding]) -> list[Finding]:
+    """Return each mistake once, for all pictures together; the likeliest cause comes first.
+
+    Without a barrier threads also read cells that are not written yet: the barrier comes first.
+    """
+    alike: dict[tuple[Kind, str, str], list[Finding]] = {}
+    for each in findings:
+        alike.setdefault((each.kind, each.place, each.array), []).append(each)
+    once = [replace(same[0], count=sum(each.count for each in same)) for same in alike.values()]
+    races = (Kind.RACE_OF_WRITES, Kind.RACE_WITH_READ)
+    raced = {each.array for each in once if each.kind in races}
+    return sorted(once, key=lambda each: each.kind is Kind.UNINITIALISED and each.array in raced)
 
 
 def _sentence(finding: Finding) -> str:
