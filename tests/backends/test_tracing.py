@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.inspection import plans
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator import tracing
@@ -57,8 +56,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Traced:
 
     def run(body: str) -> Trace:
         monkeypatch.setattr(tracing, "read_source", lambda file: TEXT.replace("BODY", body))
-        tracer = Tracer(threads=1)
-        monkeypatch.setattr(tracer, "_traced", _Uncached())
+        tracer = Tracer(threads=1, kept=False)
         pixels = np.arange(4096, dtype=np.uint16).reshape(1, 4096)
         request = Request.create(Image.from_array(pixels), "mean", block=(64, 1))
         try:
@@ -67,15 +65,6 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Traced:
             tracer.close()
 
     return run
-
-
-class _Uncached:
-    """Compiles and keeps nothing on disk."""
-
-    def get(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
-        compiler = HostCompiler.find()
-        assert compiler is not None
-        return compiler.tracing().compile(name, source, architecture, defines)
 
 
 def level_of(request: Request, name: str) -> Level:

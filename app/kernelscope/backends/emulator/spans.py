@@ -56,13 +56,27 @@ class Code:
 
 @dataclass(frozen=True)
 class Job:
-    """A filter's launches and the memory they work on."""
+    """A filter's launches and the memory they work on.
 
-    file: str
+    Attributes
+    ----------
+    sources : tuple of str
+        For each launch the text that has its kernel.
+    """
+
+    sources: tuple[str, ...]
     level: Level
     task: CudaTask
     plan: CudaPlan
     memory: Memory
+
+    def number(self, launch: Launch) -> int:
+        """Return the place of a launch among all, from 0 on."""
+        return next(n for n, each in enumerate(self.plan.launches) if each is launch)
+
+    def source(self, launch: Launch) -> str:
+        """Return the text that has the kernel of a launch."""
+        return self.sources[self.number(launch)]
 
 
 @dataclass
@@ -233,6 +247,6 @@ def scene_of(
         job.task.output_shape,
         launch.operations_per_sample,
         job.plan.notice,
-        next(n for n, each in enumerate(job.plan.launches, 1) if each is launch),
+        job.number(launch) + 1,
         len(job.plan.launches),
     )

@@ -11,11 +11,12 @@ import functools
 import itertools
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.backend import EmulatorBackend
 from kernelscope.backends.emulator.compiler import (
@@ -85,6 +86,8 @@ class Tracer:
         By default one that is installed.
     threads : int, optional
         How many cores count.
+    kept : bool
+        Whether code stays in the cache on the disk; versions of the user's would for ever.
 
     Raises
     ------
@@ -92,7 +95,13 @@ class Tracer:
         If there is no compiler that can make libraries for tracing.
     """
 
-    def __init__(self, compiler: HostCompiler | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        compiler: HostCompiler | None = None,
+        threads: int | None = None,
+        *,
+        kept: bool = True,
+    ) -> None:
         compiler = compiler or HostCompiler.find()
         if compiler is None or compiler.name != "g++":
             raise DeviceUnavailable(
@@ -100,7 +109,10 @@ class Tracer:
                 "Install g++ and binutils.",
             )
         self._threads = threads or core_count()
-        self._plain, self._traced = library_cache(compiler), library_cache(compiler.tracing())
+        tracing = compiler.tracing()
+        # Either way each kernel is compiled once.
+        self._plain = library_cache(compiler).get if kept else _compiling_once(compiler)
+        self._traced = library_cache(tracing).get if kept else _compiling_once(tracing)
         self._plain_libraries: dict[bytes, ctypes.CDLL] = {}
         self._codes: dict[bytes, list[Code]] = {}
         # Each thread has its stacks for a block as long as it lives.
@@ -154,8 +166,21 @@ class Tracer:
         AppError
             If there is no such block.
         """
+        job = job_of(request, level)
+        return self.trace_job(job, block, launch=launch, token=token, most=most, threads=threads)
+
+    def trace_job(
+        self,
+        job: Job,
+        block: int,
+        *,
+        launch: int | None = None,
+        token: CancelToken | None = None,
+        most: int = MOST_RECORDS,
+        threads: range | None = EVERY_THREAD,
+    ) -> Trace:
+        """Return every access of a block of a job that has not been run yet; as `trace`."""
         token = token or CancelToken()
-        job = _job(request, level)
         launches = job.plan.launches
         if launch is None:
             launch = _main_launch(job)
@@ -182,6 +207,13 @@ class Tracer:
             threads == EVERY_THREAD,
         )
 
+    def compile(self, job: Job) -> None:
+        """Compile what the trace of a pixel needs; without this it happens on the way."""
+        main = _main_launch(job)
+        for launch in job.plan.launches[:main]:
+            self._plain_library(job, launch)
+        self._copies(job, job.plan.launches[main], 1)
+
     def trace_pixel(
         self,
         request: Request,
@@ -200,7 +232,13 @@ class Tracer:
         AppError
             If no block that could be found writes it.
         """
-        job = _job(request, level)
+        return self.trace_pixel_of(lambda: job_of(request, level), x, y, token=token)
+
+    def trace_pixel_of(
+        self, make: Callable[[], Job], x: int, y: int, *, token: CancelToken | None = None
+    ) -> tuple[Trace, int]:
+        """Return what `trace_pixel` does, of the job that `make` returns with each call."""
+        job = make()
         height, width = job.task.output_shape[:2]
         if not (0 <= x < width and 0 <= y < height):
             raise AppError(
@@ -219,18 +257,18 @@ class Tracer:
             block = row * across + column
             trace = None
             if operations < _CERTAIN * WHOLE_RECORDS:
-                trace = self.trace(request, level, block, token=token, most=WHOLE_RECORDS)
+                trace = self.trace_job(make(), block, token=token, most=WHOLE_RECORDS)
             if trace is None or trace.truncated:  # most probably the thread at the pixel's place
                 warp = _warp_of(y % rows * columns + x % columns)
-                trace = self.trace(request, level, block, token=token, threads=warp)
+                trace = self.trace_job(make(), block, token=token, threads=warp)
             if (thread := writer_of(trace, x, y)) is not None:
                 return trace, thread
             if trace.whole:
                 continue
-            writes = self.trace(request, level, block, token=token, threads=None)
+            writes = self.trace_job(make(), block, token=token, threads=None)
             if (thread := writer_of(writes, x, y)) is not None:
                 warp = _warp_of(thread)
-                return self.trace(request, level, block, token=token, threads=warp), thread
+                return self.trace_job(make(), block, token=token, threads=warp), thread
         raise AppError(
             f"No thread of {launch.kernel} writes pixel {x}, {y}: blocks add to sums of "
             "which another kernel makes pixels.",
@@ -258,7 +296,7 @@ class Tracer:
             If that would take too long as well.
         """
         token = token or CancelToken()
-        job = _job(request, level)
+        job = job_of(request, level)
         made = []
         for launch in job.plan.launches:
             made.append(self._counts(job, launch, token, most))
@@ -326,25 +364,39 @@ class Tracer:
 
     def _run(self, job: Job, launch: Launch, token: CancelToken, block: int | None = None) -> None:
         """Run a launch, or one block of it, without tracing."""
-        text = translate(read_source(job.file), launch.defines, launch.kernel)
-        code = self._plain.get(launch.kernel, text, "host", {}).code
-        if code not in self._plain_libraries:
-            self._plain_libraries[code] = load_library(code)
+        library = self._plain_library(job, launch)
         run_launch(
-            self._plain_libraries[code], launch, job.task, job.memory, (), token, lambda _: None,
+            library, launch, job.task, job.memory, (), token, lambda _: None,
             blocks=None if block is None else (range(block, block + 1),),
         )  # fmt: skip
 
+    def _plain_library(self, job: Job, launch: Launch) -> ctypes.CDLL:
+        text = translate(job.source(launch), launch.defines, launch.kernel)
+        code = self._plain(launch.kernel, text, "host", {}).code
+        if code not in self._plain_libraries:
+            self._plain_libraries[code] = load_library(code)
+        return self._plain_libraries[code]
+
     def _copies(self, job: Job, launch: Launch, number: int) -> list[Code]:
         """Return a kernel's library, as often as cores are to run it."""
-        source = PRELUDE + laps_counted(unrolled(read_source(job.file)))
+        source = PRELUDE + laps_counted(unrolled(job.source(launch)))
         text = translate(source, launch.defines, launch.kernel, watch=TRACE)
-        code = self._traced.get(launch.kernel, text, "host", {}).code
+        code = self._traced(launch.kernel, text, "host", {}).code
         copies = self._codes.setdefault(code, [])
         while len(copies) < number:
             library = load_library(code)
             copies.append(Code(library, Symbols(code, library)))
         return copies[:number]
+
+
+def _compiling_once(compiler: HostCompiler) -> Callable[..., Cubin]:
+    """Return a function that compiles a source once in its life."""
+
+    @functools.cache
+    def code(name: str, source: str) -> Cubin:
+        return compiler.compile(name, source, "host", {})
+
+    return lambda name, source, *_: code(name, source)
 
 
 def _warp_of(thread: int) -> range:
@@ -353,7 +405,8 @@ def _warp_of(thread: int) -> range:
     return range(start, start + WARP)
 
 
-def _job(request: Request, level: Level) -> Job:
+def job_of(request: Request, level: Level) -> Job:
+    """Return the launches of the last filter of a request; those before it are run."""
     *before, (spec, given, border) = request.passes()
     source = request.source
     if before:
@@ -368,7 +421,8 @@ def _job(request: Request, level: Level) -> Job:
     block = request.options.block
     task = CudaTask(planes.shape, shape, planes.dtype, parameters, border, level.id, block)
     plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
-    return Job(spec.id, level, task, plan, Memory.of(task, plan, planes))
+    sources = (read_source(spec.id),) * len(plan.launches)
+    return Job(sources, level, task, plan, Memory.of(task, plan, planes))
 
 
 def _main_launch(job: Job) -> int:

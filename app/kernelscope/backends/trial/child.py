@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kernelscope.backends.trial import checked, compiling, emulated, on_card
+from kernelscope.backends.trial import checked, compiling, emulated, on_card, traced
 from kernelscope.backends.trial.progress import Progress
 from kernelscope.backends.trial.protocol import Ending, Job, Report
-from kernelscope.backends.trial.targets import CARD, CHECKED, COMPILE_ONLY, EMULATED
+from kernelscope.backends.trial.targets import CARD, CHECKED, COMPILE_ONLY, EMULATED, TRACED
 from kernelscope.errors import AppError
 
 try:
@@ -33,6 +33,7 @@ _TARGETS: dict[str, Callable[[Job, Path, Progress], Report]] = {
     EMULATED: emulated.try_out,
     CHECKED: checked.try_out,
     CARD: on_card.try_out,
+    TRACED: traced.try_out,
 }
 
 

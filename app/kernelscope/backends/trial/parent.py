@@ -34,9 +34,11 @@ from kernelscope.backends.trial.protocol import (
     case_folder,
     write_others,
 )
-from kernelscope.backends.trial.targets import CHECKED
+from kernelscope.backends.trial.targets import CHECKED, TRACED
+from kernelscope.backends.trial.trace_files import read_trace
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import AppError
+from kernelscope.traffic.trace import Trace
 
 _POLL_SECONDS = 0.02
 _MODULE = "kernelscope.backends.trial.child"
@@ -65,10 +67,13 @@ class Outcome:
     results : tuple of (ndarray, ndarray)
         For each case the results of the kernel, if all ran to their ends, and of the program's
         own; none of a look at its accesses to memory.
+    trace : (Trace, int), optional
+        Of a pixel, and the thread that writes it.
     """
 
     report: Report
     results: tuple[tuple[NDArray[Any], NDArray[Any]], ...] = ()
+    trace: tuple[Trace, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +146,12 @@ def try_out(
         finally:
             _end(process)
         results = []
+        if report.ending is Ending.DONE and job.target == TRACED:
+            try:
+                return Outcome(report, trace=read_trace(folder))
+            except AppError as error:
+                text = f"The process left no trace that is whole: {error.message}"
+                return Outcome(replace(report, ending=Ending.DIED, text=text))
         if report.ending is Ending.DONE and job.target != CHECKED:
             for number, work in enumerate(works):
                 case = case_folder(folder, number)

@@ -104,6 +104,8 @@ class Job:
         See `Limits`.
     cases : int
         How many pictures it is tried on.
+    pixel : tuple of int
+        Column and row of the pixel to trace; empty for other targets.
     """
 
     target: str
@@ -114,6 +116,7 @@ class Job:
     reference: str = ""
     memory: int = 0
     cases: int = 0
+    pixel: tuple[int, ...] = ()
 
     def write(self, folder: Path) -> None:
         (folder / JOB).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
@@ -134,6 +137,7 @@ class Job:
             defines={name: each.text() for name, each in content["defines"].fields()},
             memory=content["memory"].whole(0, _MOST_COUNT),
             cases=content["cases"].whole(0, MOST_CASES),
+            pixel=tuple(each.whole(0, _MOST_COUNT) for each in content["pixel"].elements()),
         )
 
 

@@ -13,3 +13,6 @@ CARD = "card"
 
 CHECKED = "checked"
 """It runs on the emulated GPU, which looks at every access to memory."""
+
+TRACED = "traced"
+"""A pixel of its result is traced on the emulated GPU."""

@@ -1,0 +1,62 @@
+"""A trace of one pixel of an edited kernel, for the X-ray: how it came to its value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from kernelscope.backends.cuda.compiler import CompileError
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.emulator.launch import Memory
+from kernelscope.backends.emulator.spans import Job as Launches
+from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.backends.trial.progress import Progress
+from kernelscope.backends.trial.protocol import (
+    PLAN,
+    SOURCE,
+    Ending,
+    Job,
+    Report,
+    Stage,
+    case_folder,
+)
+from kernelscope.backends.trial.source_text import expanded
+from kernelscope.backends.trial.trace_files import write_trace
+from kernelscope.errors import DeviceUnavailable
+from kernelscope.spec.levels import Level
+
+_PRELUDE = "#define __trap() __builtin_trap()\n"
+
+VERSION = "Your version"
+"""Stands for the level in a trace."""
+
+
+def try_out(job: Job, folder: Path, progress: Progress) -> Report:
+    """Trace the pixel of the job in its only picture, and leave the trace in the folder."""
+    case = case_folder(folder, 0)
+    source = np.load(case / SOURCE, allow_pickle=False)
+    trial = TrialPlan.read(case, PLAN)
+    edited = _PRELUDE + expanded(job.name, job.text)
+    sources = tuple(read_source(file) if file else edited for file in trial.files)
+    level = Level(trial.task.level, VERSION, "")
+
+    def launches() -> Launches:
+        planes = source.reshape(trial.task.shape)
+        memory = Memory.of(trial.task, trial.plan, planes)
+        return Launches(sources, level, trial.task, trial.plan, memory)
+
+    tracer = Tracer(threads=1, kept=False)
+    x, y = job.pixel
+    try:
+        with progress.stage(Stage.COMPILE):  # each kernel once, for tracing and without
+            tracer.compile(launches())
+        with progress.stage(Stage.RUN):
+            trace, thread = tracer.trace_pixel_of(launches, x, y)
+    except CompileError as error:
+        return Report(Ending.NOT_COMPILED, error.message, error.hint)
+    except DeviceUnavailable as error:  # threads that wait at different barriers
+        return Report(Ending.FAULT, error.message, error.hint)
+    write_trace(folder, trace, thread)
+    return Report(Ending.DONE, seconds=progress.seconds)
