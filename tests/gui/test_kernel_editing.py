@@ -38,6 +38,7 @@ from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
 from kernelscope.gui.dialogs.wrong_pixels import WrongPixels
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
+from kernelscope.gui.model.trials import Version
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -462,12 +463,12 @@ def test_wrong_pixels_are_counted_shown_and_chosen(
         viewer.panel.compile()
     assert state(viewer).startswith("Wrong: 2 of 70 × 100 pixels differ")
     figures = viewer.findChild(QLabel, "wrongPixel")
-    assert "Column 4, row 2, channel 1\nExpected 7\nGot 9" in figures.text()
+    assert "Column 4, row 2, channel 1\nExpected 7, got 9" in figures.text()
     shown = viewer.findChild(WrongPixels)
     assert shown is not None
     assert shown.isVisible()
     QTest.keyClick(shown, Qt.Key.Key_Right)
-    assert "Column 1, row 3, channel 1\nExpected 7\nGot 200" in figures.text()
+    assert "Column 1, row 3, channel 1\nExpected 7, got 200" in figures.text()
     QTest.keyClick(shown, Qt.Key.Key_Right)
     QTest.keyClick(shown, Qt.Key.Key_Left)
     assert chosen == [(4, 2), (1, 3), (4, 2), (1, 3)]
@@ -476,6 +477,25 @@ def test_wrong_pixels_are_counted_shown_and_chosen(
     at = area.topLeft() + QPointF(5.5 * scale, 1.5 * scale)
     qtbot.mouseClick(shown, Qt.MouseButton.LeftButton, pos=at.toPoint())
     assert shown.chosen == (4, 2)
+
+
+def test_a_wrong_pixel_goes_to_the_xray(qtbot: QtBot, viewer: KernelViewer, wrong: None) -> None:
+    wanted: list[tuple[Version, int, int]] = []
+    viewer.panel.xray_wanted.connect(lambda *asked: wanted.append(asked))
+    put(edit(viewer), text := MEAN + "// mine\n")
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
+    click(qtbot, viewer, "wrongPixelXray")
+    shown = viewer.findChild(WrongPixels)
+    assert shown is not None
+    QTest.keyClick(shown, Qt.Key.Key_Right)
+    QTest.keyClick(shown, Qt.Key.Key_X)
+    assert [(x, y) for _, x, y in wanted] == [(4, 2), (1, 3)]
+    version = wanted[0][0]
+    assert (version.job.text, version.job.kernel) == (text, "mean_shared")
+    assert version.work.plan.task.output_shape == (100, 70, 3)
+    assert version.source("mean.cu") == text
+    assert "inline" in version.source("cells.cuh")
 
 
 def test_wrong_accesses_to_memory_stand_at_their_lines(

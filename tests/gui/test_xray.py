@@ -13,14 +13,19 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QSlider, QSpinBox, QTableWidget
 from pytestqt.qtbot import QtBot
 
+from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator import tracing
 from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.backends.trial.protocol import Job, Limits
+from kernelscope.backends.trial.targets import COMPILE_ONLY
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
 from kernelscope.files import write_image
 from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.xray_view import XrayView
 from kernelscope.gui.dialogs.xray_window import XrayWindow
+from kernelscope.gui.model import trials
+from kernelscope.gui.model.trials import Version, work_for
 from kernelscope.gui.model.xray import Xray, compare
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -285,3 +290,58 @@ def test_of_several_launches_the_title_says_which_is_traced(
     window.show_request(request_of(size=3), (40, 20))
     qtbot.waitUntil(lambda: "mean_global" in title.text(), timeout=20_000)
     assert "launch" not in title.text()
+
+
+# An edited kernel ---------------------------------------------------------------------
+
+
+def version_of(old: str, new: str) -> Version:
+    """Return the mean's kernel with a change, at the level global."""
+    text = source_files("mean")[0].text
+    assert text.count(old) >= 1
+    request = request_of(size=3)
+    (level,) = (each for each in request.step.filter.levels("gpu") if each.id == "global")
+    work = work_for(request, level)
+    launch = work.plan.plan.launches[0]
+    job = Job(COMPILE_ONLY, "mean.cu", text.replace(old, new), launch.kernel, launch.defines)
+    return Version(job, work)
+
+
+def test_a_wrong_pixel_of_an_edited_kernel(qtbot: QtBot, window: XrayWindow) -> None:
+    version = version_of("part += row[t];", "part += row[t + 1];  // mine")
+    window.show_version(version, (20, 10))
+    slider = traced(qtbot, window, "Your version of mean_global: block")
+    xray = window.xray
+    assert xray is not None
+    read = [step.cell for step in xray.steps if step.cell is not None]
+    assert read == [(x, y) for y in (9, 10, 11) for x in (20, 21, 22)], "one column too far right"
+    own = [n for n, each in enumerate(xray.steps, 1) if each.place and each.place.file == "mean.cu"]
+    slider.setValue(own[0])
+    assert "// mine" in window.findChild(CodeView).toPlainText()
+    assert not window.findChild(QComboBox, "xrayLevel").isEnabled()
+    window.choose_pixel(5, 6)
+    qtbot.waitUntil(lambda: window.xray not in (None, xray), timeout=20_000)
+    window.show_request(request_of(size=3), (5, 6))
+    traced(qtbot, window, "mean_global: block")
+    assert window.findChild(QComboBox, "xrayLevel").isEnabled()
+    slider.setValue(own[0])
+    assert "// mine" not in window.findChild(CodeView).toPlainText()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("for (volatile int i = 0;; ) ++i;", "ran for more than"),
+        ("__trap();", "reached a trap (SIGILL) and was stopped. Check every index"),
+    ],
+)
+def test_an_edited_kernel_that_hangs_or_traps_is_named(
+    qtbot: QtBot, window: XrayWindow, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+) -> None:
+    monkeypatch.setattr(trials, "Limits", lambda: Limits(run=2.0))
+    call = "    compute(source, output, g, Mean());"
+    window.show_version(version_of(call, f"    {code}\n{call}"), (20, 10))
+    traced(qtbot, window, words)
+    assert window.xray is None
+    window.show_request(request_of(size=3), (5, 6))
+    traced(qtbot, window, "mean_global: block")

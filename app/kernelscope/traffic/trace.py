@@ -159,10 +159,10 @@ class Scene:
         """Pixels of the output."""
         return int(np.prod(self.output_shape[:-1]))
 
-    def place(self, site: int) -> Place | None:
-        """Return the innermost line of an instruction."""
+    def place(self, site: int, file: str = "") -> Place | None:
+        """Return the innermost line of an instruction, in `file` if it is called from there."""
         places = self.sites.get(site, ())
-        return places[0] if places else None
+        return next((each for each in places if each.file == file), places[0] if places else None)
 
     def spaces(self) -> NDArray[np.uint8]:
         """Return the `Space` of each array."""

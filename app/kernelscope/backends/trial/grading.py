@@ -53,6 +53,11 @@ class Grade:
         return wrong[0] if wrong else self.comparisons[0]
 
     @property
+    def worst_case(self) -> int:
+        """The number of that case, from 0 on."""
+        return next(n for n, each in enumerate(self.comparisons) if each is self.worst)
+
+    @property
     def reached(self) -> bool:
         """Whether it reads no more than the goal allows."""
         return self.goal is None or self.loads <= self.goal

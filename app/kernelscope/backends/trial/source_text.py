@@ -43,6 +43,12 @@ def _lines(name: str, text: str, seen: set[str]) -> list[str]:
     return lines
 
 
+def header_text(name: str) -> str:
+    """Return the text of a header of the program; empty if there is none of that name."""
+    header = _header(name)
+    return header.read_text(encoding="utf-8") if header is not None else ""
+
+
 def _header(name: str) -> Path | None:
     """Return the file of a header; None if the program has none of that name."""
     return next((folder / name for folder in _FOLDERS if (folder / name).is_file()), None)

@@ -28,7 +28,7 @@ from kernelscope.gui.dialogs.code_editor import CodeEditor
 from kernelscope.gui.dialogs.wrong_pixels import WrongPixelsBox
 from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
 from kernelscope.gui.model.new_kernel import files_for
-from kernelscope.gui.model.trials import Subject, Tried, times_of, try_subject
+from kernelscope.gui.model.trials import Subject, Tried, Version, times_of, try_subject
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
@@ -68,6 +68,8 @@ class EditPanel(QWidget):
         The user chose a message that is not about the source in the editor.
     wrong_pixel_chosen : int, int
         Column and row of a wrong pixel of the last run.
+    xray_wanted : Version, int, int
+        The user wants to see how a wrong pixel, in this column and row, came about.
     """
 
     chosen = Signal(str, str)
@@ -76,6 +78,7 @@ class EditPanel(QWidget):
     graded = Signal(object)
     message_wanted = Signal(object)
     wrong_pixel_chosen = Signal(int, int)
+    xray_wanted = Signal(object, int, int)
     _case = Signal(int, int)
 
     def __init__(self, background: Background, edits: Edits, parent: QWidget | None = None) -> None:
@@ -86,6 +89,8 @@ class EditPanel(QWidget):
         self._editor: CodeEditor | None = None
         self._token: CancelToken | None = None
         self._changed = False
+        self._wrong: Version | None = None
+        """What the map of wrong pixels shows."""
         self._name = ""  # of the version in the editor, which the box may be about to leave
         self.version_box = ChoiceBox()
         self.version_box.setObjectName("kernelVersion")
@@ -105,6 +110,7 @@ class EditPanel(QWidget):
         row.addWidget(self._make_list(), 1)
         self._result = WrongPixelsBox(_ROWS)
         self._result.map.wrong_pixel_chosen.connect(self.wrong_pixel_chosen)
+        self._result.xray_wanted.connect(self._on_xray)
         row.addWidget(self._result)
         column.addLayout(row)
         self.hide()
@@ -394,6 +400,10 @@ class EditPanel(QWidget):
         if self._token is not None and cases > 1:
             self._show_state(f"Case {number} of {cases}…")
 
+    def _on_xray(self, x: int, y: int) -> None:
+        if self._wrong is not None:
+            self.xray_wanted.emit(self._wrong, x, y)
+
     def _end_trial(self, text: str, *, problem: bool = False) -> None:
         self._token = None
         self._buttons["stopTrial"].setEnabled(False)
@@ -433,6 +443,10 @@ class EditPanel(QWidget):
             report, comparison = replace(report, resources={}), None
             self._show_state(f"{text} The source has changed since.")
         self._show_messages(editor, job, (*tried.findings, *report.messages))
+        self._wrong = None
+        if grade is not None and tried.versions:
+            self._wrong = tried.versions[grade.worst_case]
+        self._result.xray_button.setEnabled(self._wrong is not None)
         self._result.show_comparison(comparison)
         if comparison is not None and grade is not None:
             self.graded.emit(grade)

@@ -15,7 +15,7 @@ from PySide6.QtGui import (
     QPalette,
     QPen,
 )
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from kernelscope.backends.trial.comparison import Comparison
 from kernelscope.gui.widgets import theme
@@ -167,7 +167,14 @@ class WrongPixelsBox(QWidget):
     ----------
     lines : int
         Height, in lines of text.
+
+    Signals
+    -------
+    xray_wanted : int, int
+        The user wants to see how the chosen pixel came about.
     """
+
+    xray_wanted = Signal(int, int)
 
     def __init__(self, lines: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -181,10 +188,18 @@ class WrongPixelsBox(QWidget):
         self._pixel.setTextInteractionFlags(SELECTABLE)
         self._pixel.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pixel.setMinimumWidth(30 * self.fontMetrics().averageCharWidth())
+        self.xray_button = QPushButton("&X-ray of this pixel")
+        self.xray_button.setObjectName("wrongPixelXray")
+        self.xray_button.setToolTip("Show which cells your kernel reads for it, step by step (X)")
+        self.xray_button.setAutoDefault(False)
+        self.xray_button.clicked.connect(self._on_xray)
+        side = QVBoxLayout()
+        side.addWidget(self._pixel, 1)
+        side.addWidget(self.xray_button)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.map)
-        row.addWidget(self._pixel)
+        row.addLayout(side)
         self.show_comparison(None)
 
     def show_comparison(self, comparison: Comparison | None) -> None:
@@ -193,6 +208,16 @@ class WrongPixelsBox(QWidget):
         self._comparison = comparison if shown else None
         self.setVisible(shown)
         self.map.show_comparison(self._comparison)
+
+    def _on_xray(self) -> None:
+        if self.map.chosen is not None:
+            self.xray_wanted.emit(*self.map.chosen)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_X:
+            self._on_xray()
+        else:
+            super().keyPressEvent(event)
 
     def _show_pixel(self, x: int, y: int) -> None:
         """Show the values of a wrong pixel."""
@@ -203,6 +228,6 @@ class WrongPixelsBox(QWidget):
         channel = f", channel {pixel.channel}" if channels > 1 else ""
         self._pixel.setText(
             f"Wrong pixel\nColumn {x}, row {y}{channel}\n"
-            f"Expected {pixel.expected:g}\nGot {pixel.got:g}\n\n"
-            "Arrow keys or a click\nchoose another."
+            f"Expected {pixel.expected:g}, got {pixel.got:g}\n"
+            "Arrow keys or a click choose\nanother one."
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
@@ -25,10 +27,13 @@ from PySide6.QtWidgets import (
 
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.backends.trial.traced import VERSION
+from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
 from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.xray_view import XrayView
+from kernelscope.gui.model.trials import Version
 from kernelscope.gui.model.xray import SIGNS, Xray, compare, side_by_side
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
@@ -66,6 +71,11 @@ class XrayWindow(QDialog):
         self._tracer: Tracer | None = None
         self._busy = threading.Lock()
         self._request: Request | None = None
+        self._version: Version | None = None
+        """An edited kernel, in place of a request."""
+        self._token = CancelToken()
+        self._file: tuple[object, str] | None = None
+        """Whose source is in view, and its name."""
         self._levels: tuple[Level, ...] = ()
         self._xray: Xray | None = None
         self._second: Xray | None = None
@@ -203,24 +213,42 @@ class XrayWindow(QDialog):
                 f"{request.step.filter.name} has no kernel.",
                 "Choose a filter that has levels on the GPU.",
             )
-        self._request, self._levels = request, levels
+        self._request, self._version, self._levels = request, None, levels
         step = request.step
-        height, width = step.filter.output_shape(
-            request.source.planes.shape, step.parameters, step.border
-        )[:2]
+        shape = step.filter.output_shape(request.source.planes.shape, step.parameters, step.border)
+        names = [each.id for each in levels]
+        wanted = next(
+            each for each in (level, request.options.level, GLOBAL.id, names[0]) if each in names
+        )
+        self._offer([each.name for each in levels], names.index(wanted), shape, pixel)
+
+    def show_version(self, version: Version, pixel: tuple[int, int]) -> None:
+        """Trace a pixel of what an edited kernel computes, in a process of its own."""
+        self._request, self._version, self._levels = None, version, ()
+        self._offer(
+            [f"{VERSION} of {version.job.kernel}"], 0, version.work.plan.task.output_shape, pixel
+        )
+
+    def _offer(
+        self,
+        levels: list[str],
+        chosen: int,
+        shape: tuple[int, ...],
+        pixel: tuple[int, int] | None,
+    ) -> None:
+        """Offer levels, and pixels of an output of this shape; trace one."""
+        height, width = shape[:2]
         x, y = pixel or (width // 2, height // 2)
         boxes = (self._level, self._other, self._column, self._row)
         for box in boxes:
             box.blockSignals(True)
         self._level.clear()
-        self._level.addItems([each.name for each in levels])
+        self._level.addItems(levels)
+        self._level.setCurrentIndex(chosen)
         self._other.clear()
-        self._other.addItems([_NOTHING, *(each.name for each in levels)])
-        names = [each.id for each in levels]
-        wanted = next(
-            each for each in (level, request.options.level, GLOBAL.id, names[0]) if each in names
-        )
-        self._level.setCurrentIndex(names.index(wanted))
+        self._other.addItems([_NOTHING, *(levels if self._request is not None else ())])
+        for chooser in (self._level, self._other):
+            chooser.setEnabled(self._request is not None)
         for spin, length, value in ((self._column, width, x), (self._row, height, y)):
             spin.setRange(0, length - 1)
             spin.setValue(value)
@@ -228,23 +256,41 @@ class XrayWindow(QDialog):
             box.blockSignals(False)
         self._trace()
 
+    @property
+    def xray(self) -> Xray | None:
+        """The thread that is shown; None until it is traced."""
+        return self._xray
+
     def choose_pixel(self, x: int, y: int) -> None:
         """Trace another pixel."""
         self._column.setValue(x)
         self._row.setValue(y)
 
     def _trace(self) -> None:
-        request = self._request
-        if request is None or self._level.currentIndex() < 0:
+        if (self._request is None and self._version is None) or self._level.currentIndex() < 0:
             return
-        level = self._levels[self._level.currentIndex()]
-        chosen = [level]
-        if self._other.currentIndex() > 0:
-            chosen.append(self._levels[self._other.currentIndex() - 1])
         x, y = self._column.value(), self._row.value()
         self._play.setChecked(False)
         self._show(())
-        self._title.setText(f"Tracing pixel {x}, {y} at level {level.name} …")
+        self._token.cancel()
+        self._token = CancelToken()
+        if self._version is not None:
+            self._title.setText(f"Tracing pixel {x}, {y} of your version …")
+            version, token = self._version, self._token
+            self._background.start(
+                _TOPIC, partial(_trace_version, version, x, y, token), self._show, self._fail
+            )
+            return
+        self._title.setText(f"Tracing pixel {x}, {y} at level {self._level.currentText()} …")
+        self._background.start(_TOPIC, self._work(x, y), self._show, self._fail)
+
+    def _work(self, x: int, y: int) -> Callable[[], tuple[Xray, ...]]:
+        """Return a function that traces a pixel of the request, at one level or two."""
+        request = self._request
+        assert request is not None
+        chosen = [self._levels[self._level.currentIndex()]]
+        if self._other.currentIndex() > 0:
+            chosen.append(self._levels[self._other.currentIndex() - 1])
 
         def work() -> tuple[Xray, ...]:
             with self._busy:
@@ -255,7 +301,7 @@ class XrayWindow(QDialog):
                 each.prepare()
             return tuple(found)
 
-        self._background.start(_TOPIC, work, self._show, self._fail)
+        return work
 
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, AppError):
@@ -265,7 +311,6 @@ class XrayWindow(QDialog):
     def _show(self, found: tuple[Xray, ...]) -> None:
         xray, self._second = (*found, None, None)[:2]
         self._xray = xray
-        assert self._request is not None
         pixel, grey = (self._column.value(), self._row.value()), self._grey()
         self._view.show_xray(xray, pixel, grey)
         self._second_view.show_xray(self._second, pixel, grey)
@@ -284,8 +329,9 @@ class XrayWindow(QDialog):
                 cut += "; of this block only the warp is recorded, and copies to shared memory"
             scene = xray.scene
             which = f" (launch {scene.launch} of {scene.launches})" if scene.launches > 1 else ""
+            whose = f"{VERSION} of " if self._version is not None else ""
             self._title.setText(
-                f"{scene.kernel}{which}: block {block}, warp {xray.warp}, lane {xray.lane}, "
+                f"{whose}{scene.kernel}{which}: block {block}, warp {xray.warp}, lane {xray.lane}, "
                 f"{len(steps):,} steps{cut}"
             )
             if xray.scene.notice:
@@ -296,9 +342,12 @@ class XrayWindow(QDialog):
 
     def _grey(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         """Return the input as grey bytes."""
-        assert self._request is not None
-        assert isinstance(self._request.source, Image)
-        pixels = self._request.source.pixels
+        if self._version is not None:
+            pixels = self._version.work.source
+        else:
+            assert self._request is not None
+            assert isinstance(self._request.source, Image)
+            pixels = self._request.source.pixels
         values = pixels if pixels.ndim == 2 else pixels[..., :3].mean(axis=2)
         if pixels.dtype == np.uint8:
             return values.astype(np.uint8)
@@ -346,13 +395,21 @@ class XrayWindow(QDialog):
 
     def _show_line(self, file: str, line: int) -> None:
         """Show a line of the source, of a header as well."""
-        assert self._request is not None
-        if self._code.accessibleName() != f"Source of {file}":
-            files = {each.name: each.text for each in source_files(self._request.step.filter.id)}
-            self._code.setPlainText(files.get(file, ""))
+        place = self._version or self._request, file
+        if place != self._file:
+            self._file = place
+            self._code.setPlainText(self._source(file))
             self._code.setAccessibleName(f"Source of {file}")
             self._tabs.setTabText(1, f"&Source: {file}")
         self._code.show_place((line - 1, line))
+
+    def _source(self, file: str) -> str:
+        """Return the text of a source that the kernel is made of."""
+        if self._version is not None:
+            return self._version.source(file)
+        assert self._request is not None
+        files = {each.name: each.text for each in source_files(self._request.step.filter.id)}
+        return files.get(file, "")
 
     def _go(self, event: Event) -> None:
         """Go to the next step of a kind, from the beginning again after the last."""
@@ -379,8 +436,15 @@ class XrayWindow(QDialog):
     def leave(self) -> None:
         """Stop playing and tracing."""
         self._play.setChecked(False)
+        self._token.cancel()
         self._background.forget(_TOPIC)
         with self._busy:
             if self._tracer is not None:
                 self._tracer.close()
                 self._tracer = None
+
+
+def _trace_version(version: Version, x: int, y: int, token: CancelToken) -> tuple[Xray, ...]:
+    found = Xray(*version.trace(x, y, token), version.job.name)
+    found.prepare()
+    return (found,)

@@ -19,7 +19,8 @@ from kernelscope.backends.trial.on_card import ORIGINAL, OWN, REPEATS
 from kernelscope.backends.trial.parent import Outcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
-from kernelscope.backends.trial.targets import CARD, CHECKED, EMULATED
+from kernelscope.backends.trial.source_text import header_text
+from kernelscope.backends.trial.targets import CARD, CHECKED, EMULATED, TRACED
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError, InvalidImage, InvalidParameter
@@ -29,6 +30,7 @@ from kernelscope.images.source import Source
 from kernelscope.installed import install_command
 from kernelscope.spec.devices import Device
 from kernelscope.spec.levels import SINGLE_BLOCK, Level
+from kernelscope.traffic.trace import Trace
 
 _logger = logging.getLogger(__name__)
 
@@ -265,6 +267,8 @@ class Tried:
         The wrong accesses, at their lines.
     unchecked : str
         Why its accesses to memory were not checked, as a sentence; or empty.
+    versions : tuple of Version
+        The kernel in each case, for a look at single pixels.
     """
 
     outcome: Outcome
@@ -274,6 +278,39 @@ class Tried:
     memory: str = ""
     findings: tuple[CompilerMessage, ...] = ()
     unchecked: str = ""
+    versions: tuple[Version, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Version:
+    """An edited kernel and a picture that it was run on.
+
+    Attributes
+    ----------
+    job : Job
+    work : Work
+    """
+
+    job: Job
+    work: Work
+
+    def trace(self, x: int, y: int, token: CancelToken) -> tuple[Trace, int]:
+        """Return the trace of a pixel and its thread, from a process of its own.
+
+        Raises
+        ------
+        AppError
+            If the kernel does not end, dies, or cannot be traced.
+        """
+        job = replace(self.job, target=TRACED, pixel=(x, y))
+        made = try_out(job, [self.work], Limits(), token)
+        if made.trace is None:
+            raise AppError(made.report.text, made.report.hint)
+        return made.trace
+
+    def source(self, file: str) -> str:
+        """Return the text of the kernel or of a header; empty for an unknown one."""
+        return self.job.text if file == self.job.name else header_text(file)
 
 
 def try_subject(
@@ -319,7 +356,12 @@ def try_subject(
     stopped = begun and len(works) > 1 and outcome.report.ending is not Ending.DONE
     title = titles[begun - 1] if begun else ""
     place = f"Case {begun} of {len(works)}" + (f" ({title})" if title else "")
-    tried = Tried(outcome, titles=titles, place=f"{place}:" if stopped else "")
+    tried = Tried(
+        outcome,
+        titles=titles,
+        place=f"{place}:" if stopped else "",
+        versions=tuple(Version(job, each) for each in works),
+    )
     return _checked(tried, subject, job, works, token)
 
 
@@ -338,7 +380,7 @@ def _on_card(
         return None
     if HostCompiler.find() is None:
         return Tried(outcome, unchecked=f"Its accesses to memory were not checked. {_INSTALL}")
-    return _checked(Tried(outcome), subject, job, works, token)
+    return _checked(Tried(outcome, versions=(Version(job, works[0]),)), subject, job, works, token)
 
 
 def times_of(report: Report) -> str:

@@ -72,10 +72,12 @@ class Xray:
     ----------
     trace : Trace
     thread : int
+    file : str
+        The source whose lines are shown where it calls what a header has; by default headers'.
     """
 
-    def __init__(self, trace: Trace, thread: int) -> None:
-        self.trace, self.thread = trace, thread
+    def __init__(self, trace: Trace, thread: int, file: str = "") -> None:
+        self.trace, self.thread, self._file = trace, thread, file
         self.scene = trace.scene
         self._source = next(n for n, each in enumerate(trace.scene.arrays) if each.name == SOURCE)
         self._behind = self._shared_cells()
@@ -126,7 +128,7 @@ class Xray:
             event = Event(record["event"])
             if event is Event.BRANCH:
                 continue
-            place = self.scene.place(int(record["site"]))
+            place = self.scene.place(int(record["site"]), self._file)
             if event is Event.BARRIER:
                 steps.append(Step(event, None, "", 0, 0, None, place))
                 continue

@@ -37,6 +37,7 @@ from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import Entry
 from kernelscope.gui.model.rungs import Place
 from kernelscope.gui.model.session_times import SessionTimes
+from kernelscope.gui.model.trials import Version
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.help_place import set_help
@@ -130,6 +131,7 @@ class Companions:
             self.kernel_viewer = KernelViewer(
                 self.background, self._launches, self._edits(), self.window, self._has_card
             )
+            self.kernel_viewer.panel.xray_wanted.connect(self.show_version)
         self.kernel_viewer.show_request(request)
         _bring_to_front(self.kernel_viewer)
 
@@ -142,6 +144,7 @@ class Companions:
             self.exercises = ExerciseWindow(
                 self.background, self._edits(), self.settings, self.window
             )
+            self.exercises.panel.xray_wanted.connect(self.show_version)
         _bring_to_front(self.exercises)
 
     def show_lecture(self) -> None:
@@ -181,17 +184,26 @@ class Companions:
             request = self.runner.create()
             if request is None:
                 raise AppError("There is no picture to look at.", "Open one.")
-            if self.xray is None:
-                self.xray = XrayWindow(self.background, self.window)
             in_view = self.runner.in_view()
             pixel = self.pixel()
             if pixel is None and in_view is not None and (region := in_view[1]) is not None:
                 pixel = region.left + region.width // 2, region.top + region.height // 2
-            self.xray.show_request(request, pixel, place.level if place is not None else None)
+            level = place.level if place is not None else None
+            self._xray_window().show_request(request, pixel, level)
         except AppError as error:
             dialogs.show_error(self.window, error)
             return
-        _bring_to_front(self.xray)
+        _bring_to_front(self._xray_window())
+
+    def show_version(self, version: Version, x: int, y: int) -> None:
+        """Show how a wrong pixel of an edited kernel came about."""
+        self._xray_window().show_version(version, (x, y))
+        _bring_to_front(self._xray_window())
+
+    def _xray_window(self) -> XrayWindow:
+        if self.xray is None:
+            self.xray = XrayWindow(self.background, self.window)
+        return self.xray
 
     def _edits(self) -> Edits:
         return Edits(self.settings.folder_of("kernels"))
