@@ -30,7 +30,7 @@ from kernelscope.traffic.totals import (
     thread_totals,
     warp_totals,
 )
-from kernelscope.traffic.trace import Event, Place, Space, Trace
+from kernelscope.traffic.trace import OUTPUT, Event, Place, Space, Trace
 
 pytestmark = pytest.mark.slow
 
@@ -467,3 +467,28 @@ def test_sums_of_several_blocks_have_no_thread_of_a_pixel(tracer: Tracer) -> Non
     chosen = level_of(request, "tuned")
     with pytest.raises(AppError, match="blocks add to sums"):
         tracer.trace_pixel(request, chosen, 40, 20)
+
+
+def test_a_single_block_is_traced_in_the_rows_of_one_lap(tracer: Tracer) -> None:
+    """Its 1,024 threads stride over the picture: all laps of 1024 x 1024 take seconds."""
+    pixels = np.random.default_rng(7).integers(0, 256, (100, 70), np.uint8)
+    request = Request.create(Image.from_array(pixels), "mean", {"size": 3})
+    level = level_of(request, "single-block")
+    whole = tracer.trace(request, level, 0)
+    for y, rows in ((0, range(32)), (40, range(32, 64)), (99, range(96, 100))):
+        lap, thread = tracer.trace_pixel(request, level, 50, y)
+        assert lap.rows == rows
+        assert thread == y % 32 * 32 + 50 % 32
+        output = next(n for n, each in enumerate(whole.scene.arrays) if each.name == OUTPUT)
+        records = whole.of_thread(thread)
+        writes = (records["event"] == WRITE) & (records["array"] == output)
+        before = np.cumsum(writes) - writes  # outputs that the thread has written before
+        row = records["offset"][writes] // 70
+        expected = records[np.isin(row[np.minimum(before, len(row) - 1)], rows)]
+        found = lap.of_thread(thread)
+        for name in ("value", "offset", "event", "array"):
+            np.testing.assert_array_equal(
+                found[name][found["event"] <= WRITE], expected[name][expected["event"] <= WRITE]
+            )
+    block = tracer.trace_pixel(request, level_of(request, "global"), 50, 40)[0]
+    assert block.rows is None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.traffic.requests import Requests, barriers_before, joined, occurrence
+from kernelscope.traffic.requests import Requests, barriers_before, different, joined, occurrence
 from kernelscope.traffic.trace import (
     OUTSIDE,
     SECTOR,
@@ -93,9 +93,12 @@ def thread_totals(trace: Trace, thread: int) -> dict[Key, Totals]:
     records = trace.accesses()
     records = records[records["thread"] == thread]
     result: dict[Key, Totals] = {}
-    for record in records:
-        key = trace.scene.arrays[record["array"]].space, Event(record["event"])
-        result.setdefault(key, Totals()).accesses += 1
+    spaces = trace.scene.spaces()[records["array"]]
+    for space in Space:
+        for event in (Event.READ, Event.WRITE):
+            count = np.count_nonzero((spaces == space) & (records["event"] == event))
+            if count:
+                result[space, event] = Totals(accesses=int(count))
     for (space, event), totals in result.items():
         totals.footprint = _footprint(trace.scene, records, space, event)
     return result
@@ -132,8 +135,8 @@ def _footprint(scene: Scene, records: NDArray[np.void], space: Space, event: Eve
     ]
     first = these["offset"].astype(np.int64) // SECTOR
     last = (these["offset"].astype(np.int64) + these["bytes"] - 1) // SECTOR
-    both = np.stack([np.tile(these["array"].astype(np.int64), 2), np.r_[first, last]])
-    return int(np.unique(both, axis=1).shape[1])
+    array = these["array"].astype(np.int64)
+    return len(different(joined(np.tile(array, 2), np.r_[first, last])))
 
 
 def reuse(trace: Trace, space: Space) -> float | None:

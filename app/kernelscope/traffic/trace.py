@@ -189,6 +189,8 @@ class Trace:
         There were more events than records; those after the last one are missing.
     whole : bool
         All threads were recorded. Else some were, and of the others only copies to shared memory.
+    rows : range, optional
+        Rows of the output that the block computed in this run, if it computes more.
     """
 
     scene: Scene
@@ -199,6 +201,7 @@ class Trace:
     barriers: int
     truncated: bool
     whole: bool = True
+    rows: range | None = None
 
     @property
     def block(self) -> tuple[int, int, int]:

@@ -23,6 +23,9 @@ _OPERATIONS_AT_ONCE = 5e7
 
 _MOST_THREADS = 1024
 
+_FIRST_ROW = 4
+"""The place in ``Geometry`` of the first row of the output, and before that behind the last."""
+
 _ADDRESSING = {Border.REFLECT: 3, Border.WRAP: 2, Border.CONSTANT: 1}
 """The numbers in `emulator.h` of a texture's address modes; 0 is the nearest texel."""
 
@@ -92,6 +95,7 @@ def run_launch(
     report: Callable[[float], None],
     watch: Callable[[Handed], None] | None = None,
     blocks: Sequence[range] | None = None,
+    rows: range | None = None,
 ) -> None:
     """Run one launch of a plan, all of its steps.
 
@@ -105,6 +109,8 @@ def run_launch(
         Gets the arrays before the kernel does.
     blocks : sequence of range, optional
         Numbers of the blocks to run; by default all.
+    rows : range, optional
+        Rows of the output that the blocks compute; by default all.
 
     Raises
     ------
@@ -122,6 +128,8 @@ def run_launch(
         named = {f"table {number}": table for number, table in enumerate(tables, start=1)}
         watch(Handed(named, launch.constants))
     geometry = _geometry(launch, task)
+    if rows is not None:
+        geometry[_FIRST_ROW : _FIRST_ROW + 2] = rows.start, rows.stop
     host_copy = _host_copy(launch, memory)
     pieces = list(_pieces(launch))
     for number, (begin, end) in enumerate(pieces):

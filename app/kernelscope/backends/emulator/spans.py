@@ -123,8 +123,16 @@ class Total:
 class Span:
     """Some blocks of a launch, run by one core."""
 
-    def __init__(self, job: Job, launch: Launch, code: Code, blocks: tuple[range, ...]) -> None:
+    def __init__(
+        self,
+        job: Job,
+        launch: Launch,
+        code: Code,
+        blocks: tuple[range, ...],
+        rows: range | None = None,
+    ) -> None:
         self._job, self._launch, self._code, self._blocks = job, launch, code, blocks
+        self._rows = rows
         self.arrays: list[Located] = []
         self.seen: list[tuple[NDArray[np.uint32], NDArray[np.uint32]]] = []
 
@@ -174,7 +182,7 @@ class Span:
         try:
             run_launch(
                 library, self._launch, self._job.task, self._job.memory, (), token, _ignore, begin,
-                self._blocks,
+                self._blocks, self._rows,
             )  # fmt: skip
         except DeviceUnavailable as error:
             stopped = error

@@ -178,8 +178,15 @@ class Tracer:
         token: CancelToken | None = None,
         most: int = MOST_RECORDS,
         threads: range | None = EVERY_THREAD,
+        rows: range | None = None,
     ) -> Trace:
-        """Return every access of a block of a job that has not been run yet; as `trace`."""
+        """Return every access of a block of a job that has not been run yet; as `trace`.
+
+        Parameters
+        ----------
+        rows : range, optional
+            Rows of the output to compute; by default all.
+        """
         token = token or CancelToken()
         launches = job.plan.launches
         if launch is None:
@@ -192,7 +199,7 @@ class Tracer:
             raise AppError(f"There is no block {block}.", f"The grid has blocks 0 to {blocks - 1}.")
         code = self._copies(job, wanted, 1)[0]
         records = np.empty(most, RECORD)
-        span = Span(job, wanted, code, (range(block, block + 1),))
+        span = Span(job, wanted, code, (range(block, block + 1),), rows)
         counting = self._pool.submit(span.count, token, block, records, threads=threads)
         total = counting.result()
         scene = scene_of(job, wanted, code, span.arrays, records[: total.records])
@@ -205,6 +212,7 @@ class Tracer:
             total.barriers,
             total.lost,
             threads == EVERY_THREAD,
+            rows,
         )
 
     def compile(self, job: Job) -> None:
@@ -247,28 +255,31 @@ class Tracer:
         launch = job.plan.launches[_main_launch(job)]
         (across, down, _), (columns, rows, _) = sizes_of(launch, job.task)
         tile = launch.tile or (columns, rows)
+        lap = _lap(job, y)
         samples = math.prod(job.task.output_shape) / math.prod((across, down))
+        samples *= len(lap or range(height)) / height
         operations = launch.operations_per_sample * samples
         places = [  # threads stride over the output, or blocks have tiles that lie together
             (x // columns % across, y // rows % down),
             (min(x // tile[0], across - 1), min(y // tile[1], down - 1)),
         ]
+        trace_job = functools.partial(self.trace_job, token=token, rows=lap)
         for column, row in dict.fromkeys(places):
             block = row * across + column
             trace = None
             if operations < _CERTAIN * WHOLE_RECORDS:
-                trace = self.trace_job(make(), block, token=token, most=WHOLE_RECORDS)
+                trace = trace_job(make(), block, most=WHOLE_RECORDS)
             if trace is None or trace.truncated:  # most probably the thread at the pixel's place
                 warp = _warp_of(y % rows * columns + x % columns)
-                trace = self.trace_job(make(), block, token=token, threads=warp)
+                trace = trace_job(make(), block, threads=warp)
             if (thread := writer_of(trace, x, y)) is not None:
                 return trace, thread
             if trace.whole:
                 continue
-            writes = self.trace_job(make(), block, token=token, threads=None)
+            writes = trace_job(make(), block, threads=None)
             if (thread := writer_of(writes, x, y)) is not None:
                 warp = _warp_of(thread)
-                return self.trace_job(make(), block, token=token, threads=warp), thread
+                return trace_job(make(), block, threads=warp), thread
         raise AppError(
             f"No thread of {launch.kernel} writes pixel {x}, {y}: blocks add to sums of "
             "which another kernel makes pixels.",
@@ -429,6 +440,20 @@ def _main_launch(job: Job) -> int:
     """Return the launch that does most of the work; of several, the one nearest to the output."""
     launches = job.plan.launches
     return max(range(len(launches)), key=lambda n: (launches[n].operations_per_sample, n))
+
+
+def _lap(job: Job, y: int) -> range | None:
+    """Return the rows that a single block computes together with a row; None if that is all.
+
+    Its threads stride over the picture, and do in each lap what they do in the others.
+    """
+    height = job.task.output_shape[0]
+    launch, *more = job.plan.launches
+    grid, (_, rows, _) = sizes_of(launch, job.task)
+    if more or math.prod(grid) > 1 or launch.tile is not None or launch.scratch or rows >= height:
+        return None
+    start = y // rows * rows
+    return range(start, min(start + rows, height))
 
 
 def _shares_blocks(job: Job, first: Launch, second: Launch) -> bool:

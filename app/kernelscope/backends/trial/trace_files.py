@@ -44,6 +44,7 @@ def write_trace(folder: Path, trace: Trace, thread: int) -> None:
         "barriers": trace.barriers,
         "truncated": bool(trace.truncated),
         "whole": bool(trace.whole),
+        "rows": [] if trace.rows is None else [trace.rows.start, trace.rows.stop],
         "thread": thread,
     }
     (folder / _SCENE).write_text(json.dumps(content), encoding="utf-8")
@@ -85,6 +86,7 @@ def read_trace(folder: Path) -> tuple[Trace, int]:
         content["barriers"].whole(0, _MOST),
         content["truncated"].flag(),
         content["whole"].flag(),
+        range(*rows) if (rows := [n.whole(0, _MOST) for n in content["rows"].elements()]) else None,
     )
     return trace, content["thread"].whole(0, scene.threads - 1)
 

@@ -327,6 +327,8 @@ class XrayWindow(QDialog):
             cut = "; the trace is truncated" if xray.trace.truncated else ""
             if not xray.trace.whole:
                 cut += "; of this block only the warp is recorded, and copies to shared memory"
+            if (rows := xray.trace.rows) is not None:
+                cut += f"; rows {rows.start} to {rows.stop - 1} of all that the block computes"
             scene = xray.scene
             which = f" (launch {scene.launch} of {scene.launches})" if scene.launches > 1 else ""
             whose = f"{VERSION} of " if self._version is not None else ""

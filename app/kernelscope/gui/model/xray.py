@@ -123,23 +123,26 @@ class Xray:
         }
 
     def _steps(self) -> list[Step]:
+        records = self.trace.of_thread(self.thread)
+        records = records[records["event"] != Event.BRANCH]
+        places: dict[int, Place | None] = {
+            int(site): self.scene.place(int(site), self._file)
+            for site in np.unique(records["site"])
+        }
+        names = "event", "site", "array", "offset", "value"
         steps = []
-        for record in self.trace.of_thread(self.thread):
-            event = Event(record["event"])
-            if event is Event.BRANCH:
+        for kind, site, number, offset, value in zip(
+            *(records[name].tolist() for name in names), strict=True
+        ):
+            if kind == Event.BARRIER:
+                steps.append(Step(Event.BARRIER, None, "", 0, 0, None, places[site]))
                 continue
-            place = self.scene.place(int(record["site"]), self._file)
-            if event is Event.BARRIER:
-                steps.append(Step(event, None, "", 0, 0, None, place))
-                continue
-            number, offset = int(record["array"]), int(record["offset"])
             array = self.scene.arrays[number]
             index = -1 if offset == OUTSIDE else offset // array.item
             origin = offset if number == self._source else self._behind.get((number, offset))
             cell = None if origin is None or offset == OUTSIDE else self._cell(origin)
-            steps.append(
-                Step(event, array.space, array.name, index, int(record["value"]), cell, place)
-            )
+            event = Event.READ if kind == Event.READ else Event.WRITE
+            steps.append(Step(event, array.space, array.name, index, value, cell, places[site]))
         return steps
 
     def cells(self, count: int) -> dict[Cell, tuple[int, Space]]:
@@ -155,8 +158,10 @@ class Xray:
         records = self.trace.records
         chosen = chosen & (records["event"] == Event.READ) & (records["array"] == self._source)
         chosen &= records["offset"] != OUTSIDE
-        offsets = np.unique(records["offset"][chosen])
-        return frozenset(self._cell(int(each)) for each in offsets)
+        array = self.scene.arrays[self._source]
+        numbers = np.unique(records["offset"][chosen]) // array.item
+        rows, columns, *_ = (each.tolist() for each in np.unravel_index(numbers, array.shape))
+        return frozenset(zip(columns, rows, strict=True))
 
     @functools.cached_property
     def loads_per_pixel(self) -> float:
