@@ -17,7 +17,8 @@
 // as the largest value that no more than `rank` cells are below: SIZE^2 comparisons for each bit of a sample.
 // The compiler keeps windows up to 9 x 9 in registers: SIZE^2 cached reads, of larger ones as many for each
 // bit. At best 1 read from and 1 write to device memory.
-// `tuned` is two other methods: median_network.cuh for masks up to 9 x 9, median_planes.cuh for larger ones.
+// `tuned` is two other methods: median_network.cuh for masks up to 13 x 13 (of more than 8 bits 15 x 15),
+// median_planes.cuh for larger ones.
 #ifndef SIZE
 #define SIZE 3
 #endif
@@ -25,6 +26,10 @@
 #include "common.cuh"
 #include "levels.cuh"
 #include "median_search.cuh"
+
+// The largest mask that is sorted by a network. One of 15 x 15 has no room in registers, but is still twice as
+// fast where samples have more bits to search for.
+#define NETWORK_UP_TO (SAMPLE_BITS == 8 ? 13 : 15)
 
 #if !TUNED
 extern "C" __global__ void __launch_bounds__(1024)
@@ -60,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     compute(source, output, g, Median());
 }
 
-#elif SIZE <= 9
+#elif SIZE <= NETWORK_UP_TO
 #include "median_network.cuh"
 #else
 #include "median_planes.cuh"

@@ -8,7 +8,7 @@
 // A thread sorts the SIZE - 1 rows that two rows of windows share, column by column, merges the columns
 // that all its windows share, then halves the windows and merges in the cells that each half shares, until a single
 // window is left that lacks one row. Cells that can no longer be the median are dropped on the way.
-// Minima and maxima for a value: 17, 60, 140 and 240 for SIZE 3, 5, 7 and 9. Inside the image a thread
+// Minima and maxima for a value: 17, 60, 140, 240, 392, 600 and 824 for SIZE 3, 5, ... 15. Inside the image a thread
 // reads its cells four samples at a time, without shared memory: neighbours find it in level 1.
 // At best a sample is read from and written to device memory once.
 #ifndef KERNELSCOPE_MEDIAN_NETWORK
@@ -23,7 +23,8 @@
 #define COLUMNS (4 * BLOCK_COLUMNS)  // of values in a block
 #define ROWS (2 * STEPS * BLOCK_ROWS)
 #define PARTS ((SAMPLE_BITS == 32 ? 1 : 2) / LANES)  // of a block's tile, one after the other
-#define ALIGNMENT (BORDER == BORDER_VALID ? 0 : 4 - RADIUS)  // from a quad to the first cell
+#define ALIGNMENT (BORDER == BORDER_VALID ? 0 : (8 - RADIUS) % 4)  // from a quad to the first cell
+#define QUADS ((ALIGNMENT + SIZE + 3 + 3) / 4)  // that hold the cells of a thread in a row
 #define CELLS (SIZE * SIZE)
 #define RANK (CELLS / 2)
 
@@ -145,9 +146,9 @@ __device__ inline void read_cells(Value (&cells)[2 * STEPS + SIZE - 1][SIZE + 3]
     for (unsigned i = 0; i < 2 * STEPS + SIZE - 1; ++i) {
         const Quad* row = (const Quad*)(first + (size_t)i * pitch);
         const Quad* below = (const Quad*)(first + (size_t)(i + ROWS) * pitch);
-        Quad a[3], b[3];
+        Quad a[QUADS], b[QUADS];
 #pragma unroll
-        for (int q = 0; q < 3; ++q) {
+        for (int q = 0; q < QUADS; ++q) {
             a[q] = row[q];
             b[q] = LANES == 2 ? below[q] : a[q];
         }
@@ -248,7 +249,7 @@ __device__ inline void compute_part(
     const int bottom = g.last - 1 + shift + 2 * RADIUS;
     const int start = left + shift - ALIGNMENT, end = top + shift + ROWS * LANES + SIZE - 2;
     Value cells[2 * STEPS + SIZE - 1][SIZE + 3];
-    if (g.channels == 1 && g.width % 4 == 0 && start >= 0 && start + COLUMNS + 8 <= g.width
+    if (g.channels == 1 && g.width % 4 == 0 && start >= 0 && start + COLUMNS + 4 * (QUADS - 1) <= g.width
         && top + shift >= 0 && end < g.height && end <= bottom)
         read_cells(cells, source, g, y + shift, x + shift);
     else
@@ -260,7 +261,7 @@ __device__ inline void compute_part(
 }
 
 // Blocks that a multiprocessor should hold: as many as the registers allow, but for a few bytes.
-#define RESIDENT (SIZE == 3 ? (SAMPLE_BITS == 8 ? 8 : 6) : SIZE == 9 ? 3 : 4)
+#define RESIDENT (SIZE == 3 ? (SAMPLE_BITS == 8 ? 8 : 6) : SIZE >= 11 ? 2 : SIZE == 9 ? 3 : 4)
 
 extern "C" __launch_bounds__(THREADS, RESIDENT) __global__ void median_tuned(
     const Sample* source, Sample* output, Geometry g)

@@ -29,7 +29,7 @@ from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import PARALLEL, SERIAL, TUNED
 from tests.oracle import windows
 
-CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 9, 11)]
+CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 13, 17)]
 
 
 LEVELS = [level.id for level in SPEC.levels("cpu")]

@@ -3,7 +3,7 @@
 Up to level *texture*, a thread searches for its median bit by bit, from the highest bit down: it
 counts how many cells of its window lie below the value found so far with the next bit set, and
 keeps the bit unless more than half do. *Tuned* runs a network of minima and maxima for masks up to
-9 x 9, and for larger ones searches whole bit planes.
+13 x 13 or 15 x 15, and for larger ones searches whole bit planes.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ _BLOCKS = ((32, 4), (32, 2), (32, 1), (16, 1), (8, 1))
 better in small blocks; at level *selection* the windows of a block have to fit into shared memory.
 """
 
-_NETWORK_OPERATIONS = {3: 17, 5: 60, 7: 140, 9: 240}
+_NETWORK_OPERATIONS = {3: 17, 5: 60, 7: 140, 9: 240, 11: 392, 13: 600, 15: 824}
 """Minima and maxima for each sample at level *tuned*; larger masks are searched bit by bit."""
+
+_LARGEST_NETWORK_OF_BYTES = 13
+"""A larger network has no room in registers, which pays off only for samples of more bits."""
 
 _SMALL_WORK, _SMALL_WORK_CUT = 40e6, 50e6
 """Comparisons by a level that searches bit by bit, for one channel of a whole picture, from which
@@ -55,6 +58,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     if task.level == TUNED.id:
         block, tile, own = (32, 8), (32, 32), dict[str, int]()
         network = _NETWORK_OPERATIONS.get(size)
+        if bits == 8 and size > _LARGEST_NETWORK_OF_BYTES:
+            network = None
         if network is not None:
             # Samples of 8 or 16 bits are compared two at a time, one far below the other.
             block, steps = (32, 4), 2 if size == 3 else 1
