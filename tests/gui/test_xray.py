@@ -292,6 +292,29 @@ def test_of_several_launches_the_title_says_which_is_traced(
     assert "launch" not in title.text()
 
 
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
+@pytest.mark.parametrize("level", ["global", "texture", "shared"])
+def test_cells_of_a_padded_copy_are_those_of_the_picture(level: str, border: Border) -> None:
+    """Below tuned, non-local means read a copy with a border around it, and from that a tile."""
+    request = Request.create(
+        Image.from_array(PIXELS), "nlm", {"search_radius": 2, "patch": 3}, border=border
+    )
+    chosen = next(each for each in request.step.filter.levels(Device.GPU) if each.id == level)
+    tracer = Tracer(threads=1)
+    try:
+        found = Xray(*tracer.trace_pixel(request, chosen, 30, 20))
+    finally:
+        tracer.close()
+    shift = 3 if border is Border.VALID else 0
+    read = [(step.cell, step.value) for step in found.steps if step.cell is not None]
+    around = {(30 + shift + t, 20 + shift + s) for s in range(-3, 4) for t in range(-3, 4)}
+    assert {cell for cell, _ in read} <= around
+    assert len({cell for cell, _ in read}) >= 25, "the cells of the search, and of patches"
+    for (x, y), value in read:
+        assert np.uint32(value).view(np.float32) == PIXELS[y, x]
+    assert found.block_pixels >= {cell for cell, _ in read}
+
+
 # An edited kernel ---------------------------------------------------------------------
 
 

@@ -93,11 +93,15 @@ class Scratch:
         In addition, whatever the number of rows: the halo of a padded picture.
     whole : bool
         It has all rows of the output in every strip.
+    margin : int, optional
+        It is a copy of the source in floats, with so many cells on each side beyond those that are
+        the middle of a window; a row of it is a line for each channel, side by side.
     """
 
     row_bytes: int = 0
     more_bytes: int = 0
     whole: bool = False
+    margin: int | None = None
 
     def size(self, rows: int, all_rows: int) -> int:
         """Return the bytes that `rows` rows of the output need, of `all_rows` in all."""

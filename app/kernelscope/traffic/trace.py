@@ -88,9 +88,12 @@ class Array:
     space : Space
     bytes : int
     shape : tuple of int
-        Of pictures: rows, columns and channels. Else empty.
+        Of pictures: rows, columns and channels; of a padded copy rows, channels and columns. Else
+        empty.
     item : int
         Bytes of a sample; 1 if unknown.
+    origin : int, optional
+        Of a padded copy of the source: the row and the column of the copy at which it begins.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Array:
     bytes: int
     shape: tuple[int, ...] = ()
     item: int = 1
+    origin: int | None = None
 
     def cell(self, offset: int) -> tuple[int, ...]:
         """Return the index of the sample at an offset in bytes, by the shape of the array."""

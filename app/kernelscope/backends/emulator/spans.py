@@ -14,6 +14,7 @@ from kernelscope.backends.emulator.launch import Handed, Memory, run_launch, siz
 from kernelscope.backends.emulator.symbols import Symbols
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import DeviceUnavailable
+from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import Level
 from kernelscope.traffic.trace import ENTRY, OUTPUT, SECTOR, SOURCE, Array, Scene, Space
@@ -220,7 +221,12 @@ def _arrays(job: Job, launch: Launch, handed: Handed, symbols: Symbols) -> Itera
         yield _located(name, Space.GLOBAL, table, item=table.itemsize)
     for name, buffer in memory.scratch.items():
         fetched = launch.texture_of is not None and launch.texture_of[0] == name
-        yield _located(f"buffer {name}", Space.TEXTURE if fetched else Space.GLOBAL, buffer)
+        space = Space.TEXTURE if fetched else Space.GLOBAL
+        margin = job.plan.scratch[name].margin
+        if margin is None:
+            yield _located(f"buffer {name}", space, buffer)
+        else:
+            yield _padded_copy(job, f"buffer {name}", space, buffer, margin)
     for name, (start, size) in symbols.constants.items():
         values = handed.constants.get(name)
         items = 1 if values is None else np.asarray(values).itemsize
@@ -233,6 +239,19 @@ def _located(
     name: str, space: Space, values: NDArray[Any], shape: tuple[int, ...] = (), item: int = 1
 ) -> Located:
     return Located(Array(name, space, values.nbytes, shape, item), values.ctypes.data)
+
+
+def _padded_copy(
+    job: Job, name: str, space: Space, values: NDArray[np.uint8], margin: int
+) -> Located:
+    """Return a buffer with a copy of the source, whose cells are those of the picture."""
+    task, item = job.task, np.dtype(np.float32).itemsize
+    columns = task.output_shape[1] + 2 * margin
+    channels = (task.shape[2] - 1) | 1  # two and four have alpha, which is not copied
+    shape = values.nbytes // (item * channels * columns), channels, columns
+    origin = 0 if task.border is Border.VALID else margin
+    array = Array(name, space, values.nbytes, shape, item, origin)
+    return Located(array, values.ctypes.data)
 
 
 def scene_of(

@@ -129,6 +129,7 @@ class TrialPlan:
                 each["row_bytes"].whole(0, _MOST),
                 each["more_bytes"].whole(0, _MOST),
                 each["whole"].flag(),
+                None if each["margin"].value is None else each["margin"].whole(0, _MOST),
             )
             for key, each in content["scratch"].fields()
         }

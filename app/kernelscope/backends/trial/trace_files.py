@@ -32,6 +32,7 @@ def write_trace(folder: Path, trace: Trace, thread: int) -> None:
                 "bytes": each.bytes,
                 "shape": each.shape,
                 "item": each.item,
+                "origin": each.origin,
             }
             for each in scene.arrays
         ],
@@ -109,6 +110,7 @@ def _array(content: json_fields.Field) -> Array:
         content["bytes"].whole(0, _MOST),
         tuple(each.whole(1, _MOST) for each in content["shape"].elements()),
         content["item"].whole(1, 16),
+        None if content["origin"].value is None else content["origin"].whole(0, _MOST),
     )
 
 

@@ -106,7 +106,9 @@ def plan_nlm(task: CudaTask) -> CudaPlan:
     )
     sums = Scratch(4 * sizes.colours * task.output_shape[1])
     scratch = {
-        "padded": Scratch(4 * sizes.pitch, 8 * sizes.margin * sizes.pitch, sizes.whole),
+        "padded": Scratch(
+            4 * sizes.pitch, 8 * sizes.margin * sizes.pitch, sizes.whole, sizes.margin
+        ),
         "weights": sums,
         "weighted": sums,
     }

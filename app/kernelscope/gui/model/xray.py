@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +81,11 @@ class Xray:
     def __init__(self, trace: Trace, thread: int, file: str = "") -> None:
         self.trace, self.thread, self._file = trace, thread, file
         self.scene = trace.scene
-        self._source = next(n for n, each in enumerate(trace.scene.arrays) if each.name == SOURCE)
+        arrays = trace.scene.arrays
+        self._size = next(each.shape for each in arrays if each.name == SOURCE)
+        self._pictures = [
+            n for n, each in enumerate(arrays) if each.name == SOURCE or each.origin is not None
+        ]
         self._behind = self._shared_cells()
         self.steps = tuple(self._steps())
 
@@ -91,19 +97,36 @@ class Xray:
     def lane(self) -> int:
         return self.thread % WARP
 
-    def _cell(self, offset: int) -> Cell:
-        row, column, *_ = self.scene.arrays[self._source].cell(offset)
-        return column, row
+    def _cells(self, array: NDArray[Any], offset: NDArray[Any]) -> list[Cell | None]:
+        """Return the pixels of the input at offsets in bytes, each in the array of a number.
 
-    def _shared_cells(self) -> dict[tuple[int, int], int]:
-        """Return which byte of the source each byte of shared memory was copied from.
+        A padded copy of the input has them as well; what lies around it has none.
+        """
+        found: list[Cell | None] = [None] * len(offset)
+        for number in self._pictures:
+            each = self.scene.arrays[number]
+            these = np.flatnonzero((array == number) & (offset != OUTSIDE))
+            places = np.unravel_index(offset[these] // each.item, each.shape)
+            if each.origin is None:
+                rows, columns = places[0], places[1]
+            else:
+                rows, columns = places[0] - each.origin, places[2] - each.origin
+            inside = (rows >= 0) & (rows < self._size[0])
+            inside &= (columns >= 0) & (columns < self._size[1])
+            values = (these[inside].tolist(), columns[inside].tolist(), rows[inside].tolist())
+            for place, column, row in zip(*values, strict=True):
+                found[place] = column, row
+        return found
+
+    def _shared_cells(self) -> dict[tuple[int, int], list[tuple[int, Cell | None]]]:
+        """Return which pixels each byte of shared memory was copied from, and at which records.
 
         That is the last one that the writing thread had read, if the values are the same.
         """
-        records = self.trace.accesses()
-        reads = (records["event"] == Event.READ) & (records["array"] == self._source)
-        writes = self.scene.spaces()[records["array"]] == Space.SHARED
-        writes &= records["event"] == Event.WRITE
+        records = self.trace.records
+        spaces = self.scene.spaces()[records["array"]]
+        reads = (records["event"] == Event.READ) & np.isin(spaces, (Space.GLOBAL, Space.TEXTURE))
+        writes = (records["event"] == Event.WRITE) & (spaces == Space.SHARED)
         both = np.flatnonzero(reads | writes)
         both = both[np.argsort(records["thread"][both], kind="stable")]  # each thread's in order
         # For each record, the place in `both` of the last read that precedes it.
@@ -111,38 +134,45 @@ class Xray:
         place = np.flatnonzero(writes[both] & (last >= 0))
         written, read = records[both[place]], records[both[last[place]]]
         same = (written["thread"] == read["thread"]) & (written["value"] == read["value"])
-        order = np.argsort(both[place][same], kind="stable")  # as the block ran: the last one stays
-        return {
-            (int(array), int(offset)): int(origin)
-            for array, offset, origin in zip(
-                written["array"][same][order],
-                written["offset"][same][order],
-                read["offset"][same][order],
-                strict=True,
-            )
-        }
+        when = both[place][same]
+        order = np.argsort(when, kind="stable")  # as the block ran
+        written, read = written[same][order], read[same][order]
+        cells = self._cells(read["array"], read["offset"])
+        found: dict[tuple[int, int], list[tuple[int, Cell | None]]] = {}
+        columns = (written["array"].tolist(), written["offset"].tolist(), when[order].tolist())
+        for array, offset, position, cell in zip(*columns, cells, strict=True):
+            found.setdefault((array, offset), []).append((position, cell))
+        return found
+
+    def _copied(self, array: int, offset: int, position: int) -> Cell | None:
+        """Return the pixel that a byte of shared memory was a copy of at a record."""
+        copies = self._behind.get((array, offset), [])
+        before = bisect.bisect_left(copies, position, key=lambda copy: copy[0])
+        return copies[before - 1][1] if before else None
 
     def _steps(self) -> list[Step]:
-        records = self.trace.of_thread(self.thread)
-        records = records[records["event"] != Event.BRANCH]
+        every = self.trace.records
+        own = (every["thread"] == self.thread) & (every["event"] != Event.BRANCH)
+        records, positions = every[own], np.flatnonzero(own).tolist()
         places: dict[int, Place | None] = {
             int(site): self.scene.place(int(site), self._file)
             for site in np.unique(records["site"])
         }
         names = "event", "site", "array", "offset", "value"
+        direct = self._cells(records["array"], records["offset"])
         steps = []
-        for kind, site, number, offset, value in zip(
-            *(records[name].tolist() for name in names), strict=True
+        for position, cell, kind, site, number, offset, value in zip(
+            positions, direct, *(records[name].tolist() for name in names), strict=True
         ):
             if kind == Event.BARRIER:
                 steps.append(Step(Event.BARRIER, None, "", 0, 0, None, places[site]))
                 continue
             array = self.scene.arrays[number]
             index = -1 if offset == OUTSIDE else offset // array.item
-            origin = offset if number == self._source else self._behind.get((number, offset))
-            cell = None if origin is None or offset == OUTSIDE else self._cell(origin)
             event = Event.READ if kind == Event.READ else Event.WRITE
-            steps.append(Step(event, array.space, array.name, index, value, cell, places[site]))
+            done = position + (kind == Event.WRITE)  # a write is the copy itself
+            behind = cell or self._copied(number, offset, done)
+            steps.append(Step(event, array.space, array.name, index, value, behind, places[site]))
         return steps
 
     def cells(self, count: int) -> dict[Cell, tuple[int, Space]]:
@@ -156,12 +186,12 @@ class Xray:
     def _pixels(self, chosen: NDArray[np.bool_]) -> frozenset[Cell]:
         """Return pixels that records read directly."""
         records = self.trace.records
-        chosen = chosen & (records["event"] == Event.READ) & (records["array"] == self._source)
-        chosen &= records["offset"] != OUTSIDE
-        array = self.scene.arrays[self._source]
-        numbers = np.unique(records["offset"][chosen]) // array.item
-        rows, columns, *_ = (each.tolist() for each in np.unravel_index(numbers, array.shape))
-        return frozenset(zip(columns, rows, strict=True))
+        chosen = chosen & (records["event"] == Event.READ)
+        chosen &= np.isin(records["array"], self._pictures)
+        array, offset = records["array"][chosen], records["offset"][chosen]
+        keys = np.unique(array.astype(np.int64) << 32 | offset)
+        cells = self._cells(keys >> 32, keys & 0xFFFF_FFFF)
+        return frozenset(each for each in cells if each is not None)
 
     @functools.cached_property
     def loads_per_pixel(self) -> float:
