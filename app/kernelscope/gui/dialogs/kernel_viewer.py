@@ -412,7 +412,8 @@ class KernelViewer(QDialog):
 
     def _show_last_run(self, plan: PlannedLaunch) -> None:
         if self.panel.version:
-            self._state.setText("Ctrl+Return tries your version without a GPU.")
+            where = "on the GPU" if self._has_card() else "without a GPU"
+            self._state.setText(f"Ctrl+Return tries your version {where}.")
             return
         report = self._launches.get(plan.launch.kernel)
         if report is None:
