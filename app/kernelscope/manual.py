@@ -31,6 +31,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Use": (
             "index",
+            "install",
             "window",
             "command-line",
             "library",

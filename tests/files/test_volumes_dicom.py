@@ -39,6 +39,7 @@ from kernelscope.errors import ImageReadError, InvalidImage
 from kernelscope.files import read_image, watched
 from kernelscope.files.pictures import dicom
 from kernelscope.files.volumes import is_volume, read_volume, write_volume
+from kernelscope.installed import install_command
 from tests.files.mutations import seeds
 
 SERIES = generate_uid()
@@ -651,7 +652,7 @@ class TestCompressed:
         with pytest.raises(ImageReadError) as caught:
             read_volume(path)
         assert "IM0 is compressed as JPEG Extended" in caught.value.message
-        assert "pip install pylibjpeg" in caught.value.hint
+        assert install_command("dicom") in caught.value.hint
 
     @pytest.mark.parametrize("model", ["RGB", "YBR_RCT"])
     @pytest.mark.parametrize("bits", [8, 16])
@@ -783,7 +784,7 @@ class TestRefused:
         dicom._add_codecs()
         decoder = pydicom.pixels.get_decoder(JPEGLSLossless)
         monkeypatch.setattr(decoder, "_available", {})
-        self.refuse(path, "IM0 is compressed as JPEG-LS Lossless", "pip install pylibjpeg")
+        self.refuse(path, "IM0 is compressed as JPEG-LS Lossless", install_command("dicom"))
 
     def test_too_many_voxels(self, folder):
         for index in range(2):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image as PillowImage
 
+from tests.backends.host_kernels import COMPILER
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -150,6 +151,59 @@ def test_installed_program_works_elsewhere(installed: Path, tmp_path: Path) -> N
     run_installed(installed, "apply", "greyscale", str(sample), "out.png", cwd=tmp_path)
     with PillowImage.open(sample) as before, PillowImage.open(tmp_path / "out.png") as after:
         np.testing.assert_array_equal(np.asarray(before), np.asarray(after))
+
+
+@pytest.mark.skipif(not COMPILER, reason="there is no C++ compiler")
+def test_installed_kernels_run_on_the_emulated_gpu(installed: Path, tmp_path: Path) -> None:
+    sample = str(installed / "kernelscope" / "resources" / "camera.bmp")
+    for device in ("cpu", "emulated"):
+        options = ["--device", device, "--size", "3"]
+        run_installed(installed, "apply", "median", sample, f"{device}.png", *options, cwd=tmp_path)
+    cpu, emulated = (PillowImage.open(tmp_path / f"{name}.png") for name in ("cpu", "emulated"))
+    np.testing.assert_array_equal(np.asarray(emulated), np.asarray(cpu))
+
+
+WINDOW = """
+from PySide6.QtCore import QTimer
+from kernelscope import manual
+from kernelscope.gui import application
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.window.main_window import MainWindow
+
+class Watched(MainWindow):
+    def open_first(self, path):
+        super().open_first(path)
+        self.watch = QTimer(self, interval=50, timeout=self.look)
+        self.watch.start()
+
+    def look(self):
+        if self.windowTitle().startswith("camera"):
+            self.watch.stop()
+            print(self.windowTitle(), theme.app_icon().isNull(), len(manual.page("index")) > 1000)
+            self.close()
+
+application.MainWindow = Watched
+raise SystemExit(application.run())
+"""
+
+
+def test_installed_window_opens_its_sample(installed: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", WINDOW],
+        cwd=tmp_path,
+        env=os.environ
+        | {
+            "PYTHONPATH": str(installed),
+            "QT_QPA_PLATFORM": "offscreen",
+            "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,  # a window without its sample would wait for ever
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "camera-salt-pepper.png – Kernelscope False True\n"
 
 
 def test_command_is_declared(wheel: Path) -> None:

@@ -10,6 +10,7 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError
+from kernelscope.installed import pip_command
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import Level
 
@@ -110,6 +111,6 @@ def nvrtc() -> Compiler:
     except Exception as error:  # whatever the loader of a missing library raises
         raise NoCompiler(
             "The report needs NVRTC, NVIDIA's run-time compiler.",
-            "Install it, also without a GPU: pip install cuda-bindings nvidia-cuda-nvrtc",
+            "Install it, also without a GPU: " + pip_command("cuda-bindings", "nvidia-cuda-nvrtc"),
         ) from error
     return compiler

@@ -14,13 +14,15 @@ from typing import Any
 from kernelscope.backends.cuda.compiler import Compiler, choose_compiler, release
 from kernelscope.engine.backend import Availability
 from kernelscope.errors import AppError
-from kernelscope.installed import install_command
+from kernelscope.installed import install_command, pip_command
 
 OLDEST = (7, 5)
 """Compute capability of the first generation that the kernels are made for: Turing."""
 
 _CAPABILITY = (75, 76)
 """CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR."""
+
+_REBUILD = ("--force-reinstall", "--no-cache-dir", "--no-binary", "pycuda", "pycuda")
 
 
 def probe(ordinals: Sequence[int] = (0,), compiler: Compiler | None = None) -> Availability:
@@ -113,8 +115,7 @@ def _software(
     except Exception as error:  # whatever a broken installation raises
         return _missing(
             f"PyCUDA is installed, but it cannot be loaded: {error}.",
-            "Rebuild it for this Python and this CUDA: "
-            "`pip install --force-reinstall --no-cache-dir --no-binary pycuda pycuda`",
+            f"Rebuild it for this Python and this CUDA: `{pip_command(*_REBUILD)}`",
         )
     try:
         compiler = compiler or choose_compiler()

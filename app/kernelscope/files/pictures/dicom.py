@@ -27,6 +27,7 @@ from kernelscope.files.formats import (
 from kernelscope.files.pictures import jpeg
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import Metadata
+from kernelscope.installed import install_command
 
 FORMAT = Format("DICOM", (".dcm", ".ima"))
 
@@ -38,7 +39,6 @@ START = 132
 
 TAGS = "DICOM tags"
 
-_CODECS = "pip install pylibjpeg pylibjpeg-libjpeg pylibjpeg-openjpeg"
 _BY_PYLIBJPEG = re.compile(r"JPEG|RLE")
 _NOT_BY_PYLIBJPEG = re.compile(r"MPEG|JPIP|JPEG XL|SMPTE")
 _GREY = ("MONOCHROME1", "MONOCHROME2")
@@ -193,7 +193,7 @@ def _undecodable(syntax: Any, name: str) -> Unreadable:
     if known:
         return Unreadable(
             f"{name} is compressed as {syntax.name}, which needs more libraries.",
-            f"Install them: {_CODECS}",
+            f"Install them: {install_command('dicom')}",
         )
     return Unreadable(
         f"{name} is compressed as {syntax.name}, which is not supported.",
