@@ -1,0 +1,83 @@
+"""Continuous integration: the script runs the README's command on each system, and hosts run it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.paths import ROOT
+
+WORKFLOWS = ROOT / ".github" / "workflows"
+
+README = """<!-- test-command -->
+```sh
+echo python3 .venv/bin/pip .venv/bin/python
+```
+<!-- system-libraries -->
+```sh
+echo sudo apt-get install
+```
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="makes programs of sh")
+@pytest.mark.parametrize(
+    ("system", "libraries", "printed"),
+    [
+        ("Linux", "libEGL.so.1 libGL.so.1 libglib-2.0.so.0 libdbus-1.so.3 ", "python3 .venv/bin/"),
+        ("Linux", "", "apt-get install\n"),
+        ("Darwin", "", "python3 .venv/bin/pip .venv/bin/python"),
+        ("MINGW64_NT-10.0", "", "python .venv/Scripts/pip .venv/Scripts/python"),
+    ],
+)
+def test_the_script_runs_the_command_of_the_readme(
+    tmp_path: Path, system: str, libraries: str, printed: str
+) -> None:
+    libraries = libraries and libraries + "libfontconfig.so.1 libxkbcommon.so.0"
+    for name, answer in {"uname": system, "ldconfig": libraries}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {answer}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    (tmp_path / "README.md").write_text(README)
+    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    command = [str(tmp_path / ".ci" / "run")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert printed in done.stdout
+    assert ("apt-get" in done.stdout) == (system == "Linux" and not libraries)
+
+
+def workflow(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((WORKFLOWS / name).read_text(encoding="utf-8"))
+    return content
+
+
+def test_hosts_run_the_script_on_three_systems() -> None:
+    job = workflow("tests.yml")["jobs"]["tests"]
+    assert {"ubuntu", "windows", "macos"} == set(job["strategy"]["matrix"]["system"])
+    assert [step["run"] for step in job["steps"] if "name" not in step and "run" in step] == [
+        ".ci/run"
+    ]
+
+
+def test_hosts_try_the_oldest_python_and_the_oldest_qt() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    matrix = workflow("tests.yml")["jobs"]["tests"]["strategy"]["matrix"]
+    assert project["requires-python"] == f">={matrix['python'][0]}"
+    (oldest,) = {
+        re.search(r"PySide6-Essentials>=([\d.]+)", each)[1]  # type: ignore[index]
+        for each in project["dependencies"]
+        if each.startswith("PySide6")
+    }
+    tried = {(each["system"], each["python"]): each["qt"] for each in matrix["include"]}
+    for system in matrix["system"]:
+        assert tried[system, matrix["python"][0]] == f"{oldest}.0"
