@@ -102,7 +102,10 @@ def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
     assert len(reports) > 20
     resources |= {f"resources/bench/{name}" for name in reports}
     expected |= {f"kernelscope/{path}" for path in resources}
-    program = {name for name in content if ".dist-info/" not in name}
+    expected |= {
+        f"kernelscope/{path}" for path in files_under("resources/desktop", ".desktop", ".xml")
+    }
+    program = {name for name in content if ".dist-info/" not in name and ".data/" not in name}
     assert program == expected
     assert any(name.endswith("licenses/LICENSE") for name in content)
 
@@ -231,9 +234,26 @@ def test_a_package_called_app_elsewhere_does_no_harm(
     assert "greyscale" in done.stdout
 
 
+def test_a_system_finds_the_menu_entry(wheel: Path) -> None:
+    """Installed for the system or a user, these are where desktops look."""
+    names = {
+        Path(each).name: each for each in zipfile.ZipFile(wheel).namelist() if ".data/" in each
+    }
+    folders = {
+        "kernelscope.desktop": "applications",
+        "kernelscope-mime.xml": "mime/packages",
+        "kernelscope.metainfo.xml": "metainfo",
+        "kernelscope.svg": "icons/hicolor/scalable/apps",
+        "kernelscope.png": "icons/hicolor/256x256/apps",
+    }
+    assert names.keys() == folders.keys()
+    for name, folder in folders.items():
+        assert names[name].endswith(f".data/data/share/{folder}/{name}")
+
+
 def test_nothing_called_app_is_installed(installed: Path) -> None:
     names = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
-    assert names - {"bin"} == {"kernelscope"}
+    assert names - {"bin", "share"} == {"kernelscope"}
 
 
 def test_starts_from_a_bare_checkout(tmp_path: Path) -> None:

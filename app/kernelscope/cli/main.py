@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import kernelscope
-from kernelscope import memory, screen
+from kernelscope import desktop, memory, screen
 from kernelscope.cli.apply import apply
 from kernelscope.cli.batch import batch
 from kernelscope.cli.bench import bench
@@ -86,7 +86,9 @@ def _window(arguments: list[str]) -> int:
     commands = "\n".join(f"  {name:8}{command.__doc__}" for name, command in _COMMANDS.items())
     parser = Parser(
         prog=PROGRAM,
-        usage=f"{PROGRAM} [--debug] [--log FILE] [IMAGE]\n       {PROGRAM} COMMAND [--help] ...",
+        usage=f"{PROGRAM} [--debug] [--log FILE] [IMAGE]\n"
+        f"       {PROGRAM} --install-desktop | --remove-desktop\n"
+        f"       {PROGRAM} COMMAND [--help] ...",
         description="Opens the window, on IMAGE if one is given.",
         epilog=f"commands:\n{commands}\n\n"
         f"To open a file named like a command, write ./NAME.\n\n{STATUS}",
@@ -100,8 +102,19 @@ def _window(arguments: list[str]) -> int:
     parser.add_argument(
         "--version", action="version", version=f"Kernelscope {kernelscope.__version__}"
     )
+    entry = parser.add_mutually_exclusive_group()
+    entry.add_argument(
+        "--install-desktop",
+        action="store_true",
+        help="add the program to the desktop's menu, with its icon and types of files (Linux)",
+    )
+    entry.add_argument("--remove-desktop", action="store_true", help="remove that again")
     options = parser.parse_args(arguments)
     image: Path | None = options.image
+    if options.install_desktop or options.remove_desktop:
+        if image is not None:
+            parser.error("an image cannot be opened while the menu is changed")
+        return _menu_entry(options.install_desktop)
     if image is not None and not _is_there(image):
         raise ImageReadError(
             f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(_COMMANDS)}."
@@ -121,6 +134,16 @@ def _window(arguments: list[str]) -> int:
         if "PySide6" not in (error.name or ""):
             raise
         raise screen.libraries_missing(str(error)) from None
+
+
+def _menu_entry(wanted: bool) -> int:
+    """Add the program to the desktop's menu, or remove it."""
+    if wanted:
+        print(f"{desktop.install()}: starts {' '.join(desktop.command())}")
+        return 0
+    for path in desktop.remove():
+        print(f"removed {path}")
+    return 0
 
 
 def _is_there(path: Path) -> bool:
