@@ -49,6 +49,8 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, content: bytes) -> None:
     assert settings.text("filter") == ""
     settings.set_text("filter", "mean")
     assert Settings(path).text("filter") == "mean"
+    if len(content) <= 1 << 20:  # a larger file was not ours
+        assert (tmp_path / "settings-damaged.json").read_bytes() == content
 
 
 @posix
@@ -88,6 +90,79 @@ def test_a_folder_that_cannot_be_written_costs_the_settings_alone(tmp_path: Path
     settings = Settings(tmp_path / "file" / "settings.json")
     settings.set_text("filter", "mean")
     assert settings.text("filter") == "mean"
+
+
+# Updates, and the way back ---------------------------------------------------------------
+
+
+def version_of(path: Path) -> str:
+    version: str = json.loads(path.read_text())["version"]
+    return version
+
+
+def test_an_update_keeps_every_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later version renames two keys, one after another, and an old file takes both steps."""
+    path = tmp_path / "settings.json"
+    before = json.dumps({"filter": "mean", "gpu": "1", "folders/open": "/a"})
+    path.write_text(before)
+    monkeypatch.setattr(module, "VERSION", 3)
+    steps = {
+        0: lambda texts: {"lastFilter" if key == "filter" else key: texts[key] for key in texts},
+        2: lambda texts: texts | {"lastFilter": texts["lastFilter"].upper()},
+    }
+    monkeypatch.setattr(module, "_STEPS", steps)
+    settings = Settings(path)
+    assert settings.text("lastFilter") == "MEAN"
+    assert settings.text("gpu") == "1"
+    assert path.read_text() == before  # nothing was set yet
+    settings.set_text("gpu", "0")
+    assert json.loads(path.read_text()) == {
+        **{"version": "3", "lastFilter": "MEAN", "gpu": "0", "folders/open": "/a"}
+    }
+    assert (tmp_path / "settings-0.json").read_text() == before
+    assert Settings(path).text("lastFilter") == "MEAN"  # the steps are not taken again
+    if sys.platform != "win32":
+        assert stat.S_IMODE((tmp_path / "settings-0.json").stat().st_mode) == 0o600
+
+
+def test_an_earlier_program_keeps_the_settings_of_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "settings.json"
+    monkeypatch.setattr(module, "VERSION", 2)
+    Settings(path).set_texts("", {"filter": "mean", "invented": "later"})
+    later = path.read_text()
+    assert version_of(path) == "2"
+    monkeypatch.setattr(module, "VERSION", 1)
+    earlier = Settings(path)
+    earlier.set_text("filter", "median")
+    assert version_of(path) == "1"
+    assert (tmp_path / "settings-2.json").read_text() == later
+    assert Settings(path).text("filter") == "median"
+    monkeypatch.setattr(module, "VERSION", 2)
+    assert Settings(path).text("invented") == "later"
+    assert Settings(path).text("filter") == "median"
+
+
+@pytest.mark.parametrize("number", ["", "-1", "x", "1e3", "9" * 5000, "\u0663"])
+def test_a_version_that_is_no_number_counts_as_none(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"version": number, "filter": "mean"}))
+    settings = Settings(path)
+    assert settings.text("filter") == "mean"
+    settings.set_text("gpu", "0")
+    assert version_of(path) == str(module.VERSION)
+    assert (tmp_path / "settings-0.json").exists()
+
+
+def test_nothing_is_replaced_that_cannot_be_put_aside(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text('{"filter": "mean"')
+    (tmp_path / "settings-damaged.json").mkdir()
+    settings = Settings(path)
+    settings.set_text("filter", "median")
+    assert settings.text("filter") == "median"
+    assert path.read_text() == '{"filter": "mean"'
 
 
 # Qt's own file may hold texts, folders, and objects -------------------------------------

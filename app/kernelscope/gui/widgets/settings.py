@@ -2,6 +2,12 @@
 
 The file is JSON and not `QSettings`: that one reads Python objects from its file, and
 runs their code before the program has seen them.
+
+An update of the program keeps them, and so does going back to an earlier version::
+
+    settings.json           with the version that wrote it; keys unknown to this one are kept
+    settings-0.json         as version 0 left it, made when another version first writes
+    settings-damaged.json   a file that could not be read, for repair by hand
 """
 
 from __future__ import annotations
@@ -12,8 +18,9 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import platformdirs
 from PySide6.QtCore import QByteArray
@@ -28,12 +35,21 @@ _MOST_RECENT = 10
 _MOST_BYTES = 1 << 20
 """More than all settings ever take: a larger file is not ours."""
 
+VERSION = 1
+"""Raised when a key changes its name or its meaning; `_STEPS` then gets a step from the last one.
+New keys need none. Files without a number, of before the first release, count as version 0."""
+
+_STEPS: Mapping[int, Callable[[dict[str, str]], dict[str, str]]] = {}
+"""Functions from the texts of a version to those of the next one."""
+
+_VERSION_KEY = "version"
+
 
 class Settings:
     """Texts by key, kept in a file that is replaced whole at each change.
 
-    Anything but texts in the file is ignored, and a damaged file is replaced: settings
-    are lost then, but nothing in the file is ever run or interpreted.
+    Anything but texts in the file is ignored, and a damaged file is put aside; nothing in the
+    file is ever run or interpreted.
 
     Parameters
     ----------
@@ -45,8 +61,9 @@ class Settings:
         self.path = path or platformdirs.user_config_path("kernelscope") / "settings.json"
         read = _read(self.path)
         if read is None:
-            read = read_earlier(_EARLIER) if path is None else {}
-        self._texts = read
+            read = _Read(read_earlier(_EARLIER) if path is None else {})
+        self._texts = read.texts
+        self._aside = read.aside
         self._waiting = False
 
     @contextlib.contextmanager
@@ -64,7 +81,11 @@ class Settings:
         """Write everything to the disk now."""
         try:
             atomic.own_folder(self.path.parent)
-            text = json.dumps(self._texts, indent=1)  # it names the user's files
+            if self._aside:
+                atomic.replace(self.path.with_stem(self._aside[0]), self._aside[1], private=True)
+                self._aside = None
+            texts = {_VERSION_KEY: str(VERSION)} | self._texts
+            text = json.dumps(texts, indent=1)  # it names the user's files
             atomic.replace(self.path, text.encode(), private=True, durable=False)
         except OSError as error:
             _logger.warning("settings cannot be kept in %s: %s", self.path, error)
@@ -137,23 +158,37 @@ class Settings:
         self.set_text("recentFiles", "\n".join(map(str, paths)))
 
 
-def _read(path: Path) -> dict[str, str] | None:
-    """Return the texts of a file; None if there is none, empty if it is damaged."""
+class _Read(NamedTuple):
+    """The texts of a file, and its copy to make before it is replaced: the stem and the bytes."""
+
+    texts: dict[str, str]
+    aside: tuple[str, bytes] | None = None
+
+
+def _read(path: Path) -> _Read | None:
+    """Return the content of a file as this version names it; None if there is no file."""
     try:
-        text = atomic.read_own(path, _MOST_BYTES).decode(errors="replace")
+        data = atomic.read_own(path, _MOST_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
         _logger.warning("settings will be made again: %s", error)
-        return {}
+        return _Read({})
     try:
-        content = json_fields.parse(text, path.name).value
+        content = json_fields.parse(data.decode(errors="replace"), path.name).value
         if not isinstance(content, dict):
             raise AppError(f"{path} holds no settings.")
     except AppError as error:
         _logger.warning("damaged settings will be made again: %s", error)
-        return {}
-    return {key: text for key, text in content.items() if isinstance(text, str)}
+        return _Read({}, (f"{path.stem}-damaged", data))
+    texts = {key: text for key, text in content.items() if isinstance(text, str)}
+    number = texts.pop(_VERSION_KEY, "0")
+    version = int(number) if re.fullmatch(r"[0-9]{1,6}", number) else 0
+    if version == VERSION:
+        return _Read(texts)
+    for step in range(version, VERSION):
+        texts = _STEPS.get(step, dict)(texts)
+    return _Read(texts, (f"{path.stem}-{version}", data))
 
 
 # The file of earlier versions --------------------------------------------------------
