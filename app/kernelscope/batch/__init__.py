@@ -4,23 +4,30 @@
 
     listing     files and folders  ->  Item: source, target; names never collide
     conductor   reads ahead, filters, writes behind; a bad file is an outcome, not an end
+    control     holds a batch, and names the stages of a file
     journal     lines of JSON in the output folder: what was begun, what is done
 
 Free of Qt and of the command line, which both use it.
 """
 
 from kernelscope.batch.conductor import Batch, Outcome, Status
+from kernelscope.batch.control import Pause, Stage
+from kernelscope.batch.hints import COMMAND_LINE, Hints
 from kernelscope.batch.item import JOURNAL, Item
 from kernelscope.batch.journal import Journal
 from kernelscope.batch.listing import Found, find_items
 
 __all__ = [
+    "COMMAND_LINE",
     "JOURNAL",
     "Batch",
     "Found",
+    "Hints",
     "Item",
     "Journal",
     "Outcome",
+    "Pause",
+    "Stage",
     "Status",
     "find_items",
 ]

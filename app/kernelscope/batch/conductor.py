@@ -20,7 +20,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
+from kernelscope.batch.control import Pause, Stage
+from kernelscope.batch.hints import COMMAND_LINE, Hints
 from kernelscope.batch.item import Item
 from kernelscope.batch.journal import Journal, state_of
 from kernelscope.engine.backend import Backend
@@ -104,6 +107,8 @@ class Batch:
         Replaces NaN; without it, files with NaN fail.
     jobs : int
         Files that are read ahead, and written behind, at a time.
+    hints : Hints
+        The ways out of failures.
     """
 
     def __init__(
@@ -118,7 +123,9 @@ class Batch:
         nan: float | None = None,
         jobs: int = 2,
         costs: Costs | None = None,
+        hints: Hints = COMMAND_LINE,
     ) -> None:
+        self._hints = hints
         self._recipe, self._items, self._backends, self._options = recipe, items, backends, options
         self._lossy, self._overwrite, self._nan = lossy, overwrite, nan
         self._jobs, self._costs = max(1, jobs), costs or Costs()
@@ -128,6 +135,9 @@ class Batch:
         journal: Journal,
         token: CancelToken,
         report: Callable[[Outcome], None] = lambda outcome: None,
+        *,
+        begun: Callable[[Item, Stage], None] = lambda item, stage: None,
+        pause: Pause | None = None,
     ) -> list[Outcome]:
         """Filter all files that the journal does not have; return what became of each.
 
@@ -138,6 +148,10 @@ class Batch:
         ----------
         report : callable
             Called on this thread with each outcome, in the order of the files.
+        begun : callable
+            Called with each file as a stage of the work on it begins, on any thread.
+        pause : Pause, optional
+            While it holds the batch, no file is begun.
         """
         outcomes: list[Outcome] = []
 
@@ -152,36 +166,38 @@ class Batch:
             else:
                 waiting.append(item)
         with (
-            ThreadPoolExecutor(self._jobs, "kernelscope-batch-read") as readers,
-            ThreadPoolExecutor(self._jobs, "kernelscope-batch-write") as writers,
+            _pool(self._jobs, "kernelscope-batch-read") as readers,
+            _pool(self._jobs, "kernelscope-batch-write") as writers,
         ):
             writing: deque[Future[Outcome]] = deque()
-            for item, reading in _ahead(waiting, readers, self._read, self._jobs):
-                if token.cancelled:
-                    reading.cancel()
-                    continue
-                made = self._filter(item, reading, token)
-                if made is None:
-                    continue
-                outcome, result, state = made
-                writing.append(writers.submit(self._write, outcome, result, state, journal))
-                while len(writing) > self._jobs or (writing and writing[0].done()):
-                    note(writing.popleft().result())
-            while writing:
-                note(writing.popleft().result())
+            try:
+                read = partial(self._read, begun)
+                for item, reading in _ahead(waiting, readers, read, self._jobs):
+                    if pause is not None and pause.paused:
+                        _empty(writing, note)
+                        pause.wait(token)
+                    if token.cancelled:
+                        break
+                    made = self._filter(item, reading, token, begun)
+                    if made is None:
+                        break
+                    writing.append(writers.submit(self._write, *made, journal, begun))
+                    while len(writing) > self._jobs or (writing and writing[0].done()):
+                        note(writing.popleft().result())
+            finally:  # after Ctrl+C as well: these are on the disk
+                _empty(writing, note)
         return outcomes
 
-    def _read(self, item: Item) -> _Read:
+    def _read(self, begun: Callable[[Item, Stage], None], item: Item) -> _Read:
+        begun(item, Stage.READING)
         start = time.perf_counter()
         both = item.source.exists() and item.target.exists()
         if both and item.target.samefile(item.source):
             raise ImageWriteError(
-                f"{item.target}: the result would replace its own input.", "Choose another --out."
+                f"{item.target}: the result would replace its own input.", self._hints.own_input
             )
         if not self._overwrite and item.target.exists():
-            raise ImageWriteError(
-                f"{item.target}: the file is there already.", "Add --overwrite, or move it."
-            )
+            raise ImageWriteError(f"{item.target}: the file is there already.", self._hints.there)
         before = state_of(item.source)
         source: Source
         if is_volume(item.source):
@@ -197,19 +213,24 @@ class Batch:
         return _Read(source, before, time.perf_counter() - start)
 
     def _filter(
-        self, item: Item, reading: Future[_Read], token: CancelToken
+        self,
+        item: Item,
+        reading: Future[_Read],
+        token: CancelToken,
+        begun: Callable[[Item, Stage], None],
     ) -> tuple[Outcome, Result | None, tuple[int, int] | None] | None:
         """Return the outcome so far and the result; no result after a failure, None if stopped."""
         outcome, state = Outcome(item, Status.DONE), None
         result: Result | None = None
         try:
-            with _failures(item) as failed:
+            with self._failures(item) as failed:
                 read = reading.result()
                 state = read.state
                 *sides, _ = read.source.shape
                 size = "×".join(str(side) for side in reversed(sides))
                 outcome = replace(outcome, size=size, read=read.seconds)
                 self._check(item, read.source)
+                begun(item, Stage.FILTERING)
                 start = time.perf_counter()
                 *_, result = execute_recipe(
                     self._recipe,
@@ -243,12 +264,14 @@ class Batch:
         result: Result | None,
         state: tuple[int, int] | None,
         journal: Journal,
+        begun: Callable[[Item, Stage], None],
     ) -> Outcome:
         """Write a result, unless there is none after a failure; return what became of it."""
         if result is None:
             return outcome
         item, start = outcome.item, time.perf_counter()
-        with _failures(item) as failed:
+        begun(item, Stage.WRITING)
+        with self._failures(item) as failed:
             journal.begin(item, state)
             output = result.output
             if isinstance(output, Scan):
@@ -257,10 +280,27 @@ class Batch:
                 write_image(result.image, item.target, lossy=self._lossy)
             journal.done(item, state)
         if failed:
-            with _failures(item):
+            with self._failures(item):
                 journal.failed(item)
             return replace(outcome, status=Status.FAILED, reason=failed[0])
         return replace(outcome, written=time.perf_counter() - start)
+
+    @contextmanager
+    def _failures(self, item: Item) -> Iterator[list[str]]:
+        """Collect the reason for which the block failed; a bug is logged with its place."""
+        found: list[str] = []
+        try:
+            yield found
+        except Cancelled:
+            raise
+        except AppError as error:
+            found.append(str(error))
+        except Exception as error:
+            if is_shortage(error):
+                found.append(f"There is not enough memory. {self._hints.memory}")
+                return
+            _logger.exception("%s", item.source)
+            found.append(f"A bug in the program: {type(error).__name__}: {error}. See the log.")
 
 
 def _refuse_several(image: Image) -> None:
@@ -271,6 +311,22 @@ def _refuse_several(image: Image) -> None:
                 f"{image.title} has several pictures, and the result would have only the first.",
                 "Save each in a file of its own, or all as a TIFF stack.",
             )
+
+
+@contextmanager
+def _pool(threads: int, name: str) -> Iterator[ThreadPoolExecutor]:
+    """Provide threads; at the end those that are at work finish, and the rest is dropped."""
+    pool = ThreadPoolExecutor(threads, name)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _empty(writing: deque[Future[Outcome]], note: Callable[[Outcome], None]) -> None:
+    """Wait until all of these are written."""
+    while writing:
+        note(writing.popleft().result())
 
 
 def _ahead(
@@ -286,21 +342,3 @@ def _ahead(
         if len(begun) > depth:
             yield begun.popleft()
     yield from begun
-
-
-@contextmanager
-def _failures(item: Item) -> Iterator[list[str]]:
-    """Collect the reason for which the block failed; a bug is logged with its place."""
-    found: list[str] = []
-    try:
-        yield found
-    except Cancelled:
-        raise
-    except AppError as error:
-        found.append(str(error))
-    except Exception as error:
-        if is_shortage(error):
-            found.append("There is not enough memory. Use fewer --jobs, or close other programs.")
-            return
-        _logger.exception("%s", item.source)
-        found.append(f"A bug in the program: {type(error).__name__}: {error}. See the log.")

@@ -20,6 +20,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kernelscope.batch.hints import COMMAND_LINE, Hints
 from kernelscope.batch.item import JOURNAL, Item
 from kernelscope.engine.recipe import Recipe
 from kernelscope.errors import AppError
@@ -42,6 +43,8 @@ class Journal:
         Go on where an earlier batch stopped.
     anew : bool
         Forget an earlier batch.
+    hints : Hints
+        The ways out of failures.
 
     Raises
     ------
@@ -52,8 +55,15 @@ class Journal:
     """
 
     def __init__(
-        self, folder: Path, recipe: Recipe, *, resume: bool = False, anew: bool = False
+        self,
+        folder: Path,
+        recipe: Recipe,
+        *,
+        resume: bool = False,
+        anew: bool = False,
+        hints: Hints = COMMAND_LINE,
     ) -> None:
+        self._hints = hints
         self.path = folder / JOURNAL
         self._done: dict[str, dict[str, Any]] = {}
         self._begun: dict[str, dict[str, Any]] = {}
@@ -67,7 +77,7 @@ class Journal:
             elif there and not anew:
                 raise AppError(
                     f"“{folder}” has the results of an earlier batch.",
-                    "Go on with --resume, begin again with --overwrite, or choose another folder.",
+                    hints.earlier,
                 )
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if resume else os.O_TRUNC)
             self._file = os.open(self.path, flags, 0o666)
@@ -82,7 +92,7 @@ class Journal:
         if not lines or lines[0].get("recipe") != signature:
             raise AppError(
                 f"The journal “{self.path}” belongs to another recipe.",
-                "Choose another folder, or leave out --resume and add --overwrite.",
+                self._hints.other_recipe,
             )
         for line in lines[1:]:
             if isinstance(name := line.get("done"), str):

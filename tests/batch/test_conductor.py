@@ -1,0 +1,149 @@
+"""A batch on its way: stages, pauses, cancelling."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.batch import Batch, Item, Journal, Outcome, Pause, Stage, Status, find_items
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
+from kernelscope.files import write_image
+from kernelscope.images.image import Image
+from tests.patience import PATIENCE
+
+RECIPE = Recipe((Step.create("mean", {}),))
+
+
+@pytest.fixture
+def backend() -> Iterator[CpuBackend]:
+    backend = CpuBackend(threads=1)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def items(tmp_path: Path) -> list[Item]:
+    """Eight pictures and their places."""
+    (tmp_path / "in").mkdir()
+    for number in range(8):
+        pixels = np.full((16, 16), number, np.uint8)
+        write_image(Image.from_array(pixels), tmp_path / f"in/{number}.png")
+    return find_items([tmp_path / "in"], tmp_path / "out").items
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    journal = Journal(tmp_path / "out", RECIPE)
+    yield journal
+    journal.close()
+
+
+def names(outcomes: list[Outcome]) -> list[str]:
+    return [each.item.source.stem for each in outcomes]
+
+
+def test_each_file_is_read_filtered_and_written_in_this_order(
+    backend: CpuBackend, items: list[Item], journal: Journal
+) -> None:
+    begun: list[tuple[Item, Stage]] = []
+    lock = threading.Lock()
+
+    def note(item: Item, stage: Stage) -> None:
+        with lock:
+            begun.append((item, stage))
+
+    Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken(), begun=note)
+    for item in items:
+        assert [stage for each, stage in begun if each is item] == list(Stage)
+
+
+def test_a_pause_holds_the_batch_when_everything_filtered_is_written(
+    backend: CpuBackend, items: list[Item], journal: Journal
+) -> None:
+    pause, filtered = Pause(), list[Item]()
+    seen: list[Outcome] = []
+    held = threading.Event()
+
+    def begun(item: Item, stage: Stage) -> None:
+        if stage is Stage.FILTERING:
+            filtered.append(item)
+            if len(filtered) == 3:
+                pause.pause()
+
+    def report(outcome: Outcome) -> None:
+        seen.append(outcome)
+        if len(seen) == 3:
+            held.set()
+
+    def work() -> None:
+        Batch(RECIPE, items, {"cpu": backend}).run(
+            journal, CancelToken(), report, begun=begun, pause=pause
+        )
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert held.wait(PATIENCE)
+    thread.join(0.3)  # it would go on by now
+    assert pause.paused
+    assert thread.is_alive()
+    assert names(seen) == ["0", "1", "2"]
+    assert all(each.item.target.exists() for each in seen)
+    assert len(filtered) == 3
+    pause.go_on()
+    thread.join(PATIENCE)
+    assert names(seen) == [str(number) for number in range(8)]
+
+
+def test_a_paused_batch_can_be_cancelled(
+    backend: CpuBackend, items: list[Item], journal: Journal
+) -> None:
+    pause, token = Pause(), CancelToken()
+    pause.pause()
+    threading.Timer(0.1, token.cancel).start()
+    outcomes = Batch(RECIPE, items, {"cpu": backend}).run(journal, token, pause=pause)
+    assert outcomes == []
+
+
+def test_after_cancelling_no_more_files_are_read(
+    backend: CpuBackend, items: list[Item], journal: Journal
+) -> None:
+    token, read = CancelToken(), list[Item]()
+
+    def begun(item: Item, stage: Stage) -> None:
+        if stage is Stage.READING:
+            read.append(item)
+        elif stage is Stage.FILTERING:
+            token.cancel()
+
+    Batch(RECIPE, items, {"cpu": backend}, jobs=1).run(journal, token, begun=begun)
+    assert len(read) <= 3
+
+
+def test_results_on_the_disk_are_reported_after_ctrl_c(
+    backend: CpuBackend, items: list[Item], journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl+C comes while the third file is filtered, and the first two are still written."""
+    interrupted, seen = threading.Event(), list[Outcome]()
+
+    def begun(item: Item, stage: Stage) -> None:
+        if stage is Stage.FILTERING and item is items[2]:
+            interrupted.set()
+            raise KeyboardInterrupt
+
+    def slow(image: Image, path: Path, **how: Any) -> Path:
+        assert interrupted.wait(PATIENCE)
+        return write_image(image, path, **how)
+
+    monkeypatch.setattr("kernelscope.batch.conductor.write_image", slow)
+    with pytest.raises(KeyboardInterrupt):
+        Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken(), seen.append, begun=begun)
+    assert names(seen) == ["0", "1"]
+    assert all(each.status is Status.DONE and each.item.target.exists() for each in seen)
