@@ -14,6 +14,7 @@ from kernelscope.filters.mri_nlm.reach import reach_of
 from kernelscope.filters.mri_nlm.sigma import estimate_around, estimate_global, estimate_local
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma, sigmas_at
 from kernelscope.filters.mri_nlm.strength import estimate_beta
+from kernelscope.filters.shared.remembered import remembered
 from kernelscope.parallel import in_parts
 from kernelscope.spec.filter import Diagnostic
 from kernelscope.spec.samples import Pixels
@@ -39,7 +40,10 @@ def check(parameters: Mapping[str, Any]) -> None:
 
 def least_sigmas(source: Pixels) -> tuple[float, ...]:
     """Return the smallest sigmas allowed for the components of `source`."""
+    return remembered(source, "least sigmas", lambda: _least_sigmas(source))
 
+
+def _least_sigmas(source: Pixels) -> tuple[float, ...]:
     def extremes(part: slice) -> NDArray[np.float32]:
         slices = source[part].reshape(len(source[part]), -1)  # long rows: NumPy is faster then
         return np.maximum(slices.max(axis=0), -slices.min(axis=0)).reshape(-1, source.shape[3])
@@ -66,7 +70,11 @@ def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         return {**parameters, "sigma": least}
     if parameters["sigma_from"] == "volume":
         rician = parameters["noise"] == "rician"
-        sigma = [estimate_global(source[..., c], rician) for c in range(components)]
+        sigma = remembered(
+            source,
+            ("sigma", rician),
+            lambda: [estimate_global(source[..., c], rician) for c in range(components)],
+        )
     else:
         sigma = list(parameters["sigma"])
         if len(sigma) == 1:

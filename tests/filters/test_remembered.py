@@ -1,0 +1,43 @@
+"""Facts about arrays are found once, and only while that is safe."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+
+from kernelscope.filters.shared import remembered as module
+from kernelscope.filters.shared.remembered import remembered
+
+
+def test_a_fact_about_an_array_that_never_changes_is_found_once() -> None:
+    array, other = np.arange(5), np.arange(5)
+    array.flags.writeable = other.flags.writeable = False
+    found: list[str] = []
+
+    def find(name: str) -> int:
+        found.append(name)
+        return len(found)
+
+    assert [remembered(array, "a", lambda: find("a")) for _ in range(2)] == [1, 1]
+    assert remembered(array, "b", lambda: find("b")) == 2
+    assert remembered(other, "a", lambda: find("a of other")) == 3
+    assert found == ["a", "b", "a of other"]
+
+
+def test_an_array_that_may_change_is_looked_at_again() -> None:
+    array = np.arange(5)
+    for number in (1, 7):
+        array[0] = number
+        assert remembered(array, "first", lambda: int(array[0])) == number
+
+
+def test_nothing_is_kept_of_arrays_that_are_gone() -> None:
+    array = np.arange(5)
+    array.flags.writeable = False
+    remembered(array, "a", lambda: 1)
+    key = id(array)
+    assert key in module._facts
+    del array
+    gc.collect()
+    assert key not in module._facts
