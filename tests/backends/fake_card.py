@@ -25,6 +25,7 @@ from kernelscope.backends.cuda import memory
 from kernelscope.backends.cuda.card import Card, Lane
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.memory import Resident, Staging
+from kernelscope.backends.cuda.page_locked import ResultMemory
 from kernelscope.backends.cuda.thread import OwnerThread
 
 Kernel = Callable[..., float]
@@ -40,6 +41,7 @@ ATTRIBUTES = {
     "L2_CACHE_SIZE": CACHE_BYTES,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232_448,
     "MAX_THREADS_PER_MULTIPROCESSOR": 2048,
+    "MULTIPROCESSOR_COUNT": 2,
 }
 
 UNTOUCHED = 0xAB
@@ -456,6 +458,7 @@ class FakeCard(Card):
         *,
         ordinal: int = 0,
         copy_seconds: float = 0.0,
+        most_locked: int = 1 << 30,
     ) -> None:
         self.ordinal, self.lost, self.architecture = ordinal, False, "sm_90"
         self.cuda: Driver = Driver(memory, refused, copy_seconds)
@@ -464,6 +467,8 @@ class FakeCard(Card):
         self._copiers = [OwnerThread(f"made-up-copy-{ordinal}")]
         self.staging = FakeStaging(self.cuda, self.stream, self._copiers)
         self.resident = Resident()
+        self.locked: dict[int, int] = {}
+        self.results = ResultMemory(self._lock, self._unlock, self._copiers, most_locked)
         self._modules: dict[bytes, Any] = {}
         self.batches = {}
         self._copy_rate = 1e12
@@ -471,6 +476,13 @@ class FakeCard(Card):
         self._context: Any = SimpleNamespace(pop=lambda: None, detach=lambda: None)
         self._thread = OwnerThread(f"made-up-{ordinal}")
         self.opened.append(self)
+
+    def _lock(self, address: int, size: int) -> bool:
+        self.locked[address] = size
+        return True
+
+    def _unlock(self, address: int) -> None:
+        del self.locked[address]
 
     def resident_blocks(
         self, cubin: Cubin, kernel: str, threads: int, shared_bytes: int

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda import CudaBackend, info
+from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin
+from kernelscope.backends.cuda.page_locked import is_page_locked
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -97,7 +99,8 @@ def test_two_gpus_share_a_volume(backend: CudaBackend, driver: Driver) -> None:
     assert result.seconds == pytest.approx(
         sum(s.seconds for s in result.stages if s.name in ("prepare", "slabs", "convert"))
     )
-    assert {metric.name for metric in result.metrics} == {"effective rate", "arithmetic rate"}
+    rates = {"effective rate", "arithmetic rate", "peak rate"}
+    assert {metric.name for metric in result.metrics} == rates
     assert result.launch is not None
     assert not driver.live  # nothing stays
 
@@ -321,3 +324,53 @@ def test_facts_say_of_which_gpu_they_are(
         "GPU 2: Measured",
     ]
     assert [fact.name for fact in backend.load()] == ["GPU 0: Power", "GPU 2: Power"]
+
+
+def test_a_plan_is_made_once_for_the_same_settings(
+    backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cubins = CudaBackend._cache
+    asked: list[str] = []
+    get = FakeCubins.get
+
+    def noted(self: FakeCubins, filter_id: str, *specialisation: Any) -> Cubin:
+        asked.append(filter_id)
+        return get(self, filter_id, *specialisation)
+
+    monkeypatch.setattr(FakeCubins, "get", noted)
+    assert isinstance(cubins, FakeCubins)
+    image = Image.from_array(np.arange(600, dtype=np.uint8).reshape(20, 30))
+
+    def run(size: int, border: Border = Border.REFLECT, width: int = 30) -> Result:
+        part = Image.from_array(image.pixels[:, :width].copy())
+        request = Request.create(
+            part, "mean", {"size": size}, border=border, device=Device.GPU, level="tuned"
+        )
+        return execute(request, {"gpu": backend})
+
+    first, again = run(3), run(3)
+    assert asked.count("mean") == len(backend.ordinals)
+    assert first.first
+    assert not again.first, "its code was there"
+    others: list[tuple[Any, ...]] = [(5,), (3, Border.WRAP), (3, Border.REFLECT, 28)]
+    for number, settings in enumerate(others, start=2):
+        other = run(*settings)
+        assert asked.count("mean") == number * len(backend.ordinals)
+        assert np.array_equal(other.image.pixels, image.pixels[:, : other.image.width])
+
+
+def test_results_have_page_locked_memory_from_the_third_on(
+    backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Card, "_lock", lambda card, address, size: True)
+    monkeypatch.setattr(Card, "_unlock", lambda card, address: None)
+    pixels = np.random.default_rng(0).integers(0, 255, (600, 700), np.uint8)
+    kept = []
+    for _ in range(4):
+        request = Request.create(Image.from_array(pixels), "mean", device=Device.GPU, level="tuned")
+        kept.append(execute(request, {"gpu": backend}).image.pixels)
+        backend._devices[0].call(lambda: None)
+    assert [is_page_locked(each) for each in kept] == [False, False, True, False]
+    assert all(np.array_equal(each, pixels) for each in kept)
+    backend.close()
+    assert np.array_equal(kept[2], pixels)

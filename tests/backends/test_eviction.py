@@ -19,11 +19,8 @@ def test_rewrites_twice_the_cache_on_the_stream_of_the_kernels() -> None:
         return 4096
 
     device = SimpleNamespace(
-        handle=SimpleNamespace(get_attribute={"L2": CACHE}.__getitem__),
-        cuda=SimpleNamespace(
-            device_attribute=SimpleNamespace(L2_CACHE_SIZE="L2"),
-            memset_d8_async=lambda *arguments: calls.append(arguments),
-        ),
+        attribute={"L2_CACHE_SIZE": CACHE}.__getitem__,
+        cuda=SimpleNamespace(memset_d8_async=lambda *arguments: calls.append(arguments)),
         stream="stream",
     )
     run: Any = SimpleNamespace(device=device, spare=SimpleNamespace(get=get))

@@ -53,6 +53,9 @@ GPU_PIXELS = 512 * 512
 TRIAL_PIXELS = 1024 * 1024
 """Up to here Auto tries both devices, one in each run, to learn their costs."""
 
+_UNASKED_BYTES = 2**20
+"""Up to here the system is not asked for its free memory, which takes longer than such a filter."""
+
 
 def execute(
     request: Request,
@@ -213,6 +216,8 @@ def check_memory(request: Request) -> None:
         If so. Further memory depends on the level, and is only known when it runs.
     """
     needed = math.prod(request.output_shape) * request.source.dtype.itemsize
+    if needed <= _UNASKED_BYTES:
+        return
     memory.require(needed, f"to filter {request.source.describe()}", _SMALLER)
 
 

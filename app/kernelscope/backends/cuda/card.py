@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import time
 import traceback
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from kernelscope.backends.cuda import memory, occupancy
+from kernelscope.backends.cuda import info, memory, occupancy
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.memory import Resident, Staging
+from kernelscope.backends.cuda.page_locked import PORTABLE, ResultMemory
 from kernelscope.backends.cuda.thread import OwnerThread
 from kernelscope.errors import DeviceUnavailable
 
@@ -19,6 +22,9 @@ _Value = TypeVar("_Value")
 
 NON_BLOCKING = 1
 """CU_STREAM_NON_BLOCKING: no implicit order with the legacy stream."""
+
+MOST_KEPT = 64
+"""Plans that a device keeps."""
 
 COPY_PROBE_BYTES = 256 << 20
 """Size of the copy that measures bandwidth: several times the largest L2."""
@@ -124,6 +130,7 @@ class Card:
         self.cuda = cuda
         self.resident = Resident()
         self.staging: Any = None  # a Staging, once there is a context
+        self.results: Any = None  # a ResultMemory, likewise
         self._copiers = [OwnerThread(f"kernelscope-copy-{n}") for n in range(memory.COPIERS)]
         self._modules: dict[bytes, Any] = {}
         self.batches: dict[Hashable, int] = {}
@@ -137,6 +144,7 @@ class Card:
             self._context = context
             self.stream = cuda.Stream(NON_BLOCKING)
             self.staging = Staging(self.stream, self._copiers)
+            self.results = ResultMemory(self._lock, self._unlock, self._copiers)
         except cuda.Error as error:
             raise DeviceUnavailable(
                 f"GPU {self.ordinal} could not be opened: {error}.",
@@ -145,6 +153,21 @@ class Card:
         major, minor = self.handle.compute_capability()
         self.architecture = f"sm_{major}{minor}"
 
+    def _lock(self, address: int, size: int) -> bool:
+        """Register host memory with the driver, which PyCUDA does for whole arrays only."""
+        try:
+            from cuda.bindings import driver
+
+            (status,) = driver.cuMemHostRegister(address, size, PORTABLE)
+        except Exception:  # the bindings raise several kinds for a missing library
+            return False
+        return int(status) == 0
+
+    def _unlock(self, address: int) -> None:
+        from cuda.bindings import driver
+
+        driver.cuMemHostUnregister(address)
+
     def _close(self) -> None:
         for copier in self._copiers:
             copier.end()
@@ -152,6 +175,8 @@ class Card:
             return
         for lane in self._lanes:
             lane.close(free=not self.lost)
+        if self.results is not None:
+            self.results.close(lost=self.lost)
         if not self.lost:
             if self.staging is not None:
                 self.staging.free()
@@ -169,6 +194,7 @@ class Card:
         self.staging = self.stream = None
         self._lanes.clear()
         self._modules.clear()
+        self._kept.clear()
         self.batches.clear()
 
     def _watch(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
@@ -229,6 +255,41 @@ class Card:
             for thing in things:
                 thing.free()
 
+    @functools.cached_property
+    def _attributes(self) -> dict[str, int]:
+        return {}
+
+    def attribute(self, name: str) -> int:
+        """Return an attribute of the device; it is asked for once: a clock rate takes 0.6 ms."""
+        if name not in self._attributes:
+            attribute = getattr(self.cuda.device_attribute, name)
+            self._attributes[name] = int(self.handle.get_attribute(attribute))
+        return self._attributes[name]
+
+    @functools.cached_property
+    def peak_rate(self) -> float | None:
+        """The most operations per second in single precision, see `info.peak_rate`."""
+        return info.peak_rate(self.cuda, self.ordinal)
+
+    @functools.cached_property
+    def _kept(self) -> OrderedDict[Hashable, Any]:
+        return OrderedDict()
+
+    def kept(self, key: Hashable) -> Any:
+        """Return the thing that `keep` got under a key, or None."""
+        if key not in self._kept:
+            return None
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def keep(self, key: Hashable, thing: Any) -> None:
+        """Keep something for later runs, as one of the last `MOST_KEPT`; nothing under None."""
+        if key is None:
+            return
+        self._kept[key] = thing
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+
     def has_loaded(self, cubin: Cubin) -> bool:
         """Return whether a cubin is loaded on the device."""
         return cubin.code in self._modules
@@ -272,6 +333,11 @@ class Card:
             except self.cuda.MemoryError:
                 if not self.resident.evict(keep):
                     raise
+
+    @property
+    def known_copy_rate(self) -> float | None:
+        """The result of `copy_rate` if it has been measured."""
+        return self._copy_rate
 
     def copy_rate(self) -> float | None:
         """Return the measured bytes per second, read + written, of a copy on the card.

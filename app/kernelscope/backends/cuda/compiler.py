@@ -344,6 +344,7 @@ def _store(path: Path, cubin: Cubin) -> None:
         _logger.warning("compiled kernels cannot be kept in %s: %s", path.parent, error)
 
 
+@functools.lru_cache(maxsize=256)
 def resources(log: str, kernel: str) -> Resources | None:
     """Read the resource report of `kernel` out of ptxas's `log`."""
     match = re.search(

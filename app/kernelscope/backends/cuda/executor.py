@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from kernelscope.backends.cuda.strips import Strip
 from kernelscope.backends.cuda.texture import Texture
 from kernelscope.engine.timing import KernelTime
 from kernelscope.errors import DeviceUnavailable
+from kernelscope.spec import launch as launches
 from kernelscope.spec.blocks import block_name
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
@@ -32,11 +33,35 @@ from kernelscope.spec.launch import HARDWARE_BORDERS, Cuda, CudaPlan, CudaTask, 
 def prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -> PreparedFilter:
     """Plan the launches of a filter and compile them, or load them from the cache.
 
+    The device keeps the last plans: those of the same settings come again with every picture, and
+    with every part of one that a user moves to.
+
     Raises
     ------
     DeviceUnavailable
         If a block of threads does not fit on the device.
     """
+    key = _key(spec, task, cache)
+    kept: PreparedFilter | None = device.kept(key)
+    if kept is None:
+        kept = _prepare(spec, task, device, cache)
+        device.keep(key, replace(kept, is_new=False))
+    return kept
+
+
+def _key(spec: FilterSpec, task: CudaTask, cache: CubinCache) -> Hashable:
+    """Return what a plan depends on; None where a parameter has no hash, as a map of sigma."""
+    parameters = tuple(task.parameters.items())
+    where = task.shape, task.output_shape, task.dtype, task.border, task.level, task.block
+    key = cache, spec.id, spec.implementation(Cuda).plan, parameters, where, launches.BY_SIZE
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -> PreparedFilter:
     plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
     _check_shared(spec, task, device, max(planned.shared_bytes for planned in plan.launches))
     radius, whole = spec.radius(task.parameters), spec.whole(task.parameters)
@@ -61,9 +86,7 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -
 
 def _check_shared(spec: FilterSpec, task: CudaTask, device: Card, shared: int) -> None:
     """Raise `DeviceUnavailable` if a block would have more shared memory than there is."""
-    limit = device.handle.get_attribute(
-        device.cuda.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-    )
+    limit = device.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
     if shared > limit:
         smaller = "a smaller block, " if task.block else ""
         raise DeviceUnavailable(

@@ -336,7 +336,7 @@ def _holder(run: DeviceRun) -> Callable[[float], None]:
     device = run.device
     _, function = device.function(hold_cubin(run.cache, device), "hold")
     function.prepare("q")
-    kilohertz = device.handle.get_attribute(device.cuda.device_attribute.CLOCK_RATE)
+    kilohertz = device.attribute("CLOCK_RATE")
     return lambda seconds: function.prepared_async_call(
         (1, 1), (1, 1, 1), device.stream, int(seconds * kilohertz * 1e3)
     )
@@ -345,7 +345,7 @@ def _holder(run: DeviceRun) -> Callable[[float], None]:
 def evictor(run: DeviceRun) -> Callable[[], None]:
     """Return a function that empties the card's cache, by rewriting memory of twice its size."""
     device = run.device
-    size = 2 * device.handle.get_attribute(device.cuda.device_attribute.L2_CACHE_SIZE)
+    size = 2 * device.attribute("L2_CACHE_SIZE")
     spare = run.spare.get("spare", size)
     return lambda: device.cuda.memset_d8_async(spare, 0, size, device.stream)
 

@@ -15,15 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.backends.cuda.page_locked import is_page_locked
 from kernelscope.backends.cuda.thread import OwnerThread
 
 CHUNK_BYTES = 2 << 20
 """Size of a staging buffer; the driver's own copy is as fast for less."""
 
-CHUNKS = 8
-"""Half of them are filled or emptied by the CPU while the others are on their way."""
+CHUNKS = 16
+"""Half of them are filled or emptied by the CPU while the others are on their way. With six threads
+on an H100's host, 64 MB took 4.7 ms through eight of them, 3 ms through sixteen."""
 
-COPIERS = max(1, min(4, (os.cpu_count() or 1) - 1))
+COPIERS = max(1, min(6, (os.cpu_count() or 1) - 1))
 """Threads of a device that copy between pageable memory and the buffers; one is slower than the
 link."""
 
@@ -118,7 +120,7 @@ class Staging:
 
     def upload(self, source: NDArray[Any], target: int) -> None:
         """Copy the C-contiguous `source` to device address `target`; returns when it is there."""
-        if source.nbytes <= CHUNK_BYTES:
+        if source.nbytes <= CHUNK_BYTES or is_page_locked(source):
             self._cuda.memcpy_htod_async(target, source, self._stream)
             self._stream.synchronize()
             return
@@ -144,7 +146,7 @@ class Staging:
 
     def download(self, source: int, target: NDArray[Any]) -> None:
         """Copy from device address `source` into the C-contiguous `target`."""
-        if target.nbytes <= CHUNK_BYTES:
+        if target.nbytes <= CHUNK_BYTES or is_page_locked(target):
             self._cuda.memcpy_dtoh_async(target, source, self._stream)
             self._stream.synchronize()
             return
@@ -176,7 +178,10 @@ class Staging:
 
         A download into it is faster then: page faults are half the cost of a copy to a new array.
         """
-        pieces = [piece for _, piece in _pieces(target)] if target.nbytes > CHUNK_BYTES else []
+        if target.nbytes <= CHUNK_BYTES or is_page_locked(target):
+            yield
+            return
+        pieces = [piece for _, piece in _pieces(target)]
         over = Event()
 
         def touch(some: Sequence[NDArray[np.uint8]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kernelscope.backends.cuda import info
+from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin, resources
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.engine.launch_report import LaunchReport
@@ -25,13 +25,18 @@ def metrics(runs: Sequence[DeviceRun]) -> list[Metric]:
         found.append(Metric("batch", batch, "launches"))
     devices = [run.device for run in runs]
     for name, rates, unit in (
-        ("copy rate", [device.call(device.copy_rate) for device in devices], "B/s"),
-        ("peak rate", [info.peak_rate(device.cuda, device.ordinal) for device in devices], "op/s"),
+        ("copy rate", [_copy_rate(device) for device in devices], "B/s"),
+        ("peak rate", [device.peak_rate for device in devices], "op/s"),
     ):
         known = [rate for rate in rates if rate is not None]
         if len(known) == len(rates):
             found.append(Metric(name, sum(known), unit))
     return found
+
+
+def _copy_rate(device: Card) -> float | None:
+    """Return `Card.copy_rate`; once it is known, its thread has no part in it."""
+    return device.known_copy_rate or device.call(device.copy_rate)
 
 
 def launch_report(
@@ -44,7 +49,7 @@ def launch_report(
 ) -> LaunchReport:
     """Return how a kernel was launched, in blocks of `block`, with the compiler's report."""
     device, threads = run.device, math.prod(block)
-    most = device.handle.get_attribute(device.cuda.device_attribute.MAX_THREADS_PER_MULTIPROCESSOR)
+    most = device.attribute("MAX_THREADS_PER_MULTIPROCESSOR")
     blocks = device.resident_blocks(cubin, launch.kernel, threads, launch.shared_bytes)
     return LaunchReport(
         step.spec.id,

@@ -1,0 +1,205 @@
+"""Page-locked host memory for results, which copies from a card reach without a buffer between.
+
+A copy into ordinary memory goes through page-locked buffers, and the pages of a new array have to
+be made first: 64 MB take 5 to 9 ms, and 1.2 ms into memory that was page-locked before. But
+locking takes longer than it saves once. So blocks are kept: a result is an array on one of them,
+and when it is gone, the next result has its block. They are made after a run, while the user
+looks at the picture, once a second run had none of the size.
+
+The memory is the process's own, and only registered with the driver: results stay good when the
+card is closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import mmap
+import threading
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope import memory
+from kernelscope.backends.cuda.thread import OwnerThread
+
+_logger = logging.getLogger(__name__)
+
+LEAST_BYTES = 256 << 10
+"""Smaller results are copied by the driver in less time than this is worth."""
+
+_STEP = 2 << 20
+"""Sizes of blocks are multiples of this, a huge page."""
+
+_SURPLUS = 1.5
+"""A block may be larger than the result by this factor."""
+
+_MOST_BYTES, _SHARE = 4 << 30, 1 / 8
+"""Most bytes of the blocks of a card, and their share of the memory that is free."""
+
+PORTABLE = 1
+"""CU_MEMHOSTREGISTER_PORTABLE: for all cards."""
+
+_leased: dict[int, int] = {}
+"""Sizes of the blocks of all cards that have been handed out, by address."""
+
+
+def is_page_locked(array: NDArray[Any]) -> bool:
+    """Return whether a C-contiguous array lies on a block."""
+    start = array.ctypes.data
+    return any(
+        address <= start and start + array.nbytes <= address + size
+        for address, size in tuple(_leased.items())
+    )
+
+
+class Block:
+    """Memory that was mapped for results and registered with the driver."""
+
+    def __init__(self, size: int) -> None:
+        mapped = mmap.mmap(-1, size)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with contextlib.suppress(OSError):  # a kernel without them
+                mapped.madvise(mmap.MADV_HUGEPAGE)
+        self.bytes = np.frombuffer(mapped, np.uint8)
+        self.address, self.size = int(self.bytes.ctypes.data), size
+
+
+class Lease:
+    """A block for as long as an array or a view of it lives: NumPy makes the array from this."""
+
+    def __init__(self, block: Block, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.block = block
+        self.__array_interface__ = {
+            "shape": shape,
+            "typestr": dtype.str,
+            "data": (block.address, False),
+            "version": 3,
+        }
+
+
+class ResultMemory:
+    """Blocks for results, at most `most` bytes of them.
+
+    `take` may be called on any thread, the others on that of the card.
+
+    Parameters
+    ----------
+    lock, unlock : callable
+        Register a block with the driver: address and size; and the reverse: address. `lock`
+        returns whether the driver could do it.
+    copiers : sequence of OwnerThread
+        Threads that have the system give pages to a new block.
+    most : int, optional
+        Bytes of all blocks.
+    """
+
+    def __init__(
+        self,
+        lock: Callable[[int, int], bool],
+        unlock: Callable[[int], None],
+        copiers: Sequence[OwnerThread],
+        most: int | None = None,
+    ) -> None:
+        self._lock, self._unlock, self._copiers = lock, unlock, copiers
+        free = min(_MOST_BYTES, memory.available() * _SHARE)
+        self._most = int(free if most is None else most)
+        self._free: list[Block] = []
+        self._used: dict[int, Block] = {}
+        # A result may die in the middle of any line, which can hold the mutex: it only comes here.
+        self._returned: deque[Block] = deque()
+        self._missed: Counter[int] = Counter()
+        self._closed = False
+        self._mutex = threading.Lock()
+
+    def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return an array of this shape; on a block if one is free, else in ordinary memory."""
+        size = math.prod(shape) * dtype.itemsize
+        if size >= LEAST_BYTES:
+            with self._mutex:
+                block = self._fitting(size)
+            if block is not None:
+                lease = Lease(block, shape, dtype)
+                weakref.finalize(lease, self._returned.append, block).atexit = False
+                return np.asarray(lease)
+        return np.empty(shape, dtype)
+
+    @property
+    def is_wanting(self) -> bool:
+        """Whether `grow` would make blocks."""
+        return not self._closed and any(count > 1 for count in self._missed.values())
+
+    def grow(self) -> None:
+        """Make the blocks that were missed twice; free ones go where all would be too many."""
+        with self._mutex:
+            self._collect()
+            for size in [size for size, count in self._missed.items() if count > 1]:
+                del self._missed[size]
+                while self._free and self._total + size > self._most:
+                    self._unlock(self._free.pop(0).address)
+                if self._total + size <= self._most and not self._closed:
+                    self._make(size)
+
+    def close(self, *, lost: bool = False) -> None:
+        """Unlock all blocks, unless they were `lost` with the context; results keep theirs."""
+        with self._mutex:
+            self._collect()
+            self._closed = True
+            for block in (*self._free, *self._used.values()):
+                if not lost:
+                    self._unlock(block.address)
+                _leased.pop(block.address, None)
+            self._free.clear()
+            self._used.clear()
+
+    @property
+    def _total(self) -> int:
+        return sum(block.size for block in (*self._free, *self._used.values()))
+
+    def _fitting(self, size: int) -> Block | None:
+        """Return the smallest free block for `size` bytes, or note that there is none."""
+        self._collect()
+        most = max(_SURPLUS * size, size + _STEP)
+        fitting = [block for block in self._free if size <= block.size <= most]
+        if not fitting:
+            self._missed[-(-size // _STEP) * _STEP] += 1
+            return None
+        block = min(fitting, key=lambda block: block.size)
+        self._free.remove(block)
+        self._used[block.address] = block
+        _leased[block.address] = block.size
+        return block
+
+    def _collect(self) -> None:
+        """Have the blocks of results that are gone free again."""
+        while self._returned:
+            block = self._returned.popleft()
+            if self._used.pop(block.address, None) is not None:
+                del _leased[block.address]
+                self._free.append(block)
+
+    def _make(self, size: int) -> None:
+        try:
+            block = Block(size)
+        except (OSError, MemoryError):  # the process may not use as much address space
+            self._give_up()
+            return
+        pieces = np.array_split(block.bytes[:: mmap.PAGESIZE], len(self._copiers))
+        wait([c.submit(piece.fill, 0) for c, piece in zip(self._copiers, pieces, strict=True)])
+        if self._lock(block.address, size):
+            self._free.append(block)
+        else:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self._most = self._total
+        _logger.warning(
+            "page-locked memory ran out at %d MiB: further results are copied through buffers",
+            self._most >> 20,
+        )
