@@ -316,6 +316,31 @@ def test_sums_of_squared_differences_beyond_53_bits(blocks: int) -> None:
     assert sum(sums.tolist()) == total
 
 
+# The largest magnitude -----------------------------------------------------------------
+
+_LARGEST = """
+extern "C" void largest_of(const void* numbers, void* found, unsigned count, unsigned blocks)
+{
+    const unsigned dims[] = {blocks, 1, THREADS, 1};
+    for_threads(dims, true, [=] { largest((const unsigned*)numbers, (unsigned*)found, count); });
+}
+"""
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("odd_one", [3.4028235e38, -3.4028235e38, np.inf, -np.inf, np.nan, -np.nan])
+@pytest.mark.parametrize("place", [0, 15, 16, 500, 996])
+def test_the_largest_magnitude_wherever_it_is(odd_one: float, place: int, blocks: int) -> None:
+    library = host_kernels.build("largest", (("THREADS", "16"),), _LARGEST)
+    numbers = np.random.default_rng(1).normal(0, 1e37, 997).astype(np.float32)
+    numbers[place] = odd_one
+    found = np.zeros(blocks, np.uint32)
+    places = (ctypes.c_void_p(each.ctypes.data) for each in (numbers, found))
+    library.largest_of(*places, len(numbers), blocks)
+    assert found.max() == np.abs(numbers[place : place + 1]).view(np.uint32)[0]
+    assert (found.max() < 0x7F800000) == np.isfinite(odd_one)
+
+
 # The bias of Rician noise --------------------------------------------------------------
 
 _WRITE = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -11,9 +10,9 @@ import pytest
 
 from kernelscope.backends.cuda.compiler import Nvrtc, resources
 from kernelscope.backends.cuda.memory import Resident
-from kernelscope.backends.cuda.reduction import THREADS, mean_squared_error
+from kernelscope.backends.cuda.reduction import THREADS, is_finite, mean_squared_error
 from kernelscope.backends.cuda.sources import read_source
-from tests.backends.fake_card import ATTRIBUTES, FakeCard, FakeCubins
+from tests.backends.fake_card import FakeCard, FakeCubins
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +28,15 @@ def test_compiles(macros: dict[str, str], architecture: str) -> None:
     assert report is not None
     assert report.spill_bytes == 0
     assert report.shared_bytes == 8 * THREADS
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+def test_the_largest_magnitude_compiles(architecture: str) -> None:
+    cubin = Nvrtc().compile("largest", read_source("largest"), architecture, {})
+    assert "warning" not in cubin.log, cubin.log
+    report = resources(cubin.log, "largest")
+    assert report is not None
+    assert report.spill_bytes == 0
 
 
 class Allocation:
@@ -77,9 +85,6 @@ def test_a_copy_without_a_new_name_is_freed(resident: Resident) -> None:
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_the_sums_of_all_blocks_are_waited_for(dtype: type) -> None:
     card = FakeCard(1 << 20)
-    known = ATTRIBUTES | {"MULTIPROCESSOR_COUNT": 2}
-    card.cuda.device_attribute = SimpleNamespace(**{name: name for name in known})
-    card.handle = SimpleNamespace(get_attribute=known.__getitem__)
     rng = np.random.default_rng(3)
     first, second = (rng.integers(0, 200, (30, 40, 1)).astype(dtype) for _ in range(2))
 
@@ -102,5 +107,31 @@ def test_the_sums_of_all_blocks_are_waited_for(dtype: type) -> None:
     card.cuda.modules[b"squared_error"] = {"squared_error": kernel}
     expected = np.mean((first.astype(float) - second.astype(float)) ** 2)
     assert card.call(compute) == pytest.approx(expected, rel=1e-12)
+    card.call(card.resident.clear)
+    assert not card.cuda.live
+
+
+@pytest.mark.parametrize(("odd_one", "finite"), [(1.0, True), (3e38, True), (np.inf, False)])
+def test_a_card_says_whether_its_samples_are_finite(odd_one: float, finite: bool) -> None:
+    card, cubins = FakeCard(1 << 20), cast(Any, FakeCubins())
+    pixels = np.zeros((30, 40), np.float32)
+    pixels[29, 39] = odd_one
+
+    def kernel(source: int, target: int, samples: int) -> float:
+        memory = card.cuda
+        bits = memory.bytes_at(source, pixels.nbytes).view(np.uint32)
+        found = memory.bytes_at(target).view(np.uint32)
+        found[:] = [part.max() for part in np.array_split(bits[:samples], len(found))]
+        return 1e-3
+
+    def compute() -> bool | None:
+        allocation = card.cuda.mem_alloc(pixels.nbytes)
+        card.staging.upload(pixels, int(allocation))
+        card.resident.put(pixels, allocation)
+        return is_finite(card, cubins, pixels)
+
+    card.cuda.modules[b"largest"] = {"largest": kernel}
+    assert card.call(is_finite, card, cubins, pixels) is None, "it is not there"
+    assert card.call(compute) is finite
     card.call(card.resident.clear)
     assert not card.cuda.live

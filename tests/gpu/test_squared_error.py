@@ -10,6 +10,7 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
+from kernelscope.backends.cuda.reduction import is_finite
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -132,3 +133,17 @@ def test_the_result_goes_with_its_owner(gpu: CudaBackend) -> None:
     gc.collect()
     run(gpu, picture(np.uint8, 8, 8))
     assert free_memory(gpu) >= before
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_the_card_finds_a_value_that_is_not_finite(gpu: CudaBackend, value: float) -> None:
+    image = picture(np.float32, 701, 999)
+    output = run(gpu, image).image.pixels
+    device, cache = gpu._devices[0], gpu._cache
+    assert device.call(is_finite, device, cache, output)
+    changed = output.copy()
+    changed[700, 998] = value
+    there = device.call(device.allocate, changed.nbytes)
+    device.call(device.staging.upload, changed, int(there))
+    device.call(device.resident.put, changed, there)
+    assert device.call(is_finite, device, cache, changed) is False

@@ -119,14 +119,14 @@ class Scan:
         count = len(self.volumes)
         return f"{count} volume" + "s" * (count > 1)
 
-    def like(self, planes: NDArray[Any]) -> Scan:
+    def like(self, planes: NDArray[Any], *, finite: bool = False) -> Scan:
         """Return the same volumes with the voxels of `planes`, rounded to their types.
 
-        `planes` must not be written to afterwards.
+        `planes` must not be written to afterwards; `finite` says that they were looked at already.
         """
         return Scan(
             tuple(
-                volume.with_voxels(voxels, copy=False)
+                volume.with_voxels(voxels, copy=False, finite=finite)
                 for volume, voxels in zip(self.volumes, unstack(planes), strict=True)
             )
         )

@@ -76,8 +76,11 @@ class Source(Protocol):
     def describe(self) -> str:
         """Return title, size and mode in words."""
 
-    def like(self, planes: NDArray[Any]) -> Source:
-        """Return the same with the samples of `planes`, which must not be written to afterwards."""
+    def like(self, planes: NDArray[Any], *, finite: bool = False) -> Source:
+        """Return the same with the samples of `planes`, which must not be written to afterwards.
+
+        `finite` says that floats were looked at already.
+        """
 
     def stand_in(self, shape: tuple[int, ...]) -> Source:
         """Return a source whose planes have this shape, without taking memory for them."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import Incomparable, InvalidImage, InvalidParameter
-from kernelscope.images.image import fill_nan
+from kernelscope.images.image import fill_nan, is_finite
 from kernelscope.parallel import in_parts
 
 DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32"))
@@ -154,7 +154,7 @@ class Volume:
         stored = Stored(array.dtype.newbyteorder("="), slope, intercept)
         voxels, remark, exact = _converted(array, stored)
         missing = None
-        if voxels.dtype == np.float32 and not _is_finite(voxels):
+        if voxels.dtype == np.float32 and not is_finite(voxels):
             voxels, missing, notice = fill_nan(voxels, title, "voxels", nan)
             remark.append(notice)
             missing.flags.writeable = False
@@ -237,7 +237,12 @@ class Volume:
         return ", ".join(fact for fact in facts if fact)
 
     def with_voxels(
-        self, voxels: NDArray[Any], *, as_float: bool = False, copy: bool = True
+        self,
+        voxels: NDArray[Any],
+        *,
+        as_float: bool = False,
+        copy: bool = True,
+        finite: bool = False,
     ) -> Volume:
         """Return the same volume with new voxels of the same shape.
 
@@ -250,6 +255,8 @@ class Volume:
             Keep the values as float32, in memory and in files.
         copy : bool
             False if `voxels` are not written to any more: they are kept if nothing changes.
+        finite : bool
+            Floats are known to be finite, and not looked at again.
 
         Raises
         ------
@@ -265,7 +272,7 @@ class Volume:
         dtype, stored = self.voxels.dtype, self.stored
         if as_float:
             dtype, stored = np.dtype(np.float32), None
-        if voxels.dtype.kind == "f":
+        if voxels.dtype.kind == "f" and not finite:
             _check_finite(voxels, self.title)
         if dtype.kind == "f":
             new = voxels.astype(dtype, copy=copy)
@@ -429,19 +436,8 @@ def _converted(array: NDArray[Any], stored: Stored) -> tuple[NDArray[Any], list[
     return voxels, [f"{name} converted to {new}{rounded}."], exact
 
 
-def _is_finite(values: NDArray[Any]) -> bool:
-    def looks_finite(part: slice) -> bool:
-        with np.errstate(all="ignore"):  # a third of the time of looking at each
-            return bool(np.isfinite(np.vdot(values[part], values[part])))
-
-    # A sum of squares may be too large where no value is.
-    return all(in_parts(looks_finite, values)) or all(
-        bool(np.isfinite(plane).all()) for plane in values
-    )
-
-
 def _check_finite(values: NDArray[Any], title: str) -> None:
-    if _is_finite(values):
+    if is_finite(values):
         return
     finite = sum(int(np.count_nonzero(np.isfinite(plane))) for plane in values)
     if finite != values.size:

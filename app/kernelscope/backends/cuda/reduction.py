@@ -1,7 +1,8 @@
-"""Sums over images that are on the card."""
+"""Sums and maxima over images that are on the card."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from kernelscope.backends.cuda.compiler import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 
 THREADS = 256
+
+_INFINITE = 0x7F800000
+"""The bits of the smallest magnitude that is no finite number."""
 
 
 def mean_squared_error(
@@ -24,37 +28,57 @@ def mean_squared_error(
     one, other = (device.resident.get(pixels) for pixels in (first, second))
     if one is None or other is None:
         return None
-    cuda, samples = device.cuda, first.size
+    bits = {"SAMPLE_BITS": str(8 * first.itemsize)}
+    total = np.dtype(np.float64 if first.dtype.kind == "f" else np.uint64)
+    sums = _of_blocks("squared_error", bits, device, cache, (one, other), first.size, total)
+    return None if sums is None else float(sums.sum()) / first.size
+
+
+def is_finite(device: Card, cache: CubinCache, pixels: NDArray[np.float32]) -> bool | None:
+    """Return whether all samples are finite; None if that is not known, as above."""
+    there = device.resident.get(pixels)
+    if there is None:
+        return None
+    bits = np.dtype(np.uint32)
+    largest = _of_blocks("largest", {}, device, cache, (there,), pixels.size, bits)
+    return None if largest is None else int(largest.max()) < _INFINITE
+
+
+def _of_blocks(
+    kernel: str,
+    defines: dict[str, str],
+    device: Card,
+    cache: CubinCache,
+    images: Sequence[Any],
+    samples: int,
+    dtype: np.dtype[Any],
+) -> NDArray[Any] | None:
+    """Return a number of each block of a kernel; None if there is no room for them."""
+    cuda = device.cuda
     cubin = cache.get(
-        "squared_error",
-        read_source("squared_error"),
-        device.architecture,
-        {"SAMPLE_BITS": str(8 * first.itemsize), "THREADS": str(THREADS)},
+        kernel, read_source(kernel), device.architecture, defines | {"THREADS": str(THREADS)}
     )
-    _, function = device.function(cubin, "squared_error")
-    # As many blocks as the card runs at a time; each leaves a sum for the host to add up.
-    attribute, handle = cuda.device_attribute, device.handle
-    resident_blocks = handle.get_attribute(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // THREADS
-    most = handle.get_attribute(attribute.MULTIPROCESSOR_COUNT) * resident_blocks
-    blocks = min(most, -(-samples // THREADS))
-    sums = np.empty(blocks, np.float64 if first.dtype.kind == "f" else np.uint64)
+    _, function = device.function(cubin, kernel)
+    # As many blocks as the card runs at a time; the host adds up what they leave.
+    resident_blocks = device.attribute("MAX_THREADS_PER_MULTIPROCESSOR") // THREADS
+    most = device.attribute("MULTIPROCESSOR_COUNT") * resident_blocks
+    found = np.empty(min(most, -(-samples // THREADS)), dtype)
     try:
         # Not `Card.allocate`, which might let go of the very images.
-        target = cuda.mem_alloc(sums.nbytes)
+        target = cuda.mem_alloc(found.nbytes)
     except cuda.MemoryError:
         return None
     try:
-        function.prepare("PPPI")
+        function.prepare("P" * len(images) + "PI")
         function.prepared_async_call(
-            (blocks, 1),
+            (found.size, 1),
             (THREADS, 1, 1),
             device.stream,
-            int(one),
-            int(other),
+            *map(int, images),
             int(target),
             samples,
         )
-        device.staging.download(int(target), sums)
+        device.staging.download(int(target), found)
     finally:
         device.free(target)
-    return float(sums.sum()) / samples
+    return found
