@@ -13,6 +13,7 @@ so a file that is still being written is never removed.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import secrets
@@ -50,12 +51,25 @@ def replace(target: Path, data: bytes, *, private: bool = False, durable: bool =
         If it cannot be written. An existing `target` is unchanged then, and no temporary file is
         left behind.
     """
+    with new_file(target, private=private, durable=durable) as handle:
+        handle.write(data)
+
+
+@contextlib.contextmanager
+def new_file(
+    target: Path, *, private: bool = False, durable: bool = True
+) -> Iterator[io.BufferedRandom]:
+    """Provide a file that takes the place of `target` when the block ends.
+
+    If the block raises an exception, an existing `target` is unchanged, and no temporary file is
+    left behind. Parameters and errors are those of `replace`.
+    """
     remove_abandoned(target.parent)
     descriptor, temporary = _create(target, 0o600 if private else 0o666)
     try:
         try:
-            with os.fdopen(descriptor, "wb", closefd=False) as handle:
-                handle.write(data)
+            with os.fdopen(descriptor, "w+b", closefd=False) as handle:
+                yield handle
             if durable:
                 os.fsync(descriptor)
             if target.exists() and not private:
@@ -84,13 +98,24 @@ def replace_folder(target: Path, files: Iterable[tuple[str, bytes]]) -> None:
     OSError
         If it cannot be written. The old folder is intact then, and nothing else is left behind.
     """
-    remove_abandoned(target.parent)
-    with _new_folder(target) as (made, old):
+    with new_folder(target) as made:
         for name, data in files:
             with (made / name).open("xb") as handle:
                 handle.write(data)
                 handle.flush()
                 os.fsync(handle.fileno())
+
+
+@contextlib.contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Provide a folder that takes the place of `target` when the block ends.
+
+    If the block raises an exception, an existing folder is intact, and nothing else is left
+    behind. See `replace_folder`.
+    """
+    remove_abandoned(target.parent)
+    with _new_folder(target) as (made, old):
+        yield made
         _sync_folder(made)
         if target.exists():
             shutil.copymode(target, made)

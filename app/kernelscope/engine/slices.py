@@ -18,6 +18,7 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import Progress
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -67,7 +68,8 @@ def filter_slices(
         for place, index in enumerate(indices):
             context.token.check()
             picture = picture_of(volume, axis, index)
-            filtered = run(_one(request, picture, number * depth + index), report).planes[:, :, 0]
+            one = Request(picture, step_of(request.step, number * depth + index), request.options)
+            filtered = run(one, report).planes[:, :, 0]
             if output is None:
                 output = np.empty(part.voxels.shape, filtered.dtype)
             np.moveaxis(output, axis, 0)[place] = _inside(filtered, axis, box)
@@ -87,25 +89,32 @@ def _inside(filtered: NDArray[Any], axis: int, box: Box | Region | None) -> NDAr
     return filtered[top : top + height, left : left + width]
 
 
-def _one(request: Request, picture: Image, number: int) -> Request:
-    """Return the request for one slice; noise differs from slice to slice."""
-    step = request.step
+def step_of(step: Step, number: int) -> Step:
+    """Return the step for the slice of this number; noise differs from slice to slice."""
     changed = {
         each.name: each.for_slice(step.parameters[each.name], number)
         for each in step.filter.parameters
     }
-    step = replace(step, parameters=MappingProxyType({**step.parameters, **changed}))
-    return Request(picture, step, request.options)
+    return replace(step, parameters=MappingProxyType({**step.parameters, **changed}))
 
 
 def picture_of(volume: Volume, axis: int, index: int) -> Image:
     """Return a slice in the form in which it is filtered; see `filter_slices`."""
     pixels = np.ascontiguousarray(volume.voxels.take(index, axis))
-    if pixels.dtype != np.uint8:
-        pixels = pixels.astype(np.float32) / _white(volume)
-    return Image.from_array(pixels, f"{volume.title}, slice {index + 1}")
+    white = None if pixels.dtype == np.uint8 else _white(volume)
+    return as_picture(pixels, white, f"{volume.title}, slice {index + 1}")
+
+
+def as_picture(voxels: NDArray[Any], white: np.float32 | None, title: str) -> Image:
+    """Return voxels of a slice as a picture; None keeps them as they are, which bytes are."""
+    pixels = voxels if white is None else voxels.astype(np.float32) / white
+    return Image.from_array(pixels, title)
+
+
+def white_of(brightest: float) -> np.float32:
+    """Return the value that counts as white where voxels are not bytes."""
+    return np.float32(brightest if brightest > 0 else 1)
 
 
 def _white(volume: Volume) -> np.float32:
-    """Return the value that counts as white where voxels are not bytes."""
-    return np.float32(volume.value_range[1] if volume.value_range[1] > 0 else 1)
+    return white_of(volume.value_range[1])

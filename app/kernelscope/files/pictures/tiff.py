@@ -66,8 +66,8 @@ def decode(handle: WatchedFile) -> Decoded:
         result.notices.extend(unwritten(page))
         if len(file.pages) > 1:
             result.notices.append(f"{ONLY_FIRST} of {len(file.pages)} pages is shown.")
-        result.orientation = _orientation(page)
-        result.metadata = _metadata(page)
+        result.orientation = orientation_of(page)
+        result.metadata = metadata_of(page)
     if result.pixels.dtype == np.float32:
         low, high = result.pixels.min(), result.pixels.max()
         if low < 0 or high > 1:  # Also false for NaN, which `Image` refuses.
@@ -97,7 +97,7 @@ def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     return buffer.getvalue()
 
 
-def _metadata(page: Any) -> Metadata:
+def metadata_of(page: Any) -> Metadata:
     """Return the metadata of a page."""
 
     def value(tag: int) -> Any:
@@ -130,7 +130,7 @@ def unwritten(page: Any) -> list[str]:
     return [f"{empty} of {len(segments)} strips or tiles were never written: they count as 0."]
 
 
-def _orientation(page: Any) -> int:
+def orientation_of(page: Any) -> int:
     """Return the orientation; TIFF's own tag has precedence over the XMP data."""
     orientation = page.tags.get(_ORIENTATION)
     if orientation is not None:

@@ -30,8 +30,8 @@ from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, RawVolume, cho
 from kernelscope.images.volume import Spacing, Volume, check_shape
 
 _MAGIC = re.compile(rb"II[*+]\0|MM\0[*+]")
-_WHITE_IS_ZERO, _BLACK_IS_ZERO = _GREYS = 0, 1
-_SPACING = "spacing_mm"
+WHITE_IS_ZERO, _BLACK_IS_ZERO = _GREYS = 0, 1
+SPACING = "spacing_mm"
 _MILLIMETRES = {"mm": 1.0, "cm": 10.0, "inch": 25.4, "micron": 1e-3, "µm": 1e-3, "um": 1e-3}
 _MILLIMETRES["\\u00B5m"] = 1e-3  # ImageJ's spelling of µm
 
@@ -64,23 +64,25 @@ def decode(path: Path, number: int | None) -> RawVolume:
         file = opened.enter_context(tifffile.TiffFile(handle))
         if len(file.pages) != pages or not file.series:
             raise Unreadable("its chain of pages is damaged.")
-        stacks = [(series, index) for series in file.series for index in range(_count(series))]
-        names = ["×".join(map(str, _shape(series)[::-1])) for series, _ in stacks]
+        stacks = [
+            (series, index) for series in file.series for index in range(volume_count(series))
+        ]
+        names = ["×".join(map(str, stack_shape(series)[::-1])) for series, _ in stacks]
         chosen = choose(number, names, "volume", alike=len(set(names)) == 1)
         series, index = stacks[chosen]
         # The other volumes of a series are read along with the chosen one.
-        depth, height, width = _shape(series)
-        check_shape((_count(series) * depth, height, width), path.name)
+        depth, height, width = stack_shape(series)
+        check_shape((volume_count(series) * depth, height, width), path.name)
         notices = [f"Volume {chosen + 1} of {len(stacks)}."] if len(stacks) > 1 else []
         meaning = photometric(series.keyframe, notices)
-        _check(series, meaning)
+        check_grey(series, meaning)
         handle.trust()
         numbers = _numbers(series, index, os.fstat(handle.fileno()).st_size)
-        if meaning == _WHITE_IS_ZERO:
-            numbers = _inverted(numbers, series.keyframe.bitspersample)
+        if meaning == WHITE_IS_ZERO:
+            numbers = inverted(numbers, series.keyframe.bitspersample)
             notices.append("White is 0 in the file: inverted.")
         notices += _unwritten_pages(series)
-        spacing = _spacing(file)
+        spacing = spacing_in(file)
         if spacing is None:
             notices.append(UNKNOWN_SPACING)
         return RawVolume(numbers, spacing or (1.0, 1.0, 1.0), notices=notices)
@@ -98,7 +100,7 @@ def encode(volume: Volume) -> bytes:
         photometric="minisblack",
         compression="zlib",
         predictor=voxels.dtype.itemsize <= 4 or voxels.dtype.kind == "f",  # none for 64 bits
-        metadata={"axes": "ZYX", _SPACING: volume.spacing},
+        metadata={"axes": "ZYX", SPACING: volume.spacing},
         bigtiff=voxels.nbytes >= 2**32 - 2**25,
     )
     return buffer.getvalue()
@@ -114,7 +116,7 @@ def _unwritten_pages(series: Any) -> list[str]:
     return [f"Parts of {pages} of {len(series.pages)} pages were never written: they count as 0."]
 
 
-def _axes(series: Any) -> tuple[int, ...]:
+def volume_axes(series: Any) -> tuple[int, ...]:
     """Return the indices of the axes that count volumes: not Y, X, and the depth."""
     long = [i for i, side in enumerate(series.shape) if series.axes[i] not in "YX" and side > 1]
     if "S" in series.axes or series.keyframe.samplesperpixel > 1:
@@ -128,18 +130,18 @@ def _axes(series: Any) -> tuple[int, ...]:
     return tuple(i for i in long if i not in depths)
 
 
-def _count(series: Any) -> int:
-    return math.prod(series.shape[i] for i in _axes(series))
+def volume_count(series: Any) -> int:
+    return math.prod(series.shape[i] for i in volume_axes(series))
 
 
-def _shape(series: Any) -> tuple[int, int, int]:
+def stack_shape(series: Any) -> tuple[int, int, int]:
     """Return depth, height and width."""
     height, width = (series.shape[series.axes.index(axis)] for axis in "YX")
-    depth = math.prod(series.shape) // (max(1, height * width) * max(1, _count(series)))
+    depth = math.prod(series.shape) // (max(1, height * width) * max(1, volume_count(series)))
     return depth, height, width
 
 
-def _check(series: Any, meaning: int) -> None:
+def check_grey(series: Any, meaning: int) -> None:
     """Refuse pages that are not grey pictures."""
     if meaning not in _GREYS:
         raise Unreadable("its pages are in colour or have a palette.", "Convert them to grey.")
@@ -155,12 +157,12 @@ def _numbers(series: Any, index: int, size: int) -> NDArray[Any]:
         stored = series.asarray()
     else:
         stored = _decoded(series, size)
-    if _count(series) == 1:
-        return np.asarray(stored).reshape(_shape(series))
-    others = _axes(series)
+    if volume_count(series) == 1:
+        return np.asarray(stored).reshape(stack_shape(series))
+    others = volume_axes(series)
     rest = [i for i in range(len(series.shape)) if i not in others]
     ordered = np.transpose(stored, (*others, *rest))
-    return np.asarray(ordered.reshape(-1, *_shape(series))[index])
+    return np.asarray(ordered.reshape(-1, *stack_shape(series))[index])
 
 
 def _decoded(series: Any, size: int) -> NDArray[Any]:
@@ -178,7 +180,7 @@ def _decoded(series: Any, size: int) -> NDArray[Any]:
         raise Unreadable("the file is cut off.") from error
 
 
-def _inverted(numbers: NDArray[Any], bits: int) -> NDArray[Any]:
+def inverted(numbers: NDArray[Any], bits: int) -> NDArray[Any]:
     if numbers.dtype.kind == "b":
         return ~numbers
     if numbers.dtype.kind != "u":
@@ -187,10 +189,10 @@ def _inverted(numbers: NDArray[Any], bits: int) -> NDArray[Any]:
     return inverted
 
 
-def _spacing(file: Any) -> Spacing | None:
+def spacing_in(file: Any) -> Spacing | None:
     """Return the spacing as written by us or by ImageJ; a plain TIFF has none for the depth."""
     shaped = file.shaped_metadata
-    ours = shaped[0].get(_SPACING) if shaped else None
+    ours = shaped[0].get(SPACING) if shaped else None
     if ours is not None:
         z, y, x = (float(step) for step in ours)
         return (z, y, x) if all(0 < step < math.inf for step in (z, y, x)) else None

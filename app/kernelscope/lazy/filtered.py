@@ -1,0 +1,299 @@
+"""A step on a lazy source, which is a lazy source itself: steps can follow each other.
+
+A box of the result is computed from the window of its source that the filter needs, see
+`kernelscope.engine.region`; so it has the bytes that it has in the whole result, borders included.
+Nothing here knows a filter: halo, rows and grid come from the specs.
+
+A filter for pictures goes through a volume slice by slice, as in `kernelscope.engine.slices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.engine.chain import estimate
+from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
+from kernelscope.engine.region import Region, Window, window
+from kernelscope.engine.request import Measurement, Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.slices import as_picture, step_of, white_of
+from kernelscope.engine.step import Step
+from kernelscope.errors import InvalidImage, InvalidParameter, NotANumber
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.lazy.source import LazySource, Sides, take
+from kernelscope.spec.crop import FIRST_ROW, Box
+from kernelscope.spec.samples import Kind
+
+Execute = Callable[[Request], Result]
+"""Computes a request; with backends, cancel token and costs bound."""
+
+Cover = Callable[[LazySource], Iterable[Box]]
+"""Returns boxes that cover a source, each of which fits into memory."""
+
+FLOATS = 4
+"""32-bit floats a sample that a filter may hold beside its input, a copy of it, and its output.
+Measured 3.0 at most, for non-local means of 8-bit grey of 1024×896 pixels."""
+
+
+def whole(source: LazySource) -> Iterable[Box]:
+    """Return one box with all of the source."""
+    return [Box((0, 0, 0), source.shape)]
+
+
+def filtered(
+    source: LazySource,
+    step: Step,
+    execute: Execute,
+    options: RunOptions = DEFAULT_OPTIONS,
+    cover: Cover = whole,
+) -> LazySource:
+    """Return the result of a step, of which nothing is computed yet.
+
+    Parameters
+    ----------
+    cover : callable
+        Returns boxes that cover a source, for values that depend on all of it: slices of other
+        types than bytes are scaled by the brightest voxel.
+
+    Raises
+    ------
+    InvalidParameter
+        If the filter needs the whole source at once, or the step cannot work on it.
+    """
+    spec = step.filter
+    if spec.kind is Kind.VOLUME or (
+        source.kind is Kind.PICTURE and spec.uncroppable(step.parameters)
+    ):
+        raise _needs_whole(step, spec.uncroppable(step.parameters))
+    if source.kind is Kind.VOLUME:
+        return FilteredSlices(source, step, execute, options, cover)
+    if step.estimates:
+        name = spec.parameter(step.estimates[0]).label
+        raise InvalidParameter(
+            f"{name} of {spec.name} is estimated from the whole picture, which is read in blocks.",
+            "Give a number for it.",
+        )
+    return FilteredPicture(source, step, execute, options)
+
+
+def _needs_whole(step: Step, obstacle: str) -> InvalidParameter:
+    return InvalidParameter(
+        f"{step.filter.name} cannot be computed in blocks: {obstacle}.",
+        "Filter it as a whole, in memory, or choose other settings.",
+    )
+
+
+class FilteredPicture:
+    """A step on a picture.
+
+    Raises
+    ------
+    InvalidParameter
+        As `Request`.
+    """
+
+    kind = Kind.PICTURE
+
+    def __init__(
+        self, source: LazySource, step: Step, execute: Execute, options: RunOptions
+    ) -> None:
+        self._source, self._step = source, step
+        self._execute, self._options = execute, options
+        stand_in = Image(np.broadcast_to(source.dtype.type(0), source.shape), source.title)
+        height, width, channels = Request(stand_in, step, options).output_shape
+        self.title, self.dtype = source.title, source.dtype
+        self.shape: Sides = (height, width, channels)
+        self.grain: Sides = (*source.grain[:2], channels)
+
+    def read(self, box: Box) -> NDArray[Any]:
+        step, region = self._step, _region(box)
+        part = self._window(region)
+        pixels = take(self._source, (part.rows, part.columns, range(self._source.shape[2])))
+        planes = _run(
+            _picture(pixels, self.title),
+            replace(step, within=None),
+            part,
+            self._execute,
+            self._options,
+        )
+        if step.within is not None:
+            planes = step.within.limited(self._source.read(box), planes, region)
+        return np.ascontiguousarray(planes)
+
+    def working_bytes(self, box: Box) -> int:
+        part = self._window(_region(box))
+        channels = self._source.shape[2]
+        needed = Box((0, 0, 0), (len(part.rows), len(part.columns), channels))
+        return max(
+            self._source.working_bytes(needed),
+            needed.pixels * (2 * self.dtype.itemsize + 4 * FLOATS)
+            + box.pixels * self.dtype.itemsize,
+        )
+
+    def _window(self, region: Region) -> Window:
+        return _window(region, self._source.shape, self._step)
+
+
+class FilteredSlices:
+    """A filter for pictures on the slices of a volume.
+
+    Parameters
+    ----------
+    cover : callable
+        As for `filtered`.
+
+    Raises
+    ------
+    InvalidParameter
+        As `Request`.
+    """
+
+    kind = Kind.VOLUME
+
+    def __init__(
+        self,
+        source: LazySource,
+        step: Step,
+        execute: Execute,
+        options: RunOptions,
+        cover: Cover,
+    ) -> None:
+        self._source, self._execute, self._options = source, execute, options
+        self.title, self.dtype = source.title, source.dtype
+        self.shape, self.grain = source.shape, source.grain
+        stand_in = Volume(np.broadcast_to(source.dtype.type(0), source.shape), title=source.title)
+        Request(Scan((stand_in,)), step.with_numbers(), options)  # refuses what cannot be
+        self._whole = bool(step.filter.uncroppable(step.parameters))
+        self._white: np.float32 | None = None
+        if source.dtype != np.uint8:
+            self._white = white_of(extremes(source, cover(source))[1])
+        self._step = self._estimated(step)
+
+    def _estimated(self, step: Step) -> Step:
+        """Return the step with numbers, estimated from the middle slice as the engine does."""
+        if not step.estimates:
+            return step
+        number = self.shape[step.axis] // 2
+        box = Box.slice_of(self.shape, step.axis, number)
+        request = Request(self._slice(self._source.read(box), step.axis), step.with_numbers())
+        return step.with_numbers(estimate(request, step.estimates))
+
+    def read(self, box: Box) -> NDArray[Any]:
+        axis, source = self._step.axis, self._source
+        part = self._part(box)
+        across = range(box.first[axis], box.first[axis] + box.sides[axis])
+        voxels = take(source, _with(axis, across, part.rows, part.columns))
+        output: NDArray[Any] | None = None
+        for place, number in enumerate(across):
+            image = self._slice(voxels.take([place], axis), axis)
+            step = step_of(self._step, number)
+            planes = _run(image, step, part, self._execute, self._options)[:, :, 0]
+            if output is None:
+                output = np.empty(box.sides, planes.dtype)
+            np.moveaxis(output, axis, 0)[place] = planes
+        assert output is not None  # a box has slices
+        if self._white is not None:
+            output *= self._white
+        target = Volume(np.broadcast_to(self.dtype.type(0), box.sides), title=self.title)
+        return target.with_voxels(output, copy=False).voxels
+
+    def working_bytes(self, box: Box) -> int:
+        axis = self._step.axis
+        part = self._part(box)
+        rows, columns, size = len(part.rows), len(part.columns), self.dtype.itemsize
+        sides = _with(axis, range(box.sides[axis]), range(rows), range(columns))
+        needed = Box((0, 0, 0), (len(sides[0]), len(sides[1]), len(sides[2])))
+        results = box.pixels * (size if size == 1 else 4 + 2 * size)
+        return max(
+            self._source.working_bytes(needed),
+            needed.pixels * size + results + rows * columns * 4 * (FLOATS + 2),
+        )
+
+    def _part(self, box: Box) -> Window:
+        """Return the window of each slice that the box needs."""
+        axis = self._step.axis
+        height, width = (side for i, side in enumerate(self.shape) if i != axis)
+        (top, left), (rows, columns) = (np.delete(each, axis).tolist() for each in box)
+        region = Region(top, left, rows, columns)
+        if self._whole:
+            return Window(range(height), range(width), region)
+        return _window(region, (height, width, 1), self._step)
+
+    def _slice(self, voxels: NDArray[Any], axis: int) -> Image:
+        """Return a box of one slice as a picture; see `kernelscope.engine.slices`."""
+        pixels = np.ascontiguousarray(voxels.squeeze(axis))
+        with _without_nan(self.title):
+            return as_picture(pixels, self._white, self.title)
+
+
+def _window(region: Region, shape: Sides, step: Step) -> Window:
+    spec = step.filter
+    return window(region, shape, spec.radius(step.parameters), step.border, spec.crop)
+
+
+def _run(
+    image: Image, step: Step, part: Window, execute: Execute, options: RunOptions
+) -> NDArray[Any]:
+    """Return the region of the result that a window of the source, `image`, is for."""
+    rows = step.filter.crop.rows
+    measured = Measurement({FIRST_ROW: part.rows.start}, 0.0) if rows else None
+    result = execute(Request(image, step, options, measured=measured, live=True))
+    return part.inside.of(result.output.planes)
+
+
+def _with(axis: int, across: range, rows: range, columns: range) -> tuple[range, range, range]:
+    """Return the ranges along z, y and x of slices across an axis."""
+    ranges = [rows, columns]
+    ranges.insert(axis, across)
+    return ranges[0], ranges[1], ranges[2]
+
+
+def _region(box: Box) -> Region:
+    """Return the rows and columns of a box of a picture, which has all channels."""
+    return Region(*box.first[:2], *box.sides[:2])
+
+
+def _picture(pixels: NDArray[Any], title: str) -> Image:
+    with _without_nan(title):
+        return Image.from_array(pixels, title)
+
+
+def extremes(source: LazySource, boxes: Iterable[Box]) -> tuple[float, float]:
+    """Return the smallest and the largest sample, from boxes that cover the source.
+
+    Raises
+    ------
+    InvalidImage
+        If some are NaN or infinite.
+    """
+    low, high = np.inf, -np.inf
+    for box in boxes:
+        samples = source.read(box)
+        if samples.dtype.kind == "f" and not np.isfinite(samples).all():
+            raise _not_finite(source.title)
+        low, high = min(low, samples.min().item()), max(high, samples.max().item())
+    return low, high
+
+
+@contextmanager
+def _without_nan(title: str) -> Iterator[None]:
+    """Refuse NaN in words that fit a block."""
+    try:
+        yield
+    except NotANumber as error:
+        raise _not_finite(title) from error
+
+
+def _not_finite(title: str) -> InvalidImage:
+    return InvalidImage(
+        f"{title}: some samples are NaN or infinite.",
+        "Replace them in the program that wrote the file.",
+    )

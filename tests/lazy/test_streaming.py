@@ -1,0 +1,210 @@
+"""Blocks fit into the memory that is given, and are written in their order."""
+
+from __future__ import annotations
+
+import threading
+import time
+import tracemalloc
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.run import execute
+from kernelscope.engine.step import Step
+from kernelscope.errors import Cancelled, ImageReadError, ImageWriteError, OutOfMemory
+from kernelscope.lazy.blocks import AT_ONCE, cut, needed, plan
+from kernelscope.lazy.filtered import filtered
+from kernelscope.lazy.source import ArraySource, LazySource, Sides
+from kernelscope.lazy.streaming import stream
+from kernelscope.spec.crop import Box
+from kernelscope.spec.samples import Kind
+from tests.contract.test_pictures import make
+
+
+def hollow(shape: Sides, kind: Kind, dtype: str = "uint16") -> ArraySource:
+    """Return a source of any size that takes no memory."""
+    return ArraySource(np.broadcast_to(np.dtype(dtype).type(0), shape), kind, "big.tif")
+
+
+def lazily(source: ArraySource, filter_id: str, parameters: Any) -> LazySource:
+    step = Step.of_numbers(filter_id, parameters)
+    return filtered(
+        source, step, lambda request: pytest.fail("nothing is computed"), cover=no_boxes
+    )
+
+
+def no_boxes(source: LazySource) -> Any:
+    return ()
+
+
+def volume_of_boxes(boxes: list[Box]) -> int:
+    return sum(box.pixels for box in boxes)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        ((200_000, 150_000, 3), Kind.PICTURE),
+        ((40, 30_000_000, 1), Kind.PICTURE),
+        ((4096, 3000, 2000), Kind.VOLUME),
+        ((3, 120_000, 90_000), Kind.VOLUME),
+    ],
+)
+@pytest.mark.parametrize("budget", [24 << 20, 600 << 20])
+def test_blocks_cover_the_source_and_fit(shape: Sides, kind: Kind, budget: int) -> None:
+    lazy = lazily(hollow(shape, kind), "median", {"size": 31})
+    boxes = plan(lazy, budget)
+    assert volume_of_boxes(boxes) == np.prod(shape)
+    assert boxes == sorted(boxes)
+    for box in (boxes[0], boxes[len(boxes) // 2], boxes[-1]):
+        assert needed(lazy, box) <= budget
+    # The halo does not take most of the work.
+    typical = boxes[len(boxes) // 2]
+    if kind is Kind.PICTURE and typical.sides[0] < shape[0]:
+        assert typical.sides[0] >= 31
+
+
+def test_blocks_are_whole_rows_or_slices_where_they_fit() -> None:
+    boxes = plan(lazily(hollow((9000, 8000, 1), Kind.PICTURE), "mean", {"size": 5}), 1 << 30)
+    assert {box.sides[1] for box in boxes} == {8000}
+    assert len(boxes) > AT_ONCE
+    boxes = plan(lazily(hollow((900, 800, 700), Kind.VOLUME), "mean", {"size": 5}), 1 << 30)
+    assert {box.sides[1:] for box in boxes} == {(800, 700)}
+
+
+def test_blocks_end_where_the_parts_of_files_end() -> None:
+    lazy = lazily(hollow((640, 2048, 2048), Kind.VOLUME), "mean", {"size": 5})
+    for budget in (96 << 20, 2 << 30):
+        boxes = plan(lazy, budget, (16, 128, 128))
+        for first in zip(*(box.first for box in boxes), strict=True):
+            assert {place % 16 for place in first} == {0}
+
+
+def test_a_small_source_is_one_block() -> None:
+    assert plan(lazily(hollow((30, 20, 3), Kind.PICTURE), "mean", {}), 1 << 30) == [
+        Box((0, 0, 0), (30, 20, 3))
+    ]
+
+
+def test_too_little_memory_is_refused_with_the_least_amount() -> None:
+    lazy = lazily(hollow((9000, 8000, 1), Kind.PICTURE), "median", {"size": 31})
+    with pytest.raises(OutOfMemory, match=r"big\.tif in blocks: the smallest takes 1 MiB, and 0"):
+        plan(lazy, 1 << 13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("filter_id", filters.discover())
+def test_no_filter_takes_more_memory_than_its_blocks_claim(filter_id: str, dtype: str) -> None:
+    """By what NumPy allocates; the claim is the same for every filter, and for the largest."""
+    spec = filters.get(filter_id)
+    given = {"search_radius": 3, "filter_sigma": 0.1} if filter_id == "nlm" else {}
+    step = Step.of_numbers(filter_id, given)
+    if spec.uncroppable(step.parameters):
+        pytest.skip("needs the whole picture")
+    pixels: NDArray[Any] = make(np.dtype(dtype), "random", (512, 768))[:, :, :3].copy()
+    backend = CpuBackend(threads=2)
+    lazy = filtered(
+        ArraySource(pixels, Kind.PICTURE), step, lambda one: execute(one, {"cpu": backend})
+    )
+    box = Box((64, 0, 0), (384, 768, lazy.shape[2]))
+    lazy.read(box)  # compiles
+    tracemalloc.start()
+    lazy.read(box)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    backend.close()
+    assert peak <= lazy.working_bytes(box)
+
+
+# --- streaming ---
+
+
+@dataclass
+class Kept:
+    """A sink in memory."""
+
+    found: NDArray[Any]
+    boxes: list[Box] = field(default_factory=list)
+
+    def write(self, box: Box, samples: NDArray[Any]) -> None:
+        box.of(self.found)[...] = samples
+        self.boxes.append(box)
+
+
+class Slow(ArraySource):
+    """Takes longer for the first blocks than for the last, and counts those at work."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        super().__init__(array, Kind.VOLUME)
+        self.most = self.working = 0
+        self.lock = threading.Lock()
+
+    def read(self, box: Box) -> NDArray[Any]:
+        with self.lock:
+            self.working += 1
+            self.most = max(self.most, self.working)
+        time.sleep(0.02 / (1 + box.first[0]))
+        with self.lock:
+            self.working -= 1
+        return super().read(box)
+
+
+def test_blocks_are_written_in_order_and_two_are_at_work() -> None:
+    array = np.arange(6 * 5 * 4, dtype=np.uint16).reshape(6, 5, 4)
+    source, sink, seen = Slow(array), Kept(np.zeros_like(array)), []
+    boxes = list(cut((6, 5, 4), (1, 5, 4)))
+    report = stream(source, sink, boxes, progress=lambda stage, part: seen.append((stage, part)))
+    np.testing.assert_array_equal(sink.found, array)
+    assert sink.boxes == boxes
+    assert source.most == AT_ONCE
+    assert [part for _, part in seen] == [(n + 1) / 6 for n in range(6)]
+    assert (report.blocks, report.samples) == (6, 120)
+    assert report.seconds > 0
+    assert report.peak_bytes is None or report.peak_bytes > 2**20
+
+
+def test_the_first_failure_ends_it() -> None:
+    class Broken(ArraySource):
+        def read(self, box: Box) -> NDArray[Any]:
+            if box.first[0] == 2:
+                raise ImageReadError("cut off")
+            return super().read(box)
+
+    array = np.ones((60, 5, 4), np.uint8)
+    sink, token = Kept(np.zeros_like(array)), CancelToken()
+    boxes = list(cut((60, 5, 4), (1, 5, 4)))
+    with pytest.raises(ImageReadError, match="cut off"):
+        stream(Broken(array, Kind.VOLUME), sink, boxes, token)
+    assert sink.boxes == boxes[:2]
+    assert token.cancelled
+
+
+def test_a_full_disk_ends_it() -> None:
+    class Full(Kept):
+        def write(self, box: Box, samples: NDArray[Any]) -> None:
+            raise ImageWriteError("full")
+
+    source = Slow(np.ones((600, 5, 4), np.uint8))
+    with pytest.raises(ImageWriteError, match="full"):
+        stream(source, Full(np.zeros(1)), list(cut((600, 5, 4), (1, 5, 4))))
+
+
+def test_cancel_ends_it() -> None:
+    token, array = CancelToken(), np.ones((60, 5, 4), np.uint8)
+    sink = Kept(np.zeros_like(array))
+    with pytest.raises(Cancelled):
+        stream(
+            ArraySource(array, Kind.VOLUME),
+            sink,
+            list(cut((60, 5, 4), (1, 5, 4))),
+            token,
+            lambda stage, part: token.cancel() if part > 0.1 else None,
+        )
+    assert len(sink.boxes) == 7
