@@ -37,7 +37,7 @@ from kernelscope.backends import create_backends
 from kernelscope.backends.trial.exercises import exercises
 from kernelscope.bench.charts import Plot
 from kernelscope.engine.options import Device
-from kernelscope.files import SAMPLES
+from kernelscope.files import SAMPLES, read_image, write_image
 from kernelscope.gui.application import create_application
 from kernelscope.gui.bench.window import BenchWindow
 from kernelscope.gui.dialogs.code_editor import CodeEditor
@@ -294,6 +294,33 @@ def memory_ladder(studio: Studio) -> None:
     opened.close()
 
 
+def batch(studio: Studio) -> None:
+    """Take a batch in the middle of 48 files, one of which is cut off."""
+    folder = Path(tempfile.mkdtemp()) / "scans"
+    folder.mkdir()
+    sources = [read_image(SAMPLES[number].path).pixels for number in (0, 2)]
+    for number in range(48):
+        pixels = np.roll(sources[number % len(sources)], 37 * number, axis=1)
+        write_image(Image.from_array(pixels), folder / f"scan-{number:03}.tif")
+    (folder / "scan-005.tif").write_bytes((folder / "scan-005.tif").read_bytes()[:9000])
+    studio.window.file_dialogs.open(SAMPLES[2].path)
+    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
+    studio.choose("median", size=5)
+    studio.window.companions.show_batch()
+    opened = studio.window.companions.batch
+    assert opened is not None
+    opened.add([folder])
+    studio.wait(lambda: len(opened.queue) == 48)
+    opened.form.devices.setCurrentIndex(1)
+    opened.press_start()
+    studio.wait(lambda: opened.queue.ended >= 20)
+    opened.press_start()
+    studio.take("batch", 1060, 660, opened)
+    opened.cancel()
+    studio.wait(lambda: not opened.running)
+    opened.close()
+
+
 def edited_kernel(studio: Studio) -> None:
     """Take a kernel of the user's with a mistake, at whose line the compiler's message stands."""
     studio.open(Image.from_array(np.zeros((512, 512), np.uint8), "512"))
@@ -394,6 +421,7 @@ PICTURES: dict[str, Callable[[Studio], None]] = {
     "gpu-info": gpu_info,
     "xray": xray,
     "memory-ladder": memory_ladder,
+    "batch": batch,
     "edited-kernel": edited_kernel,
     "exercise": exercise,
 }

@@ -84,6 +84,14 @@ FILE = (
         need=commands.OUTPUT,
     ),
     Action(
+        "batch",
+        "&Batch…",
+        "companions.show_batch",
+        group=2,
+        keys=("Ctrl+Shift+B",),
+        tip="Apply the steps, or a recipe from a file, to many pictures and volumes",
+    ),
+    Action(
         "nextPicture",
         "Ne&xt Picture",
         "open_pictures.step",

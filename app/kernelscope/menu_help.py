@@ -11,6 +11,7 @@ PLACES = {
     "fileMenu": _SAVING,
     "recordedMenu": _BENCH,
     "newPhantom": "volumes#phantoms",
+    "batch": "window#batches",
     "openSlice": "volumes",
     "saveAll": "volumes",
     "editMenu": _SAVING,

@@ -48,7 +48,7 @@ _UNTOUCHED = ("quit", "benchmark", "gpuInfo", "help", "manual", "about")
 
 _WINDOWS = (
     *("xray", "lecture", "viewKernel", "exercises", "memoryLadder", "whyLevel", "contactSheet"),
-    *("exportFigure", "palette"),
+    *("exportFigure", "palette", "batch"),
 )
 """Actions that open a window in which the hand does a few things before it is closed."""
 

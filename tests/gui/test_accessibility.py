@@ -37,7 +37,11 @@ from pytestqt.qtbot import QtBot
 from kernelscope import filters
 from kernelscope.backends import create_backends
 from kernelscope.engine.backend import Availability
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
+from kernelscope.gui.dialogs.batch_window import BatchWindow
 from kernelscope.gui.dialogs.command_palette import Command, CommandPalette
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
@@ -351,7 +355,11 @@ def test_no_text_is_clipped_in_any_size(
     assert clipped(window) == []
 
 
+_NOWHERE = Path("/nonexistent/settings.json")
+
+
 def dialogs() -> list[QDialog]:
+    mean = Recipe((Step.create("mean", {}),))
     missing = Availability(False, "No driver.", ("Run `nvidia-smi`.",))
     lost = Found(Path("/c.nii"), None, "It is damaged.")
     return [
@@ -360,17 +368,18 @@ def dialogs() -> list[QDialog]:
         BugDialog(ValueError("x"), "log"),
         GpuDialog(missing),
         PhantomDialog(),
+        BatchWindow(Background(), {}, Settings(_NOWHERE), lambda: mean, Costs()),
         ManualWindow(Background()),
         CrashDialog("Fatal Python error: Aborted"),
         ShortcutDialog(),
-        Preferences(Settings(Path("/nonexistent/settings.json"))),
+        Preferences(Settings(_NOWHERE)),
         CommandPalette([Command("Run", "Run", "F5", "Apply the filter", "", lambda: None)]),
         TogetherDialog([*found(volume("a.nii"), volume("b.nii", 1, less=1)), lost]),
         SpaceWindow(Background(), lambda error: None),
     ]
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(13))
 def test_dialogs_have_names_and_room(qtbot: QtBot, stylist: Stylist, number: int) -> None:
     stylist.apply(Appearance())
     dialog = dialogs()[number]

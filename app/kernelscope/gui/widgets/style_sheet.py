@@ -123,6 +123,7 @@ QProgressBar::chunk { background: {accent}; border-radius: 3px; }
 *[role="headline"] { font-size: {headline_size}pt; }
 *[role="title"] { font-weight: bold; }
 *[role="note"] { font-size: {note_size}pt; color: {quiet}; }
+*[role="drop"] { color: {quiet}; border: 1px dashed {edge}; border-radius: 8px; }
 *[role="warning"] { color: {warning}; }
 *[role="problem"] { color: {problem}; }
 """

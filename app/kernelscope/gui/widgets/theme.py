@@ -60,7 +60,8 @@ def set_role(widget: QWidget, role: str) -> None:
     ----------
     role : str
         ``headline`` (18 points where labels have 11), ``title`` (bold), ``note`` (9 points,
-        quiet), ``warning``, ``problem``; for buttons ``primary``; empty for a plain label.
+        quiet), ``drop`` (where files can be dropped), ``warning``, ``problem``; for buttons
+        ``primary``; empty for a plain label.
     """
     if widget.property("role") == role:
         return

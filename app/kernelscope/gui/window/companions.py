@@ -14,11 +14,13 @@ from PySide6.QtWidgets import QApplication, QWidget
 from kernelscope import filters
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.costs import Costs
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.gui.bench.window import BenchWindow
+from kernelscope.gui.dialogs.batch_window import BatchWindow
 from kernelscope.gui.dialogs.command_palette import Command, CommandPalette
 from kernelscope.gui.dialogs.contact_sheet import ContactSheet
 from kernelscope.gui.dialogs.exercise_window import ExerciseWindow
@@ -73,6 +75,10 @@ class Companions:
         Returns how the pictures of a request are drawn.
     pixel : callable
         Returns the pixel under the pointer, or None.
+    report : callable
+        Reports a failure of the work of one of them.
+    costs : Costs
+        Times of earlier runs, from which Auto chooses.
     availability : mapping
         Whether each backend can be used, as far as that is known.
     """
@@ -88,7 +94,10 @@ class Companions:
     order_phantom: Callable[[Order], None]
     display: Callable[[Request], Display]
     pixel: Callable[[], tuple[int, int] | None]
+    report: Callable[[Exception], None]
+    costs: Costs
     availability: Mapping[str, Availability] = field(default_factory=dict)
+    batch: BatchWindow | None = None
     bench: BenchWindow | None = None
     kernel_viewer: KernelViewer | None = None
     exercises: ExerciseWindow | None = None
@@ -222,6 +231,28 @@ class Companions:
             set_help(self.bench, "benchmark#in-the-window")
         _bring_to_front(self.bench)
 
+    def show_batch(self) -> None:
+        """Show the window that applies the steps to many files."""
+        if self.batch is None:
+            self.batch = BatchWindow(
+                self.background,
+                self.backends,
+                self.settings,
+                self.runner.recipe,
+                self.costs,
+                self.window,
+            )
+            self.batch.broken.connect(self.report)
+        self.batch.refresh([id_ for id_, each in self.availability.items() if each.available])
+        _bring_to_front(self.batch)
+
+    def asks_first(self) -> bool:
+        """Return whether a batch is on its way; the window closes when it has been stopped."""
+        if self.batch is None or not self.batch.running:
+            return False
+        self.batch.ask_to_stop(self.window.close)
+        return True
+
     def show_recorded(self, path: Path | None) -> None:
         """Show a recorded report in the benchmark window."""
         self.show_bench()
@@ -290,9 +321,15 @@ class Companions:
         for opened in (self.contact_sheet, self.lecture):
             if opened is not None:
                 opened.close()
-        for editing in (self.kernel_viewer, self.exercises, self.xray, self.memory_ladder):
-            if editing is not None:
-                editing.leave()
+        for left in (
+            self.batch,
+            self.kernel_viewer,
+            self.exercises,
+            self.xray,
+            self.memory_ladder,
+        ):
+            if left is not None:
+                left.leave()
 
     def show_manual(self) -> None:
         """Show the manual at the page that was read last."""

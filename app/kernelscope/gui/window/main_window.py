@@ -76,6 +76,7 @@ class MainWindow(Frame):
         self, backends: Mapping[str, Backend], settings: Settings, costs: Costs | None = None
     ) -> None:
         super().__init__(backends, settings)
+        costs = costs or Costs()
         self._view = View.OUTPUT
         self.runner = Runner(
             WorkerBridge(backends, self, costs),
@@ -112,6 +113,8 @@ class MainWindow(Frame):
             order_phantom=self.files.make_phantom,
             display=self.pictures.display_of,
             pixel=lambda: self.pictures.images.place,
+            report=self._report,
+            costs=costs,
         )
         self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
         self.measuring = self._make_measuring()
@@ -367,6 +370,9 @@ class MainWindow(Frame):
             accept_copy(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        if self.companions.asks_first():
+            event.ignore()
+            return
         if self.background.owes:
             # A save that fails must be reported while the picture can still be saved elsewhere.
             self._close_when_saved = True

@@ -155,6 +155,15 @@ class Runner(QObject):
 
         return self._checked(create)
 
+    def recipe(self) -> Recipe:
+        """Return the steps to the output; raises `AppError` without an input or valid settings."""
+        page = self._page()
+        if page.source is None:
+            raise AppError("No picture is open, so there are no steps.", "Open one (Ctrl+O).")
+        request = page.request(self._panel.run_settings())
+        request = replace(request, estimated=self._panel.automatic)
+        return Recipe(tuple(asked(each) for each in page.history.steps_to_end(request)))
+
     def _checked(self, create: Callable[[], Request | None]) -> Request | None:
         if self._page().source is None:
             self.show_status(NOTHING_OPEN)

@@ -1,0 +1,222 @@
+"""The queue of File > Batch: its files, what became of each, progress and the time left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from kernelscope.batch import Item, Outcome, Stage, Status
+from kernelscope.gui.model.times import about
+
+Event = tuple[Item, Stage] | Outcome
+"""A stage that begins, or what became of a file."""
+
+_FEWEST = 2
+"""Files after which the time left is estimated: the first also waits for compiling."""
+
+
+class State(StrEnum):
+    """Where the work on a file is."""
+
+    WAITING = "waiting"
+    READING = "reading"
+    FILTERING = "filtering"
+    WRITING = "writing"
+    DONE = "done"
+    SKIPPED = "done before"
+    FAILED = "failed"
+
+
+ENDED = frozenset((State.DONE, State.SKIPPED, State.FAILED))
+
+_STATES = {
+    Stage.READING: State.READING,
+    Stage.FILTERING: State.FILTERING,
+    Stage.WRITING: State.WRITING,
+    Status.DONE: State.DONE,
+    Status.SKIPPED: State.SKIPPED,
+    Status.FAILED: State.FAILED,
+}
+
+
+@dataclass(eq=False)
+class Row:
+    """A file of the queue.
+
+    Attributes
+    ----------
+    outcome : Outcome, optional
+        Once it is there.
+    """
+
+    item: Item
+    state: State = State.WAITING
+    outcome: Outcome | None = None
+
+    @property
+    def size(self) -> str:
+        """``640×480``, once it was read."""
+        return self.outcome.size if self.outcome is not None else ""
+
+    @property
+    def seconds(self) -> float | None:
+        """The time that reading, filtering and writing took; None unless they were done."""
+        if self.outcome is None or self.state is not State.DONE:
+            return None
+        return self.outcome.read + self.outcome.filtered + self.outcome.written
+
+    @property
+    def remark(self) -> str:
+        """The reason of a failure, or the time and the device; empty before."""
+        if self.outcome is None:
+            return ""
+        if self.state is State.FAILED:
+            return self.outcome.reason
+        if self.seconds is None:
+            return ""
+        return f"{self.seconds:.2f} s, {self.outcome.device}"
+
+    @property
+    def parts(self) -> str:
+        """The times of a file that is done: ``Read in 0.02 s, filtered in ...``; or empty."""
+        if self.outcome is None or self.state is not State.DONE:
+            return ""
+        done = self.outcome
+        return (
+            f"Read in {done.read:.3f} s, filtered in {done.filtered:.3f} s, "
+            f"written in {done.written:.3f} s."
+        )
+
+
+class BatchQueue:
+    """Files in the order in which they are filtered.
+
+    Times are those of a clock that the caller reads, in seconds.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.running = self.paused = self.stopping = False
+        self._places: dict[Path, int] = {}
+        self._counts: Counter[State] = Counter()
+        self._worked, self._since = 0.0, 0.0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def show(self, items: Sequence[Item]) -> None:
+        """Take these files; those that stay keep what became of them."""
+        known = {row.item: row for row in self.rows}
+        self.rows = [known.get(item) or Row(item) for item in items]
+        self._places = {row.item.source: place for place, row in enumerate(self.rows)}
+        self._counts = Counter(row.state for row in self.rows)
+
+    def without(self, places: Collection[int]) -> list[Item]:
+        """Return the files but those at these places."""
+        return [row.item for place, row in enumerate(self.rows) if place not in places]
+
+    def note(self, event: Event) -> int | None:
+        """Follow a file; return its place, or None if it is no longer here."""
+        if isinstance(event, Outcome):
+            item, state, outcome = event.item, _STATES[event.status], event
+        else:
+            item, state, outcome = event[0], _STATES[event[1]], None
+        place = self._places.get(item.source)
+        if place is not None:
+            self._set(self.rows[place], state)
+            self.rows[place].outcome = outcome
+        return place
+
+    # --- the clock ---
+
+    def begin(self, now: float) -> None:
+        """Begin a batch: all files wait."""
+        for row in self.rows:
+            row.outcome = None
+            self._set(row, State.WAITING)
+        self.running, self.paused, self.stopping = True, False, False
+        self._worked, self._since = 0.0, now
+
+    def pause(self, now: float) -> None:
+        self._worked += now - self._since
+        self.paused = True
+
+    def go_on(self, now: float) -> None:
+        self._since = now
+        self.paused = False
+
+    def stop(self, now: float) -> None:
+        """The batch was cancelled; files that are written are still finished."""
+        if not self.paused:
+            self.pause(now)
+        self.stopping = True
+
+    def end(self, now: float) -> None:
+        """The batch has ended: files that were not finished wait again."""
+        if not self.paused:
+            self.pause(now)
+        self.running = self.paused = self.stopping = False
+        for row in self.rows:
+            if row.state not in ENDED:
+                self._set(row, State.WAITING)
+
+    def _set(self, row: Row, state: State) -> None:
+        self._counts[row.state] -= 1
+        self._counts[state] += 1
+        row.state = state
+
+    # --- progress ---
+
+    @property
+    def ended(self) -> int:
+        """Number of files that are done or failed."""
+        return sum(self._counts[state] for state in ENDED)
+
+    @property
+    def failed(self) -> int:
+        """Number of files that failed."""
+        return self._counts[State.FAILED]
+
+    @property
+    def left(self) -> int:
+        """Number of files that are neither done nor failed."""
+        return len(self.rows) - self.ended
+
+    def seconds(self, now: float) -> float:
+        """Return the seconds of work, without pauses."""
+        return self._worked + (now - self._since if self.running and not self.paused else 0.0)
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return the estimated seconds of work left; None until some files are done."""
+        done = self._counts[State.DONE] + self._counts[State.FAILED]
+        if done < _FEWEST or not self.left:
+            return None
+        return self.seconds(now) / done * self.left
+
+    def describe(self, now: float) -> str:
+        """Return the progress in a line: ``12 of 200 files, 1 failed, 3 min left``."""
+        count = len(self.rows)
+        if not count:
+            return ""
+        if not self.running and not self.ended:
+            return f"{count} files" if count > 1 else "1 file"
+        parts = [f"{self.ended} of {count} files"]
+        if self._counts[State.SKIPPED]:
+            parts.append(f"{self._counts[State.SKIPPED]} done before")
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        left = self.seconds_left(now)
+        if self.stopping:
+            parts.append("stopping…")
+        elif self.paused:
+            parts.append("paused")
+        elif self.running:
+            parts.append(f"{about(left)} left" if left is not None else "")
+        elif self.left:
+            parts.append("stopped")
+        else:
+            parts.append(f"took {about(self.seconds(now))}")
+        return ", ".join(filter(None, parts))

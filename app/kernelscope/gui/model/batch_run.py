@@ -1,0 +1,176 @@
+"""A batch of the window on its way: what it is to do, and its news for another thread."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernelscope.batch import Batch, Hints, Item, Journal, Pause, Stage
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.options import RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.gui.model.batch_queue import Event
+from kernelscope.gui.model.pipeline import Card
+from kernelscope.spec.devices import Device
+
+KEEP, REPLACE = "Keep, and skip files that are done", "Replace"
+"""The choices for results that are in the output folder."""
+
+HINTS = Hints(
+    own_input="Choose another output folder.",
+    there=f"Set Existing results to “{REPLACE}”, or move it.",
+    earlier="Choose another output folder.",
+    other_recipe=f"Choose another output folder, or set Existing results to “{REPLACE}”.",
+    memory="Close other programs.",
+)
+
+AS_INPUT = "as each file"
+"""The name of the format by which results keep that of their file."""
+
+
+@dataclass(frozen=True)
+class BatchSettings:
+    """The settings that the window keeps between starts.
+
+    Attributes
+    ----------
+    out : str
+        Output folder; empty for one next to the files.
+    suffix : str
+        Empty for that of each file.
+    device : Device
+    replaces : bool
+        Whether files of the names of results are replaced.
+    lossy : bool
+        Whether a format may lose something.
+    """
+
+    out: str = ""
+    suffix: str = ""
+    device: Device = Device.AUTO
+    replaces: bool = False
+    lossy: bool = False
+
+    def texts(self) -> dict[str, str]:
+        """Return the settings as they are stored."""
+        return {
+            "out": self.out,
+            "suffix": self.suffix,
+            "device": self.device.value,
+            "replaces": "on" if self.replaces else "off",
+            "lossy": "on" if self.lossy else "off",
+        }
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str]) -> BatchSettings:
+        """Return stored settings; those that are not there, or not valid, have their defaults."""
+        device = texts.get("device", "")
+        known = device in tuple(Device)
+        return cls(
+            texts.get("out", ""),
+            texts.get("suffix", ""),
+            Device(device) if known else Device.AUTO,
+            texts.get("replaces") == "on",
+            texts.get("lossy") == "on",
+        )
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a batch is to do.
+
+    Attributes
+    ----------
+    resumes : bool
+        Go on where an earlier batch stopped; a journal of one is forgotten otherwise.
+    """
+
+    recipe: Recipe
+    items: tuple[Item, ...]
+    out: Path
+    settings: BatchSettings
+    resumes: bool = True
+
+    def same_work(self, other: Order | None) -> bool:
+        """Return whether `other` would make the same results in the same folder."""
+        return other is not None and replace(self, resumes=other.resumes) == other
+
+
+class BatchRun:
+    """A batch whose news another thread takes when it likes.
+
+    Parameters
+    ----------
+    backends : mapping of str to Backend
+        May be in use by others.
+    """
+
+    def __init__(self, order: Order, backends: Mapping[str, Backend], costs: Costs) -> None:
+        self.order, self._backends, self._costs = order, backends, costs
+        self.pause = Pause()
+        self._token = CancelToken()
+        self._news: deque[Event] = deque()
+
+    def work(self) -> None:
+        """Run the batch on this thread.
+
+        Raises
+        ------
+        AppError
+            If the journal belongs to another recipe, or the folder cannot be written to.
+        """
+        order, settings = self.order, self.order.settings
+        journal = Journal(
+            order.out, order.recipe, resume=order.resumes, anew=not order.resumes, hints=HINTS
+        )
+
+        def begun(item: Item, stage: Stage) -> None:
+            self._news.append((item, stage))
+
+        try:
+            Batch(
+                order.recipe,
+                order.items,
+                self._backends,
+                RunOptions(device=settings.device),
+                lossy=settings.lossy,
+                overwrite=settings.replaces,
+                costs=self._costs,
+                hints=HINTS,
+            ).run(journal, self._token, self._news.append, begun=begun, pause=self.pause)
+        finally:
+            journal.close()
+
+    def cancel(self) -> None:
+        """Stop; files that are being written are finished."""
+        self._token.cancel()
+
+    def news(self) -> Iterator[Event]:
+        """Yield what happened since the last call, on any thread."""
+        while self._news:
+            yield self._news.popleft()
+
+
+def default_out(inputs: Sequence[Path]) -> Path:
+    """Return the folder for results of these inputs: next to the first one."""
+    first = inputs[0]
+    if first.is_dir():
+        return first.with_name(f"{first.name}-filtered")
+    return first.parent / "filtered"
+
+
+def described(recipe: Recipe) -> str:
+    """Return a recipe in a line: ``Median 5×5 → Mean 3×3, wrap border``."""
+    return " → ".join(_described(Card(step)) for step in recipe.steps)
+
+
+def _described(card: Card) -> str:
+    """Return a step with its main settings, usual ones too."""
+    usual = card.step.filter.chips(card.step.with_numbers().parameters)
+    open_ = card.step.estimates
+    texts = [chip.text for chip in usual if chip.usual and chip.name not in open_]
+    return f"{card.name} {', '.join(filter(None, (*texts, card.caption)))}".rstrip()

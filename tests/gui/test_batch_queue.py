@@ -1,0 +1,169 @@
+"""The queue of a batch and its settings, without a window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.batch import JOURNAL, Item, Outcome, Stage, Status, find_items
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.errors import AppError
+from kernelscope.files import write_image
+from kernelscope.gui.model.batch_queue import BatchQueue, State
+from kernelscope.gui.model.batch_run import (
+    REPLACE,
+    BatchRun,
+    BatchSettings,
+    Order,
+    default_out,
+    described,
+)
+from kernelscope.images.image import Image
+from kernelscope.spec.borders import Border
+from kernelscope.spec.devices import Device
+
+ITEMS = [Item(Path(f"/in/{k}.png"), Path(f"/out/{k}.png")) for k in range(4)]
+
+
+def ended(number: int, status: Status = Status.DONE, **more: str) -> Outcome:
+    return Outcome(ITEMS[number], status, read=0.25, filtered=0.5, written=0.25, **more)
+
+
+@pytest.fixture
+def queue() -> BatchQueue:
+    queue = BatchQueue()
+    queue.show(ITEMS)
+    return queue
+
+
+def test_rows_follow_the_stages_of_their_files(queue: BatchQueue) -> None:
+    queue.begin(0)
+    assert queue.note((ITEMS[1], Stage.READING)) == 1
+    assert [row.state for row in queue.rows] == [
+        State.WAITING,
+        State.READING,
+        State.WAITING,
+        State.WAITING,
+    ]
+    queue.note(ended(1, device="CPU parallel", size="20×10"))
+    row = queue.rows[1]
+    assert (row.state, row.size, row.remark) == (State.DONE, "20×10", "1.00 s, CPU parallel")
+    assert row.parts == "Read in 0.250 s, filtered in 0.500 s, written in 0.250 s."
+    queue.note(ended(2, Status.FAILED, reason="2.png: this is no image."))
+    assert queue.rows[2].remark == "2.png: this is no image."
+    assert queue.note(Outcome(Item(Path("/x"), Path("/y")), Status.DONE)) is None
+
+
+def test_the_time_left_is_that_of_the_files_left_without_pauses(queue: BatchQueue) -> None:
+    queue.begin(100)
+    queue.note(ended(0))
+    assert queue.seconds_left(110) is None  # one file says little
+    queue.pause(110)
+    queue.go_on(500)
+    queue.note(ended(1))
+    assert queue.seconds(510) == 20
+    assert queue.seconds_left(510) == pytest.approx(20)
+    assert queue.describe(510) == "2 of 4 files, 20 s left"
+
+
+def test_files_that_were_done_before_say_nothing_about_the_time_left(queue: BatchQueue) -> None:
+    queue.begin(0)
+    queue.note(ended(0, Status.SKIPPED))
+    queue.note(ended(1, Status.SKIPPED))
+    assert queue.seconds_left(1) is None
+    assert queue.describe(1) == "2 of 4 files, 2 done before"
+
+
+def test_a_batch_that_was_stopped_leaves_files_waiting(queue: BatchQueue) -> None:
+    queue.begin(0)
+    queue.note(ended(0))
+    queue.note((ITEMS[1], Stage.FILTERING))
+    queue.stop(5)
+    assert queue.describe(6) == "1 of 4 files, stopping…"
+    queue.end(7)
+    assert queue.rows[1].state is State.WAITING
+    assert (queue.ended, queue.left, queue.running) == (1, 3, False)
+    assert queue.describe(8) == "1 of 4 files, stopped"
+
+
+def test_the_end_says_how_long_it_took(queue: BatchQueue) -> None:
+    queue.begin(0)
+    for number in range(3):
+        queue.note(ended(number))
+    queue.note(ended(3, Status.FAILED))
+    queue.end(8)
+    assert queue.describe(100) == "4 of 4 files, 1 failed, took 8 s"
+
+
+def test_files_that_stay_keep_what_became_of_them(queue: BatchQueue) -> None:
+    queue.begin(0)
+    queue.note(ended(1))
+    queue.end(1)
+    queue.show(queue.without({0}))
+    assert [row.state for row in queue.rows] == [State.DONE, State.WAITING, State.WAITING]
+    assert (queue.ended, len(queue)) == (1, 3)
+    assert queue.note(ended(3)) == 2
+
+
+def test_settings_survive_being_stored() -> None:
+    settings = BatchSettings("/out", ".tif", Device.CPU, replaces=True, lossy=True)
+    assert BatchSettings.of(settings.texts()) == settings
+    assert BatchSettings.of({"device": "toaster"}) == BatchSettings()
+
+
+def test_the_output_folder_is_next_to_the_inputs(tmp_path: Path) -> None:
+    assert default_out([tmp_path]) == tmp_path.with_name(f"{tmp_path.name}-filtered")
+    assert default_out([tmp_path / "a.png"]) == tmp_path / "filtered"
+
+
+def test_a_recipe_in_a_line() -> None:
+    first = Step.create("median", {"size": 5}, border=Border.WRAP)
+    second = Step.create("nlm", {"filter_sigma": ESTIMATE})
+    text = described(Recipe((first, second)))
+    assert text.startswith("Median 5×5, wrap border → ")
+    assert "estimated" in text
+
+
+RECIPE = Recipe((Step.create("mean", {}),))
+
+
+def order(tmp_path: Path, recipe: Recipe = RECIPE, *, replaces: bool = False) -> Order:
+    (tmp_path / "in").mkdir(exist_ok=True)
+    write_image(Image.from_array(np.zeros((9, 9), np.uint8)), tmp_path / "in/a.png")
+    items = tuple(find_items([tmp_path / "in"], tmp_path / "out").items)
+    settings = BatchSettings(device=Device.CPU, replaces=replaces)
+    return Order(recipe, items, tmp_path / "out", settings, resumes=not replaces)
+
+
+def run(order: Order) -> list[Status]:
+    backend = CpuBackend(threads=1)
+    try:
+        batch = BatchRun(order, {"cpu": backend}, Costs())
+        batch.work()
+        return [each.status for each in batch.news() if isinstance(each, Outcome)]
+    finally:
+        backend.close()
+
+
+def test_a_batch_of_the_window_has_the_journal_of_the_command(tmp_path: Path) -> None:
+    same = order(tmp_path)
+    assert run(same) == [Status.DONE]
+    assert (tmp_path / "out" / JOURNAL).exists()
+    assert run(same) == [Status.SKIPPED]
+    changed = order(tmp_path)  # the file is written again
+    assert run(changed) == [Status.FAILED]
+    assert run(replace(changed, settings=BatchSettings(replaces=True))) == [Status.DONE]
+
+
+def test_a_journal_of_another_recipe_names_the_choice_of_the_window(tmp_path: Path) -> None:
+    run(order(tmp_path))
+    other = Recipe((Step.create("median", {}),))
+    with pytest.raises(AppError, match=f"set Existing results to “{REPLACE}”"):
+        run(order(tmp_path, other))
+    assert run(order(tmp_path, other, replaces=True)) == [Status.DONE]

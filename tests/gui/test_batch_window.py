@@ -1,0 +1,404 @@
+"""File > Batch: the queue, the settings, pausing, stopping and closing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton
+from pytestqt.qtbot import QtBot
+
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
+from kernelscope.errors import AppError
+from kernelscope.files import read_image, write_recipe
+from kernelscope.gui.dialogs.batch_thumbnails import Thumbnails
+from kernelscope.gui.dialogs.batch_window import BatchWindow
+from kernelscope.gui.model.batch_queue import State
+from kernelscope.gui.model.batch_run import REPLACE
+from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.background import Background
+from tests.gui.helpers import (
+    FakeCpu,
+    answer,
+    child,
+    choose_files,
+    dialog,
+    load,
+    wait_until,
+    write_picture,
+)
+
+RECIPE = Recipe((Step.create("mean", {}),))
+COUNT = 6
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    for number in range(COUNT):
+        write_picture(tmp_path / f"in/{number}.png", number)
+    return tmp_path / "in"
+
+
+Opener = Callable[..., BatchWindow]
+
+
+@pytest.fixture
+def open_batch(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
+    background = Background()
+    windows: list[BatchWindow] = []
+
+    def open_(steps: Callable[[], Recipe] = lambda: RECIPE) -> BatchWindow:
+        made = BatchWindow(background, {"cpu": cpu}, Settings(store), steps, Costs())
+        windows.append(made)
+        made.show()
+        qtbot.waitExposed(made)
+        return made
+
+    yield open_
+    cpu.go.set()
+    for made in windows:
+        made.cancel()
+        wait_until(qtbot, lambda made=made: not made.running)
+        made.leave()
+        made.close()
+        made.deleteLater()
+    background.close()
+
+
+@pytest.fixture
+def batch(open_batch: Opener) -> BatchWindow:
+    return open_batch()
+
+
+def press(window: BatchWindow, name: str) -> None:
+    QTest.mouseClick(child(window, QPushButton, name), Qt.MouseButton.LeftButton)
+
+
+def fill(qtbot: QtBot, window: BatchWindow, *paths: Path, count: int = COUNT) -> None:
+    window.add(paths)
+    qtbot.waitUntil(lambda: len(window.queue) == count)
+
+
+def run(qtbot: QtBot, window: BatchWindow) -> None:
+    press(window, "batchStart")
+    qtbot.waitUntil(lambda: not window.running)
+
+
+def state(window: BatchWindow) -> str:
+    return child(window, QLabel, "batchState").text()
+
+
+def states(window: BatchWindow) -> list[State]:
+    return [row.state for row in window.queue.rows]
+
+
+def shown(window: BatchWindow) -> list[str]:
+    model = window.table.model()
+    return [model.index(row, 0).data() for row in range(model.rowCount())]
+
+
+def test_files_of_a_folder_are_filtered_into_the_folder_next_to_it(
+    qtbot: QtBot, batch: BatchWindow, folder: Path
+) -> None:
+    fill(qtbot, batch, folder)
+    assert child(batch, QLineEdit, "batchOut").text() == f"{folder}-filtered"
+    assert state(batch) == f"{COUNT} files"
+    run(qtbot, batch)
+    assert set(states(batch)) == {State.DONE}
+    assert state(batch).startswith(f"{COUNT} of {COUNT} files, took ")
+    for number in range(COUNT):
+        made = read_image(folder.with_name("in-filtered") / f"{number}.png").pixels
+        source = read_image(folder / f"{number}.png").pixels
+        assert (made == 255 - source).all()
+
+
+def test_a_bad_file_shows_its_reason_and_the_others_go_on(
+    qtbot: QtBot, batch: BatchWindow, folder: Path
+) -> None:
+    (folder / "2.png").write_bytes(b"no picture")
+    fill(qtbot, batch, folder)
+    assert not batch.only_failed.isVisible()
+    run(qtbot, batch)
+    assert "1 failed" in state(batch)
+    assert states(batch).count(State.DONE) == COUNT - 1
+    batch.only_failed.click()
+    assert shown(batch) == ["2.png"]
+    model = batch.table.model()
+    assert model.index(0, 2).data() == "Failed"
+    assert "this is no image" in model.index(0, 3).data()
+    spoken = model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken.startswith("2.png, failed, 2.png: this is no image")
+    batch.only_failed.click()
+    assert len(shown(batch)) == COUNT
+
+
+def test_a_pause_holds_the_batch_and_resume_goes_on(
+    qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folder: Path
+) -> None:
+    cpu.go.clear()
+    fill(qtbot, batch, folder)
+    press(batch, "batchStart")
+    qtbot.waitUntil(lambda: State.FILTERING in states(batch))
+    button = child(batch, QPushButton, "batchStart")
+    assert button.text() == "Pau&se"
+    button.click()
+    assert state(batch).endswith("paused")
+    cpu.go.set()
+    qtbot.waitUntil(lambda: batch.queue.ended == 1)
+    qtbot.wait(250)  # it would go on by now
+    assert batch.queue.ended == 1
+    assert button.text() == "Re&sume"
+    button.click()
+    qtbot.waitUntil(lambda: not batch.running)
+    assert set(states(batch)) == {State.DONE}
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_a_cancelled_batch_is_resumed_without_doing_anything_twice(
+    qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folder: Path, replaces: bool
+) -> None:
+    fill(qtbot, batch, folder)
+    batch.form.there.setCurrentIndex(int(replaces))
+    cpu.go.clear()
+    press(batch, "batchStart")
+    cpu.one.release(2)
+    qtbot.waitUntil(lambda: len(cpu.requests) == 3)
+    press(batch, "batchCancel")
+    qtbot.waitUntil(lambda: not batch.running)
+    assert states(batch) == [State.DONE] * 2 + [State.WAITING] * (COUNT - 2)
+    assert state(batch) == f"2 of {COUNT} files, stopped"
+    assert child(batch, QPushButton, "batchStart").text() == "Re&sume"
+    cpu.go.set()
+    cpu.requests.clear()
+    run(qtbot, batch)
+    assert states(batch) == [State.SKIPPED] * 2 + [State.DONE] * (COUNT - 2)
+    assert len(cpu.requests) == COUNT - 2
+
+
+def test_results_are_replaced_only_where_that_is_chosen(
+    qtbot: QtBot, batch: BatchWindow, folder: Path
+) -> None:
+    out = folder.with_name("in-filtered")
+    out.mkdir()
+    (out / "1.png").write_bytes(b"mine")
+    fill(qtbot, batch, folder)
+    run(qtbot, batch)
+    assert (out / "1.png").read_bytes() == b"mine"
+    assert f"Set Existing results to “{REPLACE}”" in batch.queue.rows[1].remark
+    batch.form.there.setCurrentIndex(1)
+    run(qtbot, batch)
+    assert set(states(batch)) == {State.DONE}
+    assert (out / "1.png").read_bytes() != b"mine"
+
+
+def test_a_folder_with_the_results_of_another_recipe_is_not_touched(
+    qtbot: QtBot, batch: BatchWindow, folder: Path, tmp_path: Path
+) -> None:
+    fill(qtbot, batch, folder)
+    run(qtbot, batch)
+    path = tmp_path / "other.recipe.json"
+    write_recipe(Recipe((Step.create("median", {"size": 5}),)), path)
+    press(batch, "batchOpenRecipe")
+    choose_files(dialog(qtbot, batch, QFileDialog), path)
+    assert batch.form.description.full_text == "Median 5×5"
+    run(qtbot, batch)
+    box = dialog(qtbot, batch, ErrorDialog)
+    assert "belongs to another recipe" in box.text()
+    box.close()
+    assert set(states(batch)) == {State.WAITING}
+
+
+def test_the_settings_come_back(qtbot: QtBot, open_batch: Opener, tmp_path: Path) -> None:
+    first = open_batch()
+    field = child(first, QLineEdit, "batchOut")
+    field.setText(str(tmp_path / "there"))
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    first.form.formats.setCurrentIndex(first.form.formats.findData(".tif"))
+    first.form.formats.activated.emit(first.form.formats.currentIndex())
+    first.form.lossy.click()
+    again = open_batch()
+    assert again.form.settings() == first.form.settings()
+    assert (again.form.folder, again.form.suffix) == (tmp_path / "there", ".tif")
+    assert again.form.lossy.isChecked()
+
+
+def test_an_output_folder_that_is_still_typed_counts(
+    qtbot: QtBot, batch: BatchWindow, folder: Path, tmp_path: Path
+) -> None:
+    fill(qtbot, batch, folder)
+    child(batch, QLineEdit, "batchOut").setText(str(tmp_path / "typed"))
+    batch.press_start()  # by its access key, which leaves the focus in the field
+    qtbot.waitUntil(lambda: batch.running)
+    qtbot.waitUntil(lambda: not batch.running)
+    assert len(list((tmp_path / "typed").glob("*.png"))) == COUNT
+
+
+def test_files_are_removed_by_the_keyboard(qtbot: QtBot, batch: BatchWindow, folder: Path) -> None:
+    fill(qtbot, batch, folder)
+    batch.table.setFocus()
+    batch.table.selectRow(1)
+    QTest.keyClick(batch.table, Qt.Key.Key_Delete)
+    assert shown(batch) == ["0.png", "2.png", "3.png", "4.png", "5.png"]
+    batch.form.formats.setCurrentIndex(batch.form.formats.findData(".tif"))
+    batch.form.places_changed.emit()
+    qtbot.waitUntil(lambda: batch.queue.rows[0].item.target.suffix == ".tif")
+    assert "1.png" not in shown(batch)
+    press(batch, "batchClear")
+    assert shown(batch) == []
+    assert not child(batch, QPushButton, "batchStart").isEnabled()
+
+
+def drop(window: BatchWindow, *paths: Path) -> bool:
+    """Drop files on the window; return whether it takes them."""
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    copy, left, none = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier(0)
+    enter = QDragEnterEvent(QPointF(9, 9).toPoint(), copy, mime, left, none)
+    enter.ignore()
+    window.dragEnterEvent(enter)
+    if enter.isAccepted():
+        window.dropEvent(QDropEvent(QPointF(9, 9), copy, mime, left, none))
+    return enter.isAccepted()
+
+
+def test_files_are_dropped(qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folder: Path) -> None:
+    assert drop(batch, folder / "0.png", folder / "3.png")
+    qtbot.waitUntil(lambda: shown(batch) == ["0.png", "3.png"])
+    cpu.go.clear()
+    press(batch, "batchStart")
+    assert not drop(batch, folder)
+
+
+def test_a_folder_without_pictures_is_named(
+    qtbot: QtBot, batch: BatchWindow, tmp_path: Path
+) -> None:
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none/a.txt").write_text("a")
+    batch.add([tmp_path / "none"])
+    note = batch.findChild(QLabel, "batchNote")
+    qtbot.waitUntil(lambda: "There is no picture or volume in" in note.full_text)
+
+
+def test_without_steps_the_reason_is_shown(qtbot: QtBot, open_batch: Opener, folder: Path) -> None:
+    def none() -> Recipe:
+        raise AppError("No picture is open, so there are no steps.", "Open one.")
+
+    batch = open_batch(none)
+    assert "No picture is open" in batch.form.description.full_text
+    fill(qtbot, batch, folder)
+    press(batch, "batchStart")
+    assert not batch.running
+    dialog(qtbot, batch, ErrorDialog).close()
+
+
+def test_closing_asks_and_keeps_running(
+    qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folder: Path
+) -> None:
+    cpu.go.clear()
+    fill(qtbot, batch, folder)
+    press(batch, "batchStart")
+    qtbot.waitUntil(cpu.entered.is_set)
+    batch.close()
+    box = dialog(qtbot, batch, QMessageBox)
+    answer(qtbot, box, "Keep Running")
+    assert batch.isVisible()
+    assert batch.running
+    batch.close()
+    answer(qtbot, dialog(qtbot, batch, QMessageBox), "Stop the Batch")
+    qtbot.waitUntil(lambda: not batch.isVisible())
+    assert not batch.running
+
+
+def test_the_question_goes_when_the_batch_ends_meanwhile(
+    qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folder: Path
+) -> None:
+    cpu.go.clear()
+    fill(qtbot, batch, folder)
+    press(batch, "batchStart")
+    batch.close()
+    box = dialog(qtbot, batch, QMessageBox)
+    cpu.go.set()
+    qtbot.waitUntil(lambda: not batch.running)
+    qtbot.waitUntil(lambda: not batch.findChildren(QMessageBox))
+    assert batch.isVisible()
+    assert box is not None
+
+
+def test_only_files_in_view_get_thumbnails(
+    qtbot: QtBot, batch: BatchWindow, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = set[Path]()
+    of = Thumbnails.of
+
+    def note(thumbnails: Thumbnails, path: Path) -> Any:
+        asked.add(path)
+        return of(thumbnails, path)
+
+    monkeypatch.setattr(Thumbnails, "of", note)
+    (folder / "many").mkdir()
+    for number in range(2000):
+        (folder / f"many/{number:04}.png").touch()
+    fill(qtbot, batch, folder, count=2000 + COUNT)
+    batch.table.viewport().repaint()
+    first = batch.table.model()
+    assert first.rowCount() == 2000 + COUNT
+    assert 0 < len(asked) < 100
+    qtbot.waitUntil(lambda: not batch._thumbnails._busy)
+    picture = batch._thumbnails.of(folder / "0.png")
+    assert picture.toImage() != batch._thumbnails.empty.toImage()
+    broken = batch._thumbnails.of(folder / "many/0000.png")
+    assert broken.toImage() == batch._thumbnails.empty.toImage()
+
+
+# In the main window ----------------------------------------------------------------------
+
+
+def opened(window: MainWindow) -> BatchWindow:
+    """Open the window by its menu and return it."""
+    window.findChild(QAction, "batch").trigger()
+    batch = window.companions.batch
+    assert batch is not None
+    return batch
+
+
+@pytest.mark.smoke
+def test_the_menu_opens_it_with_the_steps_of_the_window(
+    qtbot: QtBot, window: MainWindow, picture: Path, folder: Path
+) -> None:
+    load(qtbot, window, picture)
+    window.panel.set_filter("median")
+    batch = opened(window)
+    assert batch.form.description.full_text == "Median 3×3"
+    window.panel.set_values("median", {"size": 5})
+    batch.refresh()
+    assert batch.form.description.full_text == "Median 5×5"
+    fill(qtbot, batch, folder)
+    run(qtbot, batch)
+    assert set(states(batch)) == {State.DONE}
+    batch.close()
+
+
+def test_closing_the_main_window_asks_stops_and_closes(
+    qtbot: QtBot, window: MainWindow, cpu: FakeCpu, picture: Path, folder: Path
+) -> None:
+    load(qtbot, window, picture)
+    batch = opened(window)
+    fill(qtbot, batch, folder)
+    cpu.go.clear()
+    press(batch, "batchStart")
+    qtbot.waitUntil(cpu.entered.is_set)
+    window.close()
+    assert window.isVisible()
+    answer(qtbot, dialog(qtbot, batch, QMessageBox), "Stop the Batch")
+    qtbot.waitUntil(lambda: not window.isVisible())
+    assert not batch.running
