@@ -133,6 +133,26 @@ def addresses_left() -> float:
     return float(limit - pages * resource.getpagesize())
 
 
+def resident() -> int:
+    """Return the bytes that this process has in memory now; the most it ever had, or 0, if the
+    system reports only that or nothing.
+    """
+    try:
+        pages = int(_STATM.read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return peak() or 0
+    assert resource is not None  # a system with this file has it
+    return pages * resource.getpagesize()
+
+
+def peak() -> int | None:
+    """Return the most bytes that this process had in memory; None if the system keeps no count."""
+    if resource is None:
+        return None
+    most: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
 def _machine_left() -> float:
     try:
         lines = _MEMINFO.read_text(encoding="ascii").splitlines()

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope import filters, manual
+from kernelscope import filters, manual, memory
 from kernelscope.cli.main import main
 from kernelscope.engine.step import default_text
+from kernelscope.files import read_image, write_image
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
@@ -221,11 +222,14 @@ def test_examples_of_apply(line: str, tmp_path: Path, monkeypatch: pytest.Monkey
         source = {"in.png": "coffee.png", "in.bmp": "camera.bmp"}[name]
         shutil.copy(ROOT / "resources" / source, tmp_path / name)
     monkeypatch.chdir(tmp_path)
+    for name in ("scan.tif", "slide.tif"):
+        write_image(read_image("in.png"), name)
+    monkeypatch.setattr(memory, "resident", lambda: 300 << 20)  # and not that of all tests
     if "--recipe" in arguments:
         recipe = block("command-line.md", "recipe")
         Path("denoise.recipe.json").write_text(recipe, encoding="utf-8")
     assert main(arguments) == 0
-    _, output, *_ = (name for name in arguments if Path(name).suffix in {".png", ".bmp"})
+    _, output, *_ = (name for name in arguments if Path(name).suffix in {".png", ".bmp", ".tif"})
     assert (tmp_path / output).stat().st_size > 0
 
 

@@ -6,7 +6,8 @@ their kind. The steps between, which are the same for both, are here.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -23,7 +24,7 @@ from kernelscope.cli.common import (
 )
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
-from kernelscope.errors import InvalidParameter
+from kernelscope.errors import AppError, InvalidParameter, OutOfMemory
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -61,8 +62,30 @@ def apply(arguments: list[str]) -> int:
     if command.verbose:
         log_to_stderr()
     with unlogged() if command.quiet and not command.verbose else nullcontext():
-        _run(command, _medium(command))
+        if command.memory is not None:
+            from kernelscope.cli.streamed import apply_streamed
+
+            apply_streamed(command)
+        else:
+            with _blocks_option(command.files.source):
+                _run(command, _medium(command))
     return 0
+
+
+@contextmanager
+def _blocks_option(source: Path) -> Iterator[None]:
+    """Mention the option --memory if a file is refused that may be too large for memory."""
+    try:
+        yield
+    except AppError as error:
+        with suppress(OSError, ValueError):
+            if isinstance(error, OutOfMemory) or source.stat().st_size >= _LARGE:
+                error.hint = f"{error.hint} Or filter it in blocks: --memory 2G.".lstrip()
+        raise
+
+
+_LARGE = 2**30
+"""Bytes of a file that may be too large for memory, or have too many samples."""
 
 
 def _medium(command: ApplyCommand) -> Medium:

@@ -59,7 +59,7 @@ _OUTPUTS = {
     "save_recipe": "recipe",
     "lossy": "lossy",
 }
-_COMMAND = {"gpu": "gpus", "quiet": "quiet", "verbose": "verbose"}
+_COMMAND = {"memory": "memory", "gpu": "gpus", "quiet": "quiet", "verbose": "verbose"}
 """Fields of `RunOptions`, `Inputs`, `Outputs` and `ApplyCommand` by the names of their options,
 which hold for all steps and may be given once, with any step. The classes have the defaults."""
 
@@ -303,6 +303,13 @@ def _add_run_options(
         metavar="SIZE",
         type=byte_size,
         help="GPU memory for images, like 256M; larger ones go in strips (default: all free)",
+    )
+    group.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=byte_size,
+        help="filter INPUT in blocks, so that the program takes at most this much memory, like 2G: "
+        "TIFF files of any size (default: the whole file in memory)",
     )
     _add_comparison_options(group)
     group.add_argument(

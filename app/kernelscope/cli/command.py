@@ -73,6 +73,8 @@ class ApplyCommand:
 
     Attributes
     ----------
+    memory : int or None
+        Bytes that the process may take; without it, files are held in memory as a whole.
     gpus : tuple of int or None
         Numbers of the GPUs to use; None for the default.
     quiet, verbose : bool
@@ -83,6 +85,7 @@ class ApplyCommand:
     options: RunOptions
     files: Inputs
     outputs: Outputs
+    memory: int | None = None
     gpus: tuple[int, ...] | None = None
     quiet: bool = False
     verbose: bool = False

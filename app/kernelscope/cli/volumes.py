@@ -37,7 +37,7 @@ class VolumeFiles:
         self._scan: Scan | None = None
         self.recipe: Recipe = command.recipe
         if self._files.axis:
-            self.recipe = _across(self.recipe, self._files.axis)
+            self.recipe = across(self.recipe, self._files.axis)
         self._targets = _find_outputs(self._files, self._outputs)
 
     def read(self) -> Scan:
@@ -139,7 +139,7 @@ class VolumeFiles:
         return found
 
 
-def _across(recipe: Recipe, axis: str) -> Recipe:
+def across(recipe: Recipe, axis: str) -> Recipe:
     """Return the recipe whose filters for pictures get slices perpendicular to `axis`."""
     if not any(step.filter.kind is Kind.PICTURE for step in recipe.steps):
         raise InvalidParameter(

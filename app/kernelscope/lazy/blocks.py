@@ -87,9 +87,10 @@ def _sides(source: LazySource, budget: float, grain: Sides) -> Sides:
             ratio = box.pixels / source.working_bytes(box)
             found.append((count >= step, ratio, box.sides))
     if not found:
+        left = max(budget, 0) / 2**20
         raise OutOfMemory(
             f"There is not enough memory to filter {source.title} in blocks: the smallest takes "
-            f"{math.ceil(least / 2**20)} MiB, and {max(budget, 0) / 2**20:.0f} MiB are left for them.",
+            f"{math.ceil(least / 2**20)} MiB, and {left:.0f} MiB are left for them.",
             "Allow more memory, or choose a smaller mask.",
         )
     aligned = [each for each in found if each[0]] or found
@@ -130,7 +131,7 @@ def _middle(shape: Sides, sides: Sides) -> Box:
 
 
 def _largest(fits: Callable[[int], bool], most: int, grain: int) -> int:
-    """Return the largest count up to `most` that fits, a multiple of `grain` or `most` if possible."""
+    """Return the largest count up to `most` that fits: that, or a multiple of `grain`, if any."""
     low, high = 0, most
     while low < high:
         middle = -(-(low + high) // 2)

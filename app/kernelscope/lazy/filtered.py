@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,14 @@ FLOATS = 4
 Measured 3.0 at most, for non-local means of 8-bit grey of 1024×896 pixels."""
 
 
+class Filtered(LazySource, Protocol):
+    """The result of a step, or of the last of several."""
+
+    @property
+    def description(self) -> str:
+        """The step in words, with the numbers that were estimated."""
+
+
 def whole(source: LazySource) -> Iterable[Box]:
     """Return one box with all of the source."""
     return [Box((0, 0, 0), source.shape)]
@@ -54,7 +62,7 @@ def filtered(
     execute: Execute,
     options: RunOptions = DEFAULT_OPTIONS,
     cover: Cover = whole,
-) -> LazySource:
+) -> Filtered:
     """Return the result of a step, of which nothing is computed yet.
 
     Parameters
@@ -108,7 +116,9 @@ class FilteredPicture:
         self._source, self._step = source, step
         self._execute, self._options = execute, options
         stand_in = Image(np.broadcast_to(source.dtype.type(0), source.shape), source.title)
-        height, width, channels = Request(stand_in, step, options).output_shape
+        request = Request(stand_in, step, options)
+        height, width, channels = request.output_shape
+        self.description = request.describe()
         self.title, self.dtype = source.title, source.dtype
         self.shape: Sides = (height, width, channels)
         self.grain: Sides = (*source.grain[:2], channels)
@@ -170,12 +180,13 @@ class FilteredSlices:
         self.title, self.dtype = source.title, source.dtype
         self.shape, self.grain = source.shape, source.grain
         stand_in = Volume(np.broadcast_to(source.dtype.type(0), source.shape), title=source.title)
-        Request(Scan((stand_in,)), step.with_numbers(), options)  # refuses what cannot be
+        Request(Scan((stand_in,)), step.with_numbers(), options)  # refuses it before the survey
         self._whole = bool(step.filter.uncroppable(step.parameters))
         self._white: np.float32 | None = None
         if source.dtype != np.uint8:
             self._white = white_of(extremes(source, cover(source))[1])
         self._step = self._estimated(step)
+        self.description = Request(Scan((stand_in,)), self._step, options).describe()
 
     def _estimated(self, step: Step) -> Step:
         """Return the step with numbers, estimated from the middle slice as the engine does."""

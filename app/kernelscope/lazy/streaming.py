@@ -9,7 +9,6 @@ Two blocks are read and computed at a time, and written in their order::
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -19,15 +18,11 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from kernelscope import memory
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.lazy.blocks import AT_ONCE
 from kernelscope.lazy.source import LazySource
 from kernelscope.spec.crop import Box
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
 
 STAGE = "blocks"
 """Name of the stage in progress reports."""
@@ -105,12 +100,4 @@ def stream(
                 future.cancel()
             raise
     samples_written = sum(box.pixels for box in boxes)
-    return Streamed(len(boxes), samples_written, time.perf_counter() - start, peak_memory())
-
-
-def peak_memory() -> int | None:
-    """Return the most bytes that this process had resident; None if that is unknown."""
-    if resource is None:
-        return None
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(most if sys.platform == "darwin" else most * 1024)
+    return Streamed(len(boxes), samples_written, time.perf_counter() - start, memory.peak())

@@ -74,7 +74,7 @@ class TiffSource:
 
     def working_bytes(self, box: Box) -> int:
         size: int = self.dtype.itemsize
-        return box.pixels * size + self._pages[0].working_bytes + KEPT_BYTES
+        return box.pixels * size + self._pages[0].working_bytes
 
     def check_unchanged(self) -> None:
         """Refuse a file that was written to since it was opened, with an `ImageReadError`."""
@@ -92,7 +92,7 @@ class _Page:
     grain : tuple of int
         Rows and columns that are stored together.
     working_bytes : int
-        Most bytes that reading takes beside its output: a strip or tile, and its code.
+        Most bytes that reading takes beside its output: a strip or tile, its code, and those kept.
     """
 
     def __init__(

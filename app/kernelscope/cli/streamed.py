@@ -1,0 +1,94 @@
+"""``apply --memory``: a file that is larger than memory, filtered in blocks."""
+
+from __future__ import annotations
+
+from kernelscope.cli.command import ApplyCommand
+from kernelscope.cli.common import Speaker, StatusLine, interruptible, open_backends
+from kernelscope.cli.volumes import across
+from kernelscope.engine.costs import Costs, default_path
+from kernelscope.errors import InvalidParameter, UnknownName
+from kernelscope.spec.samples import Kind
+
+_WHOLE = {
+    "reference": "--reference",
+    "components": "--component",
+    "nan": "--nan",
+    "as_float": "--float",
+}
+"""Fields of `Inputs` that need the whole file, and their options."""
+
+
+def apply_streamed(command: ApplyCommand) -> None:
+    """Filter a file in blocks within the memory that the command allows.
+
+    Raises
+    ------
+    AppError
+        As `filter_file`, or for an option that needs the whole file.
+    """
+    from kernelscope.files import write_recipe
+    from kernelscope.lazy.files import filter_file
+
+    _check(command)
+    assert command.memory is not None
+    files, recipe = command.files, command.recipe
+    if files.axis:
+        recipe = across(recipe, files.axis)
+    status = StatusLine(not (command.quiet or command.verbose))
+    say = Speaker(command.quiet)
+    try:
+        with open_backends(command.gpus) as backends, interruptible() as token:
+            report = filter_file(
+                recipe,
+                files.source,
+                command.outputs.result,
+                command.memory,
+                backends,
+                number=files.volumes[0] if files.volumes else None,
+                options=command.options,
+                token=token,
+                progress=status.progress,
+                costs=Costs(default_path()),
+            )
+    finally:
+        status.clear()
+    if command.outputs.recipe:
+        write_recipe(recipe, command.outputs.recipe)
+    say.notices(report.notices)
+    sides = report.shape if report.kind is Kind.VOLUME else report.shape[:2]
+    cells = "voxels" if report.kind is Kind.VOLUME else "pixels"
+    done = report.streamed
+    size = "×".join(map(str, reversed(sides)))
+    say.line(
+        f"{command.outputs.result}: {'; '.join(report.steps)}; {size} {cells} in "
+        f"{done.seconds:.1f} s, {done.samples / 1e6 / done.seconds:.1f} million samples/s"
+    )
+    blocks = f"{done.blocks} blocks" if done.blocks > 1 else "1 block"
+    if done.peak_bytes is None:
+        say.line(f"  in {blocks}; this system does not report the memory that a process took")
+        return
+    say.line(
+        f"  in {blocks}; at most {done.peak_bytes / 2**20:.0f} MiB of memory, "
+        f"{command.memory / 2**20:.0f} MiB were allowed"
+    )
+    if done.peak_bytes > command.memory:
+        say.notices(["More memory was taken than allowed: allow less, to have a margin."])
+
+
+def _check(command: ApplyCommand) -> None:
+    """Refuse options that need the whole file."""
+    files, outputs = command.files, command.outputs
+    values = {option: getattr(files, field) for field, option in _WHOLE.items()}
+    given = [
+        option
+        for option, value in values.items()
+        if value is not None and value is not False and value != ()
+    ]
+    given += ["--residual"] * bool(outputs.residual)
+    if given:
+        raise UnknownName(
+            f"{given[0]} needs the whole file in memory, and --memory filters it in blocks.",
+            "Leave one of them out.",
+        )
+    if len(files.volumes) > 1:
+        raise InvalidParameter("--memory filters one volume.", "Give one number to --volume.")

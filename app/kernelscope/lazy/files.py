@@ -1,0 +1,213 @@
+"""Files larger than memory: opened and created by their kind, and filtered into each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from kernelscope import memory
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.chain import naming
+from kernelscope.engine.control import CancelToken, Progress, no_progress
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.run import execute, usable
+from kernelscope.errors import ImageReadError, ImageWriteError, OutOfMemory
+from kernelscope.files.volumes import is_volume
+from kernelscope.files.write_errors import resolved
+from kernelscope.lazy import tiff_sink
+from kernelscope.lazy.blocks import plan
+from kernelscope.lazy.filtered import Filtered, filtered
+from kernelscope.lazy.source import Head, LazySource, Sides
+from kernelscope.lazy.streaming import Sink, Streamed, stream
+from kernelscope.lazy.tiff_source import open_tiff
+from kernelscope.spec.crop import Box
+from kernelscope.spec.samples import Kind
+
+_SURVEY_RESERVE = 256 << 20
+"""Bytes that the compiler takes, which is not loaded yet when the source is surveyed."""
+
+_SLACK = 32 << 20
+"""Bytes for which the allocator may hold memory that it does not use."""
+
+
+class OpenSource(LazySource, Protocol):
+    """A source in a file."""
+
+    @property
+    def head(self) -> Head: ...
+
+    def check_unchanged(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class OpenSink(Sink, Protocol):
+    """A file that is being written."""
+
+    @property
+    def grain(self) -> Sides: ...
+
+
+@dataclass(frozen=True)
+class Filed:
+    """The report of a file that was filtered in blocks.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        That of the result: (height, width, channels), or (depth, height, width).
+    steps : tuple of str
+        Each step in words.
+    """
+
+    kind: Kind
+    shape: Sides
+    steps: tuple[str, ...]
+    notices: tuple[str, ...]
+    streamed: Streamed
+
+
+def open_source(path: Path, number: int | None = None) -> OpenSource:
+    """Open a file to be read in blocks; close it after use.
+
+    Raises
+    ------
+    ImageReadError
+        If it is missing, damaged, or of no format that is read in blocks.
+    """
+    kind = Kind.VOLUME if is_volume(path) else Kind.PICTURE
+    if path.is_file() and not _is_tiff(path):
+        raise ImageReadError(
+            f"{path.name}: only TIFF files are read in blocks.",
+            "Convert it, or filter it as a whole.",
+        )
+    return open_tiff(path, kind, number)
+
+
+def _is_tiff(path: Path) -> bool:
+    try:
+        with path.open("rb") as handle:
+            return handle.read(4) in (b"II*\0", b"II+\0", b"MM\0*", b"MM\0+")
+    except OSError:
+        return True  # its reader has the reason
+
+
+def check_places(source: Path, target: Path) -> None:
+    """Refuse a target of another format, or that is the source.
+
+    Raises
+    ------
+    ImageWriteError
+    """
+    if not target.name.lower().endswith(tiff_sink.SUFFIXES):
+        raise ImageWriteError(
+            f"{target.name}: only TIFF files are written in blocks.",
+            f"Use a name that ends in {tiff_sink.SUFFIXES[0]}.",
+        )
+    try:
+        same = resolved(target) == source.resolve() or source.samefile(target)
+    except OSError:  # one of them does not exist
+        same = False
+    if same:
+        raise ImageWriteError(
+            f"{target.name} is the input, which is read while the output is written.",
+            "Choose another name.",
+        )
+
+
+def sink_for(path: Path, result: LazySource, head: Head) -> AbstractContextManager[OpenSink]:
+    """Return a file for a result, which takes its place when the block ends."""
+    return tiff_sink.tiff_sink(path, result.shape, result.dtype, result.kind, head)
+
+
+def filter_file(
+    recipe: Recipe,
+    source: Path,
+    target: Path,
+    limit: float,
+    backends: Mapping[str, Backend],
+    *,
+    number: int | None = None,
+    options: RunOptions = DEFAULT_OPTIONS,
+    token: CancelToken | None = None,
+    progress: Progress = no_progress,
+    costs: Costs | None = None,
+) -> Filed:
+    """Filter a file in blocks, into another one that appears when it is complete.
+
+    Parameters
+    ----------
+    limit : float
+        Bytes of memory that this process may take.
+    number : int, optional
+        Number, from 1, of the volume in a file of several.
+
+    Raises
+    ------
+    AppError
+        If the files, the steps or the memory do not allow it. An existing target is unchanged.
+    Cancelled
+        If `token` was set meanwhile.
+    """
+    token = token or CancelToken()
+    costs = costs or Costs()
+    check_places(source, target)
+    if options.device is not Device.AUTO:
+        usable(options.device, backends)
+
+    def compute(request: Request) -> Result:
+        token.check()
+        return execute(request, backends, token, costs=costs, learn=False)
+
+    def cover(part: LazySource) -> Iterator[Box]:
+        token.check()
+        boxes = _planned(part, limit, _SURVEY_RESERVE)
+        for done, box in enumerate(boxes):
+            token.check()
+            yield box
+            progress("survey", (done + 1) / len(boxes))
+
+    with closing(open_source(source, number)) as opened:
+        last: LazySource = opened
+        steps = list[Filtered]()
+        for place, step in enumerate(recipe.steps, 1):
+            with naming(recipe, place):
+                last = filtered(last, step, compute, options, cover)
+            steps.append(last)
+        _warm_up(last)
+        _planned(last, limit, _SLACK)  # refuses too little memory before a file is made
+        with sink_for(target, last, opened.head) as sink:
+            boxes = _planned(last, limit, _SLACK, sink.grain)
+            report = stream(last, sink, boxes, token, progress)
+            opened.check_unchanged()
+        texts = tuple(each.description for each in steps)
+        return Filed(last.kind, last.shape, texts, opened.head.notices, report)
+
+
+def _planned(source: LazySource, limit: float, reserve: int, grain: Sides = (1, 1, 1)) -> list[Box]:
+    """Return the blocks for the memory that the program and a reserve leave of the limit."""
+    taken = memory.resident()
+    try:
+        return plan(source, limit - taken - reserve, grain)
+    except OutOfMemory as error:
+        own = (
+            f"Of the {limit / 2**20:.0f} MiB allowed, the program itself needs "
+            f"{(taken + reserve) / 2**20:.0f} MiB."
+        )
+        raise OutOfMemory(f"{error.message} {own}", error.hint) from None
+
+
+def _warm_up(result: LazySource) -> None:
+    """Compute a sample, so that the compiler's memory is taken before blocks are planned."""
+    z, y, x = (side // 2 for side in result.shape)
+    if result.kind is Kind.PICTURE:
+        result.read(Box((z, y, 0), (1, 1, result.shape[2])))
+    else:
+        result.read(Box((z, y, x), (1, 1, 1)))
