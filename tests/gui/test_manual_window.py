@@ -128,3 +128,10 @@ def test_pictures_are_no_wider_than_the_page(window: ManualWindow) -> None:
     assert view_of(window).horizontalScrollBar().maximum() == 0
     text = manual.page("window")
     assert text.count("](../screenshots/") == view_of(window).toHtml().count("<img ")
+
+
+def test_descriptions_of_pictures_stand_on_one_line() -> None:
+    # Qt shows a picture once for every line of its description.
+    for name in NAMES:
+        text = handbook.page(name, computed=False)
+        assert not re.findall(r"!\[[^]]*\n", text), name
