@@ -27,6 +27,7 @@ from kernelscope.files import read_image, write_image, write_recipe
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
+from kernelscope.judging.metrics import judge
 
 
 def pixels(seed: int, side: int = 20) -> np.ndarray[Any, Any]:
@@ -325,3 +326,58 @@ def test_an_animation_is_not_cut_to_its_first_picture(
     assert batch(recipe, tmp_path / "moving.gif", "--out", tmp_path / "out") == 1
     assert "moving.gif has several pictures" in capsys.readouterr().err
     assert not list((tmp_path / "out").glob("moving*"))
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv"])
+def test_results_are_compared_with_references_of_their_places(
+    recipe: Path, folder: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ideal, summary = tmp_path / "ideal", tmp_path / f"s{suffix}"
+    (ideal / "below").mkdir(parents=True)
+    write_image(Image.from_array(pixels(10)), ideal / "0.png")
+    write_image(Image.from_array(pixels(10)), ideal / "below/4.tif")  # of another suffix
+    write_image(Image.from_array(applied(recipe, pixels(1))), ideal / "1.png")  # equal
+    write_image(Image.from_array(pixels(10, 30)), ideal / "2.png")  # of another size
+    (ideal / "3.png").write_bytes(b"no picture")
+    assert batch(recipe, folder, "--out", tmp_path / "out", "--summary", summary,
+                 "--reference", ideal) == 0  # fmt: skip
+    text = summary.read_text("utf-8")
+    table = json.loads(text)["files"] if suffix == ".json" else csv.DictReader(io.StringIO(text))
+    rows = {Path(row["source"]).stem: row for row in table}
+    for stem in ("0", "4"):
+        before = judge(pixels(int(stem))[..., np.newaxis], pixels(10)[..., np.newaxis])
+        made = applied(recipe, pixels(int(stem)))
+        after = judge(made.reshape(20, 23, 1), pixels(10)[..., np.newaxis])
+        assert float(rows[stem]["psnr_before"]) == pytest.approx(before.psnr, abs=1e-4)
+        assert float(rows[stem]["psnr"]) == pytest.approx(after.psnr, abs=1e-4)
+        assert float(rows[stem]["ssim_before"]) == pytest.approx(before.ssim)
+        assert float(rows[stem]["ssim"]) == pytest.approx(after.ssim)
+        assert rows[stem]["note"] == ""
+    assert rows["1"]["psnr"] == "inf"
+    assert float(rows["1"]["ssim"]) == 1
+    assert "cannot be compared with the reference" in rows["2"]["note"]
+    assert "The reference cannot be used: 3.png: this is no image" in rows["3"]["note"]
+    assert rows["5"]["note"] == "There is no reference."
+    assert all(rows[stem]["psnr"] in (None, "") for stem in ("2", "3", "5"))
+    assert "3 results were not compared" in capsys.readouterr().err
+
+
+def test_references_in_no_folder_are_an_error(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert batch(recipe, folder, "--out", tmp_path / "out", "--reference", tmp_path / "no") == 1
+    assert "no: there is no such folder" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_volumes_are_compared_with_volumes(recipe: Path, tmp_path: Path) -> None:
+    voxels = np.random.default_rng(1).integers(0, 255, (8, 12, 10), np.uint8)
+    for place in ("in", "ideal"):
+        (tmp_path / place).mkdir()
+        write_volume(Volume.from_array(voxels, "head"), tmp_path / place / "head.nii.gz")
+    summary = tmp_path / "s.json"
+    assert batch(recipe, tmp_path / "in", "--out", tmp_path / "out", "--summary", summary,
+                 "--reference", tmp_path / "ideal") == 0  # fmt: skip
+    (row,) = json.loads(summary.read_text("utf-8"))["files"]
+    assert row["psnr_before"] == "inf"
+    assert 0 < row["psnr"] < 40

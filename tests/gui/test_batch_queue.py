@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from kernelscope.spec.devices import Device
 ITEMS = [Item(Path(f"/in/{k}.png"), Path(f"/out/{k}.png")) for k in range(4)]
 
 
-def ended(number: int, status: Status = Status.DONE, **more: str) -> Outcome:
+def ended(number: int, status: Status = Status.DONE, **more: Any) -> Outcome:
     return Outcome(ITEMS[number], status, read=0.25, filtered=0.5, written=0.25, **more)
 
 

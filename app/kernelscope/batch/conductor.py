@@ -41,6 +41,8 @@ from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
+from kernelscope.images.volume import Volume
+from kernelscope.judging.metrics import Quality
 from kernelscope.memory import is_shortage
 
 _logger = logging.getLogger(__name__)
@@ -69,6 +71,10 @@ class Outcome:
         Where the last step ran: ``CPU parallel``.
     read, filtered, written : float
         Seconds that each took.
+    before, quality : Quality, optional
+        Of the input and of the result, where they can be compared with a reference.
+    note : str
+        The reason why there is no quality, where references were asked for.
     """
 
     item: Item
@@ -79,13 +85,24 @@ class Outcome:
     read: float = 0.0
     filtered: float = 0.0
     written: float = 0.0
+    before: Quality | None = None
+    quality: Quality | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """A file in memory, with its size and time from before it was read."""
+    """A file in memory, with its size and time from before it was read.
+
+    Attributes
+    ----------
+    note : str
+        The reason why there is no reference, if it cannot be read.
+    """
 
     source: Source
+    reference: Image | Volume | None
+    note: str
     state: tuple[int, int] | None
     seconds: float
 
@@ -210,7 +227,19 @@ class Batch:
                 f"{item.source.name}: the file changed while it was read.",
                 "Filter it again when it is complete.",
             )
-        return _Read(source, before, time.perf_counter() - start)
+        reference, note = self._read_reference(item, source)
+        return _Read(source, reference, note, before, time.perf_counter() - start)
+
+    def _read_reference(self, item: Item, source: Source) -> tuple[Image | Volume | None, str]:
+        """Return the reference of a file, or the reason why there is none."""
+        if item.reference is None:
+            return None, ""
+        try:
+            if isinstance(source, Scan):
+                return read_volume(item.reference, nan=self._nan), ""
+            return read_image(item.reference, nan=self._nan), ""
+        except AppError as error:
+            return None, f"The reference cannot be used: {error}"
 
     def _filter(
         self,
@@ -232,21 +261,30 @@ class Batch:
                 self._check(item, read.source)
                 begun(item, Stage.FILTERING)
                 start = time.perf_counter()
-                *_, result = execute_recipe(
-                    self._recipe,
-                    read.source,
-                    self._backends,
-                    token,
-                    costs=self._costs,
-                    options=self._options,
-                )
+                first, result = self._execute(read, token)
                 seconds = time.perf_counter() - start
                 outcome = replace(outcome, filtered=seconds, device=result.where)
+                outcome = _judged(outcome, first, result, read)
         except Cancelled:
             return None
         if failed:
             return replace(outcome, status=Status.FAILED, reason=failed[0]), None, state
         return outcome, result, state
+
+    def _execute(self, read: _Read, token: CancelToken) -> tuple[Result, Result]:
+        """Return the results of the first step and of the last one."""
+        results = execute_recipe(
+            self._recipe,
+            read.source,
+            self._backends,
+            token,
+            costs=self._costs,
+            options=self._options,
+            reference=read.reference,
+        )
+        first = next(results)
+        last = deque(results, maxlen=1)
+        return first, last[0] if last else first
 
     def _check(self, item: Item, source: Source) -> None:
         """Refuse, before a long run, a result that could not be written after it."""
@@ -301,6 +339,17 @@ class Batch:
                 return
             _logger.exception("%s", item.source)
             found.append(f"A bug in the program: {type(error).__name__}: {error}. See the log.")
+
+
+def _judged(outcome: Outcome, first: Result, result: Result, read: _Read) -> Outcome:
+    """Return an outcome with the quality of a result, or with the reason why there is none."""
+    if result.quality is not None:
+        before = first.quality.before if first.quality is not None else None
+        return replace(outcome, before=before, quality=result.quality.after)
+    if read.reference is None:
+        return replace(outcome, note=read.note)
+    reasons = [each for each in result.notices if "reference" in each]
+    return replace(outcome, note=" ".join(reasons) or "It cannot be compared.")
 
 
 def _refuse_several(image: Image) -> None:

@@ -16,7 +16,10 @@ class Item:
     Attributes
     ----------
     source, target : Path
+    reference : Path, optional
+        The file that the result is compared with.
     """
 
     source: Path
     target: Path
+    reference: Path | None = None

@@ -42,7 +42,12 @@ class Found:
     problems: list[tuple[Path, str]] = field(default_factory=list)
 
 
-def find_items(inputs: Sequence[Path], out: Path, suffix: str | None = None) -> Found:
+def find_items(
+    inputs: Sequence[Path],
+    out: Path,
+    suffix: str | None = None,
+    references: Path | None = None,
+) -> Found:
     """Return the files that `inputs` name, folders with all below them, and their targets.
 
     A file that is named twice, also through a link, is there once. Files in a folder keep their
@@ -55,12 +60,16 @@ def find_items(inputs: Sequence[Path], out: Path, suffix: str | None = None) -> 
         Files, and folders; `out`, if it lies in one, is left out.
     suffix : str, optional
         Of all targets; by default each file's own, or `USUAL` if that format is not written.
+    references : Path, optional
+        Folder of references, at the places of their files; only their suffixes may differ.
 
     Raises
     ------
     AppError
-        If there is nothing to filter, or `suffix` names no format.
+        If there is nothing to filter, `suffix` names no format, or `references` is no folder.
     """
+    if references is not None and not references.is_dir():
+        raise AppError(f"{references}: there is no such folder.", "Name one with references.")
     if suffix is not None and not suffix.lower().endswith(_WRITABLE):
         raise AppError(
             f"“{suffix}” is no suffix of a format that can be written.",
@@ -78,10 +87,36 @@ def find_items(inputs: Sequence[Path], out: Path, suffix: str | None = None) -> 
         raise AppError(
             f"There is no picture or volume in {names}.", "Name files, or folders with some."
         )
-    sources = [path for path, _ in listed]
-    for path, place in zip(sources, _places(listed, suffix), strict=True):
-        found.items.append(Item(path, out / place))
+    library = _References(references) if references is not None else None
+    for (path, own), place in zip(listed, _places(listed, suffix), strict=True):
+        reference = library.of(own) if library is not None else None
+        found.items.append(Item(path, out / place, reference))
     return found
+
+
+class _References:
+    """The files of a folder, by their places without suffixes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[Path, dict[str, Path]] = {}
+
+    def of(self, place: PurePath) -> Path | None:
+        """Return the reference of a file; that of the same suffix, if there are several."""
+        same = self._folder / place
+        return same if same.is_file() else self._stems(same.parent).get(_stem(place))
+
+    def _stems(self, folder: Path) -> dict[str, Path]:
+        if folder not in self._known:
+            files = sorted(folder.iterdir(), reverse=True) if folder.is_dir() else []
+            self._known[folder] = {
+                _stem(file): file for file in files if file.name.lower().endswith(_READABLE)
+            }
+        return self._known[folder]
+
+
+def _stem(place: PurePath) -> str:
+    return place.name[: len(place.name) - len(_end(place))]
 
 
 def _files(given: Path, out: Path, found: Found) -> Iterator[tuple[Path, PurePath]]:

@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import json
+import math
 import sys
 import time
 from collections import Counter
@@ -34,9 +35,11 @@ from kernelscope.text import PROGRAM, one_line
 
 if TYPE_CHECKING:
     from kernelscope.batch import Outcome
+    from kernelscope.judging.metrics import Quality
 
 _TEXTS, _TIMES = ("status", "reason", "size", "device"), ("read", "filtered", "written")
-"""Fields of an outcome, in the order of a summary."""
+_FIGURES = ("psnr_before", "psnr", "ssim_before", "ssim", "note")
+"""Fields of an outcome, in the order of a summary; the figures where there are references."""
 
 
 def batch(arguments: list[str]) -> int:
@@ -57,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
     from kernelscope.files.write_errors import check_target, replace_file
 
     recipe = read_recipe(options.recipe)
-    found = find_items(options.inputs, options.out, options.suffix)
+    found = find_items(options.inputs, options.out, options.suffix, options.reference)
     if options.summary:
         check_target(options.summary)
     journal = Journal(options.out, recipe, resume=options.resume, anew=options.overwrite)
@@ -98,10 +101,11 @@ def _run(options: argparse.Namespace) -> int:
         status.clear()
         journal.close()
         if options.summary:
-            text = _summary([*problems, *outcomes], options.summary)
+            judged = bool(options.reference)
+            text = _summary([*problems, *outcomes], options.summary, judged=judged)
             replace_file(options.summary, text.encode("utf-8"))
     counts = Counter(each.status for each in (*problems, *outcomes))
-    say.notices(_left_out(found.left_out))
+    say.notices([*_left_out(found.left_out), *_unjudged(outcomes, options.reference)])
     say.line(_closing(counts, total, time.perf_counter() - start))
     if token.cancelled:
         left = total - len(outcomes)
@@ -121,6 +125,18 @@ def _left_out(count: int) -> list[str]:
     return [f"{count} {word} left out: of no format that can be read."] if count else []
 
 
+def _unjudged(outcomes: list[Outcome], references: Path | None) -> list[str]:
+    """Return a notice about results that were not compared with a reference."""
+    from kernelscope.batch import Status
+
+    if references is None:
+        return []
+    done = [each for each in outcomes if each.status is Status.DONE]
+    count = sum(each.quality is None for each in done)
+    word = "result was" if count == 1 else "results were"
+    return [f"{count} {word} not compared: see “note” in the summary."] if count else []
+
+
 def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
     """Return the last line: ``198 of 200 files in 12.3 s, 2 failed``."""
     from kernelscope.batch import Status
@@ -133,24 +149,47 @@ def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
     return ", ".join(parts)
 
 
-def _summary(outcomes: list[Outcome], path: Path) -> str:
+def _summary(outcomes: list[Outcome], path: Path, *, judged: bool) -> str:
     """Return what became of each file, as JSON or as a table with commas."""
+    figures = _FIGURES if judged else ()
     rows = [
         {
             "source": str(each.item.source),
             "target": str(each.item.target),
             **{name: getattr(each, name) for name in _TEXTS},
             **{name: round(getattr(each, name), 6) for name in _TIMES},
+            **(_figures(each) if judged else {}),
         }
         for each in outcomes
     ]
     if path.name.lower().endswith(".json"):
         return json.dumps({"files": rows}, indent=1, ensure_ascii=False) + "\n"
     text = io.StringIO()
-    table = csv.DictWriter(text, ("source", "target", *_TEXTS, *_TIMES), lineterminator="\n")
+    table = csv.DictWriter(
+        text, ("source", "target", *_TEXTS, *_TIMES, *figures), lineterminator="\n"
+    )
     table.writeheader()
     table.writerows(rows)
     return text.getvalue()
+
+
+def _figures(outcome: Outcome) -> dict[str, object]:
+    """Return the quality of a file; the PSNR of equal pictures, which JSON lacks, as a text."""
+    before, after = outcome.before, outcome.quality
+    missing = "There is no reference." if outcome.item.reference is None else ""
+    return {
+        "psnr_before": _decibels(before),
+        "psnr": _decibels(after),
+        "ssim_before": before.ssim if before is not None else None,
+        "ssim": after.ssim if after is not None else None,
+        "note": outcome.note or missing,
+    }
+
+
+def _decibels(quality: Quality | None) -> float | str | None:
+    if quality is None:
+        return None
+    return round(quality.psnr, 4) if math.isfinite(quality.psnr) else "inf"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -205,6 +244,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         type=file_path,
         help="write what became of each file, with times in seconds, to FILE: .json or .csv",
+    )
+    parser.add_argument(
+        "--reference",
+        metavar="DIR",
+        type=file_path,
+        help="folder of references at the places of their files, to which --summary compares "
+        "inputs and results: PSNR and SSIM",
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing but failures")
     return parser
