@@ -142,7 +142,7 @@ def test_results_on_the_disk_are_reported_after_ctrl_c(
         assert interrupted.wait(PATIENCE)
         return write_image(image, path, **how)
 
-    monkeypatch.setattr("kernelscope.batch.conductor.write_image", slow)
+    monkeypatch.setattr("kernelscope.batch.contents.write_image", slow)
     with pytest.raises(KeyboardInterrupt):
         Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken(), seen.append, begun=begun)
     assert names(seen) == ["0", "1"]

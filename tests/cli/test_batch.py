@@ -14,8 +14,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import nibabel
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image as PillowImage
 
 from kernelscope.batch import JOURNAL
@@ -51,9 +53,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-def applied(recipe: Path, image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def applied(
+    recipe: Path, image: np.ndarray[Any, Any], suffix: str = ".png"
+) -> np.ndarray[Any, Any]:
     """Return the result of ``apply``."""
-    source, target = recipe.with_name("source.png"), recipe.with_name("target.png")
+    source, target = (recipe.with_name(f"{name}{suffix}") for name in ("source", "target"))
     write_image(Image.from_array(image), source)
     assert main(["apply", "--recipe", str(recipe), str(source), str(target), "--quiet"]) == 0
     return read_image(target).pixels
@@ -199,7 +203,7 @@ def test_after_a_failure_a_file_of_that_name_is_not_taken_for_the_result(
 
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("kernelscope.batch.conductor.write_image", full)
+        patch.setattr("kernelscope.batch.contents.write_image", full)
         assert batch(recipe, folder, "--out", out) == 1
     (out / "2.png").write_bytes(b"from elsewhere")
     capsys.readouterr()
@@ -240,7 +244,7 @@ def test_a_full_disk_is_said_for_each_file(
         written.append(path)
         return write_image(image, path, **how)
 
-    monkeypatch.setattr("kernelscope.batch.conductor.write_image", full)
+    monkeypatch.setattr("kernelscope.batch.contents.write_image", full)
     assert batch(recipe, folder, "--out", tmp_path / "out", "--jobs", 1) == 1
     captured = capsys.readouterr()
     assert captured.err.count("the disk is full") == 3
@@ -261,7 +265,7 @@ def test_a_file_that_changes_while_it_is_read_fails(
                 handle.write(b"more")
         return image
 
-    monkeypatch.setattr("kernelscope.batch.conductor.read_image", slow)
+    monkeypatch.setattr("kernelscope.batch.contents.read_image", slow)
     assert batch(recipe, folder, "--out", tmp_path / "out") == 1
     assert "3.png: the file changed while it was read" in capsys.readouterr().err
 
@@ -275,7 +279,7 @@ def test_a_bug_in_one_file_is_logged_and_the_rest_goes_on(
             raise ZeroDivisionError("by zero")
         return read_image(path, **how)
 
-    monkeypatch.setattr("kernelscope.batch.conductor.read_image", broken)
+    monkeypatch.setattr("kernelscope.batch.contents.read_image", broken)
     assert batch(recipe, folder, "--out", tmp_path / "out") == 1
     assert "A bug in the program: ZeroDivisionError: by zero" in capsys.readouterr().err
     assert len(list((tmp_path / "out").rglob("*.png"))) == 5
@@ -318,14 +322,80 @@ def test_a_result_never_replaces_its_own_input(
     assert source.read_bytes() == before
 
 
-def test_an_animation_is_not_cut_to_its_first_picture(
-    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("suffix", [".gif", ".webp", ".png"])
+def test_each_picture_of_an_animation_is_a_page_of_the_result(
+    recipe: Path, tmp_path: Path, suffix: str
 ) -> None:
+    frames = [np.stack([pixels(seed + k) // 2 for k in range(3)], axis=-1) for seed in range(3)]
+    first, *others = (PillowImage.fromarray(each) for each in frames)
+    path, out = tmp_path / f"moving{suffix}", tmp_path / "out"
+    first.save(path, save_all=True, append_images=others, lossless=True)
+    summary = tmp_path / "s.json"
+    assert batch(recipe, path, "--out", out, "--suffix", ".tif", "--summary", summary) == 0
+    (row,) = json.loads(summary.read_text("utf-8"))["files"]
+    assert row["size"] == "23×20, 3 pictures"
+    with PillowImage.open(path) as moving, tifffile.TiffFile(out / "moving.tif") as made:
+        assert len(made.pages) == 3
+        for number, page in enumerate(made.pages):
+            moving.seek(number)
+            shown = np.asarray(moving.convert("RGB"))
+            assert np.array_equal(page.asarray(), applied(recipe, shown))
+
+
+def test_pages_of_a_tiff_keep_their_sizes_and_types(recipe: Path, tmp_path: Path) -> None:
+    pages = [
+        np.stack([pixels(1)] * 3, axis=-1),
+        pixels(2, 30),
+        pixels(3).astype(np.uint16) * 257,
+    ]
+    with tifffile.TiffWriter(tmp_path / "mixed.tif") as file:
+        for each in pages:
+            file.write(each, photometric="rgb" if each.ndim == 3 else "minisblack")
+    assert batch(recipe, tmp_path / "mixed.tif", "--out", tmp_path / "out") == 0
+    with tifffile.TiffFile(tmp_path / "out/mixed.tif") as made:
+        assert len(made.pages) == 3
+        for page, source in zip(made.pages, pages, strict=True):
+            assert page.dtype == source.dtype
+            expected = applied(recipe, source, ".tif")
+            assert np.array_equal(page.asarray(), expected.reshape(source.shape))
+
+
+@pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
+def test_volumes_of_a_file_stay_together_under_its_header(
+    recipe: Path, tmp_path: Path, suffix: str
+) -> None:
+    voxels = np.random.default_rng(1).integers(0, 255, (9, 10, 4, 3), np.int16)
+    image = nibabel.Nifti1Image(voxels, np.diag([2.0, 2.0, 3.0, 1.0]))
+    image.header.set_zooms((2, 2, 3, 1.5))
+    image.header["descrip"] = b"a scan"
+    nibabel.save(image, tmp_path / f"f{suffix}")
+    assert batch(recipe, tmp_path / f"f{suffix}", "--out", tmp_path / "out") == 0
+    made = nibabel.load(tmp_path / f"out/f{suffix}")
+    assert made.shape == voxels.shape
+    assert made.header.binaryblock == nibabel.load(tmp_path / f"f{suffix}").header.binaryblock
+    for number in range(3):
+        one = nibabel.Nifti1Image(voxels[..., number], image.affine)
+        nibabel.save(one, tmp_path / "one.nii")
+        assert batch(recipe, tmp_path / "one.nii", "--out", tmp_path / f"alone{number}") == 0
+        alone = nibabel.load(tmp_path / f"alone{number}/one.nii")
+        assert np.array_equal(np.asarray(made.dataobj)[..., number], np.asarray(alone.dataobj))
+
+
+@pytest.mark.parametrize(("name", "suffix", "reason"), [
+    ("f.nii", ".npy", "several volumes are written to NIfTI files only"),
+    ("moving.gif", ".png", "several pictures are written to TIFF files only"),
+])  # fmt: skip
+def test_formats_of_one_picture_or_volume_are_refused_before_filtering(
+    recipe: Path, tmp_path: Path, name: str, suffix: str, reason: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    voxels = np.random.default_rng(1).integers(0, 255, (9, 10, 4, 3), np.int16)
+    nibabel.save(nibabel.Nifti1Image(voxels, None), tmp_path / "f.nii")
     first, *others = (PillowImage.fromarray(pixels(seed)) for seed in range(3))
     first.save(tmp_path / "moving.gif", save_all=True, append_images=others)
-    assert batch(recipe, tmp_path / "moving.gif", "--out", tmp_path / "out") == 1
-    assert "moving.gif has several pictures" in capsys.readouterr().err
-    assert not list((tmp_path / "out").glob("moving*"))
+    assert batch(recipe, tmp_path / name, "--suffix", suffix, "--out", tmp_path / "out") == 1
+    assert reason in capsys.readouterr().err
+    assert not list((tmp_path / "out").glob(f"*{suffix}"))
 
 
 @pytest.mark.parametrize("suffix", [".json", ".csv"])

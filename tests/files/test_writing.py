@@ -251,7 +251,7 @@ class TestRefused:
         def fail(*_args, **_options):
             raise MemoryError
 
-        monkeypatch.setattr(tifffile, "imwrite", fail)
+        monkeypatch.setattr(tifffile, "TiffWriter", fail)
         with pytest.raises(OutOfMemory, match=r"^a\.tif"):
             write_image(picture(noise(SHAPE)), tmp_path / "a.tif")
 

@@ -4,6 +4,7 @@
 
     listing     files and folders  ->  Item: source, target; names never collide
     conductor   reads ahead, filters, writes behind; a bad file is an outcome, not an end
+    contents    reads and writes all pictures or volumes of a file
     control     holds a batch, and names the stages of a file
     journal     lines of JSON in the output folder: what was begun, what is done
 

@@ -22,22 +22,26 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
+from kernelscope.batch.contents import (
+    check_results,
+    describe_size,
+    read_sources,
+    write_results,
+)
 from kernelscope.batch.control import Pause, Stage
 from kernelscope.batch.hints import COMMAND_LINE, Hints
 from kernelscope.batch.item import Item
 from kernelscope.batch.journal import Journal, state_of
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.chain import execute_recipe, shapes
+from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError, Cancelled, ImageReadError, ImageWriteError
-from kernelscope.files import check_write, read_image, write_image
-from kernelscope.files.formats import ONLY_FIRST
-from kernelscope.files.volumes import check_write_volume, is_volume, read_volume, write_volume
-from kernelscope.files.write_errors import explained
+from kernelscope.files import read_image
+from kernelscope.files.volumes import read_volume
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
@@ -100,7 +104,7 @@ class _Read:
         The reason why there is no reference, if it cannot be read.
     """
 
-    source: Source
+    sources: tuple[Source, ...]
     reference: Image | Volume | None
     note: str
     state: tuple[int, int] | None
@@ -216,26 +220,25 @@ class Batch:
         if not self._overwrite and item.target.exists():
             raise ImageWriteError(f"{item.target}: the file is there already.", self._hints.there)
         before = state_of(item.source)
-        source: Source
-        if is_volume(item.source):
-            source = Scan((read_volume(item.source, nan=self._nan),))
-        else:
-            source = read_image(item.source, nan=self._nan)
-            _refuse_several(source)
+        sources = read_sources(item.source, self._nan)
         if state_of(item.source) != before:
             raise ImageReadError(
                 f"{item.source.name}: the file changed while it was read.",
                 "Filter it again when it is complete.",
             )
-        reference, note = self._read_reference(item, source)
-        return _Read(source, reference, note, before, time.perf_counter() - start)
+        reference, note = self._read_reference(item, sources)
+        return _Read(sources, reference, note, before, time.perf_counter() - start)
 
-    def _read_reference(self, item: Item, source: Source) -> tuple[Image | Volume | None, str]:
+    def _read_reference(
+        self, item: Item, sources: Sequence[Source]
+    ) -> tuple[Image | Volume | None, str]:
         """Return the reference of a file, or the reason why there is none."""
         if item.reference is None:
             return None, ""
+        if len(sources) > 1:
+            return None, "Files of several pictures or volumes are not compared."
         try:
-            if isinstance(source, Scan):
+            if isinstance(sources[0], Scan):
                 return read_volume(item.reference, nan=self._nan), ""
             return read_image(item.reference, nan=self._nan), ""
         except AppError as error:
@@ -247,75 +250,64 @@ class Batch:
         reading: Future[_Read],
         token: CancelToken,
         begun: Callable[[Item, Stage], None],
-    ) -> tuple[Outcome, Result | None, tuple[int, int] | None] | None:
-        """Return the outcome so far and the result; no result after a failure, None if stopped."""
+    ) -> tuple[Outcome, list[Source], tuple[int, int] | None] | None:
+        """Return the outcome so far and the results; none after a failure, None if stopped."""
         outcome, state = Outcome(item, Status.DONE), None
-        result: Result | None = None
+        outputs: list[Source] = []
         try:
             with self._failures(item) as failed:
                 read = reading.result()
                 state = read.state
-                *sides, _ = read.source.shape
-                size = "×".join(str(side) for side in reversed(sides))
+                size = describe_size(read.sources)
                 outcome = replace(outcome, size=size, read=read.seconds)
-                self._check(item, read.source)
+                check_results(read.sources, self._recipe, item.target, lossy=self._lossy)
                 begun(item, Stage.FILTERING)
                 start = time.perf_counter()
-                first, result = self._execute(read, token)
+                for source in read.sources:
+                    first, result = self._execute(source, read.reference, token)
+                    outputs.append(result.output)
                 seconds = time.perf_counter() - start
                 outcome = replace(outcome, filtered=seconds, device=result.where)
                 outcome = _judged(outcome, first, result, read)
         except Cancelled:
             return None
         if failed:
-            return replace(outcome, status=Status.FAILED, reason=failed[0]), None, state
-        return outcome, result, state
+            return replace(outcome, status=Status.FAILED, reason=failed[0]), [], state
+        return outcome, outputs, state
 
-    def _execute(self, read: _Read, token: CancelToken) -> tuple[Result, Result]:
+    def _execute(
+        self, source: Source, reference: Image | Volume | None, token: CancelToken
+    ) -> tuple[Result, Result]:
         """Return the results of the first step and of the last one."""
         results = execute_recipe(
             self._recipe,
-            read.source,
+            source,
             self._backends,
             token,
             costs=self._costs,
             options=self._options,
-            reference=read.reference,
+            reference=reference,
         )
         first = next(results)
         last = deque(results, maxlen=1)
         return first, last[0] if last else first
 
-    def _check(self, item: Item, source: Source) -> None:
-        """Refuse, before a long run, a result that could not be written after it."""
-        with explained(item.target):
-            item.target.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(source, Scan):
-            check_write_volume(source.volumes[0], item.target, lossy=self._lossy)
-        elif isinstance(source, Image):
-            shape = shapes(self._recipe, source)[-1]
-            check_write(item.target, shape, source.pixels.dtype, lossy=self._lossy)
-
     def _write(
         self,
         outcome: Outcome,
-        result: Result | None,
+        outputs: Sequence[Source],
         state: tuple[int, int] | None,
         journal: Journal,
         begun: Callable[[Item, Stage], None],
     ) -> Outcome:
-        """Write a result, unless there is none after a failure; return what became of it."""
-        if result is None:
+        """Write results, unless there are none after a failure; return what became of them."""
+        if not outputs:
             return outcome
         item, start = outcome.item, time.perf_counter()
         begun(item, Stage.WRITING)
         with self._failures(item) as failed:
             journal.begin(item, state)
-            output = result.output
-            if isinstance(output, Scan):
-                write_volume(output.volumes[0], item.target, lossy=self._lossy)
-            else:
-                write_image(result.image, item.target, lossy=self._lossy)
+            write_results(outputs, item.target, lossy=self._lossy)
             journal.done(item, state)
         if failed:
             with self._failures(item):
@@ -350,16 +342,6 @@ def _judged(outcome: Outcome, first: Result, result: Result, read: _Read) -> Out
         return replace(outcome, note=read.note)
     reasons = [each for each in result.notices if "reference" in each]
     return replace(outcome, note=" ".join(reasons) or "It cannot be compared.")
-
-
-def _refuse_several(image: Image) -> None:
-    """Refuse a file of several pictures, of which the reader takes the first alone."""
-    for notice in image.notices:
-        if notice.startswith(ONLY_FIRST):
-            raise ImageReadError(
-                f"{image.title} has several pictures, and the result would have only the first.",
-                "Save each in a file of its own, or all as a TIFF stack.",
-            )
 
 
 @contextmanager

@@ -6,10 +6,16 @@ package costs nothing at start-up.
 
 from kernelscope.files.formats import Format
 from kernelscope.files.picture_formats import READABLE, WRITABLE
-from kernelscope.files.reading import read_image
+from kernelscope.files.reading import read_image, read_pages
 from kernelscope.files.recipes import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.files.samples import SAMPLES, Sample
-from kernelscope.files.writing import check_write, unkept, write_image
+from kernelscope.files.writing import (
+    check_write,
+    check_write_pages,
+    unkept,
+    write_image,
+    write_pages,
+)
 
 __all__ = [
     "READABLE",
@@ -19,9 +25,12 @@ __all__ = [
     "Format",
     "Sample",
     "check_write",
+    "check_write_pages",
     "read_image",
+    "read_pages",
     "read_recipe",
     "unkept",
     "write_image",
+    "write_pages",
     "write_recipe",
 ]

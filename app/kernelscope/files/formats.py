@@ -105,6 +105,15 @@ def check_size(width: int, height: int, samples: int = 1) -> None:
         )
 
 
+def check_together(samples: int) -> None:
+    """Refuse the pictures of a file that have too many samples to be in memory together."""
+    if samples > MAX_SAMPLES // 2:
+        raise Unreadable(
+            f"its pictures are too large together: {samples / 1e6:.4g} million samples.",
+            f"At most {MAX_SAMPLES / 2e6:.4g} million samples of a file are opened; split it.",
+        )
+
+
 @contextmanager
 def damage_explained(name: str) -> Iterator[None]:
     """Turn exceptions of a library about damaged data of format `name` into `Unreadable`."""

@@ -122,12 +122,15 @@ class PictureFormat:
         Reads a file, from its start.
     writers : tuple of Writer
         Several where each suffix keeps other properties.
+    decode_all : callable, optional
+        Reads all pictures of a file; None for formats of a single one.
     """
 
     format: Format
     magic: re.Pattern[bytes]
     decode: Callable[[WatchedFile], Decoded]
     writers: tuple[Writer, ...] = ()
+    decode_all: Callable[[WatchedFile], list[Decoded]] | None = None
 
 
 def _row(
@@ -136,8 +139,10 @@ def _row(
     magic: bytes,
     decode: Callable[[WatchedFile], Decoded],
     *writers: Writer,
+    decode_all: Callable[[WatchedFile], list[Decoded]] | None = None,
 ) -> PictureFormat:
-    return PictureFormat(Format(name, suffixes), re.compile(magic, re.DOTALL), decode, writers)
+    pattern = re.compile(magic, re.DOTALL)
+    return PictureFormat(Format(name, suffixes), pattern, decode, writers, decode_all)
 
 
 FORMATS = (
@@ -156,6 +161,7 @@ FORMATS = (
             alpha=True,
             max_side=png.MAX_SIDE,
         ),
+        decode_all=partial(pillow.decode_all, kind="PNG"),
     ),
     _row(
         "TIFF",
@@ -169,6 +175,7 @@ FORMATS = (
             frozenset({"profile", "resolution"}),
             alpha=True,
         ),
+        decode_all=tiff.decode_all,
     ),
     _row(
         "BMP",
@@ -203,6 +210,7 @@ FORMATS = (
             alpha=True,
             max_side=16383,
         ),
+        decode_all=partial(pillow.decode_all, kind="WEBP"),
     ),
     _row(
         "PGM/PPM",
@@ -212,7 +220,13 @@ FORMATS = (
         Writer(Format("PGM", (".pgm",)), netpbm.encode, (_UINT8, _UINT16), colour=False),
         Writer(Format("PPM", (".ppm",)), netpbm.encode, (_UINT8, _UINT16), grey=False),
     ),
-    _row("GIF", (".gif",), rb"GIF8[79]a", partial(pillow.decode, kind="GIF")),
+    _row(
+        "GIF",
+        (".gif",),
+        rb"GIF8[79]a",
+        partial(pillow.decode, kind="GIF"),
+        decode_all=partial(pillow.decode_all, kind="GIF"),
+    ),
 )
 """All formats, in the order in which signatures are tried and names are listed."""
 

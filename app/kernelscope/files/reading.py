@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import stat
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,16 +47,44 @@ def read_image(path: str | Path, *, nan: float | None = None) -> Image:
     path = Path(path)
     title = path.name or str(path)
     start = time.perf_counter()
-    try:
+    with _explained(title):
         with open_file(path) as handle:
             found = _recognise(handle)
             decoded = _decode(found, handle)
-        notices = [*_suffix_notice(path, found.format), *decoded.notices]
-        if decoded.orientation != 1:
-            notices.append("Turned upright, as the camera was held.")
-        image = Image.from_array(
-            upright(decoded), title, path, tuple(notices), _turned(decoded), nan
-        )
+        image = _image(decoded, title, path, _suffix_notice(path, found.format), nan)
+    elapsed = (time.perf_counter() - start) * 1e3
+    _logger.info("Read %s from %s: %.1f ms", image.describe(), found.format.name, elapsed)
+    for notice in image.notices:
+        _logger.info("%s: %s", title, notice)
+    return image
+
+
+def read_pages(path: str | Path, *, nan: float | None = None) -> list[Image]:
+    """Read all pictures of a file: the pages of a TIFF, or an animation as it is shown.
+
+    Parameters and errors are those of `read_image`.
+    """
+    path = Path(path)
+    title = path.name or str(path)
+    with _explained(title):
+        with open_file(path) as handle:
+            found = _recognise(handle)
+            if found.decode_all is None:
+                pages = [_decode(found, handle)]
+            else:
+                with damage_explained(found.format.name):
+                    pages = found.decode_all(handle)
+        return [
+            _image(page, f"{title}, picture {number}", path, [], nan)
+            for number, page in enumerate(pages, 1)
+        ]
+
+
+@contextmanager
+def _explained(title: str) -> Iterator[None]:
+    """Name the file in the reasons why it cannot be read."""
+    try:
+        yield
     except Unreadable as error:
         raise ImageReadError(f"{title}: {error.cause}", error.hint) from error
     except MemoryError as error:
@@ -62,11 +92,16 @@ def read_image(path: str | Path, *, nan: float | None = None) -> Image:
             f"{title}: there is not enough memory to open it.",
             "Close other programs or use a smaller image.",
         ) from error
-    elapsed = (time.perf_counter() - start) * 1e3
-    _logger.info("Read %s from %s: %.1f ms", image.describe(), found.format.name, elapsed)
-    for notice in image.notices:
-        _logger.info("%s: %s", title, notice)
-    return image
+
+
+def _image(
+    decoded: Decoded, title: str, path: Path, notices: list[str], nan: float | None
+) -> Image:
+    """Return the picture of a file, upright."""
+    notices = [*notices, *decoded.notices]
+    if decoded.orientation != 1:
+        notices.append("Turned upright, as the camera was held.")
+    return Image.from_array(upright(decoded), title, path, tuple(notices), _turned(decoded), nan)
 
 
 def _turned(decoded: Decoded) -> Metadata:

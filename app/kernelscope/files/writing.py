@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.files.picture_formats import WRITABLE, WRITERS, Writer, writer_of
+from kernelscope.files.pictures import tiff
 from kernelscope.files.write_errors import check_target, replace_file
 from kernelscope.images.image import Image
 from kernelscope.text import enumerated
@@ -119,6 +121,40 @@ def check_write(
         raise LossyFormat(
             f"{path.name}: {writer.format.name} cannot keep {enumerated(losses)}.",
             f"Save it as {enumerated(keepers, 'or')} to keep everything.",
+        )
+    check_target(path)
+
+
+def write_pages(images: Sequence[Image], path: str | Path) -> Path:
+    """Write pictures as the pages of a TIFF, each in its depth and colours.
+
+    Raises
+    ------
+    ImageWriteError
+        If the suffix is not that of TIFF, or the place cannot be written to.
+    OutOfMemory
+        If there is not enough memory to encode them.
+    """
+    path = Path(path)
+    check_write_pages(path)
+    writer = _writer(path)
+    try:
+        data = tiff.encode_all([(writer.fit(each), writer.metadata(each)) for each in images])
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"{path.name}: there is not enough memory to save it.", "Close other programs."
+        ) from error
+    replace_file(path, data)
+    _logger.info("Saved %d pictures as %s", len(images), path)
+    return path
+
+
+def check_write_pages(path: str | Path) -> None:
+    """Refuse, before a long run, a place that `write_pages` would refuse after it."""
+    path = Path(path)
+    if path.suffix.lower() not in (".tif", ".tiff"):
+        raise ImageWriteError(
+            f"{path.name}: several pictures are written to TIFF files only.", "Save it as TIFF."
         )
     check_target(path)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.files import formats
-from kernelscope.files.formats import Decoded, Unreadable, check_size
+from kernelscope.files.formats import Decoded, Unreadable, check_size, check_together
 from kernelscope.files.pictures import exif
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import NOTHING, Metadata
@@ -34,6 +34,22 @@ def decode(handle: WatchedFile, kind: str) -> Decoded:
         if getattr(image, "is_animated", False):
             result.notices.append(formats.ANIMATION)
     return result
+
+
+def decode_all(handle: WatchedFile, kind: str) -> list[Decoded]:
+    """Decode every picture of an animation as it is shown, without metadata."""
+    with _opened(handle, kind) as image:
+        if kind == "WEBP":
+            _check_canvas(image)
+        handle.trust()
+        count = getattr(image, "n_frames", 1)
+        check_together(4 * image.width * image.height * count)
+        found = []
+        for number in range(count):
+            image.seek(number)
+            image.load()
+            found.append(_convert(image))
+        return found
 
 
 def decode_pixels(data: bytes, kind: str) -> Decoded:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,13 @@ from numpy.typing import NDArray
 
 from kernelscope.files import formats
 from kernelscope.files.depth import cmyk_to_rgb, rescale, top, undo_premultiplied
-from kernelscope.files.formats import ONLY_FIRST, Decoded, Unreadable, check_size
+from kernelscope.files.formats import (
+    ONLY_FIRST,
+    Decoded,
+    Unreadable,
+    check_size,
+    check_together,
+)
 from kernelscope.files.pictures.exif import resolution_of, valid_orientation, xmp_orientation
 from kernelscope.files.pictures.tiff_pages import check_pages
 from kernelscope.files.pictures.tiff_segments import (
@@ -52,26 +59,50 @@ def decode(handle: WatchedFile) -> Decoded:
 
     check_pages(handle)
     with tifffile.TiffFile(handle) as file:
-        page = file.pages[0]
-        size = handle.seek(0, io.SEEK_END)
+        (result,) = _decoded(handle, file.pages[:1])
+        if len(file.pages) > 1:
+            result.notices.append(f"{ONLY_FIRST} of {len(file.pages)} pages is shown.")
+    return result
+
+
+def decode_all(handle: WatchedFile) -> list[Decoded]:
+    """Decode every page."""
+    import tifffile
+
+    check_pages(handle)
+    with tifffile.TiffFile(handle) as file:
+        pages = [page.aspage() for page in file.pages]
+        check_together(
+            sum(page.imagewidth * page.imagelength * page.samplesperpixel for page in pages)
+        )
+        return _decoded(handle, pages)
+
+
+def _decoded(handle: WatchedFile, pages: Sequence[Any]) -> list[Decoded]:
+    """Decode these pages, after all of them were checked."""
+    size = handle.seek(0, io.SEEK_END)
+    for page in pages:
         _check(page)
         check_segments(page, size)
         prepare(page)
-        handle.trust()
-        try:
-            # (planes, depth, height, width, samples): planes or samples is 1.
-            stored = page.asarray().reshape(page.shaped)[:, 0]
-        except Exception as error:
-            if isinstance(error, Unreadable) or not are_cut_off([page], size):
-                raise
-            raise Unreadable("the file is cut off.") from error
-        samples = np.moveaxis(stored, 0, -1).reshape(*stored.shape[1:3], -1)
-        result = _interpret(samples, page)
-        result.notices.extend(unwritten(page))
-        if len(file.pages) > 1:
-            result.notices.append(f"{ONLY_FIRST} of {len(file.pages)} pages is shown.")
-        result.orientation = orientation_of(page)
-        result.metadata = metadata_of(page)
+    handle.trust()
+    return [_page(page, size) for page in pages]
+
+
+def _page(page: Any, size: int) -> Decoded:
+    """Decode a page of a file of `size` bytes."""
+    try:
+        # (planes, depth, height, width, samples): planes or samples is 1.
+        stored = page.asarray().reshape(page.shaped)[:, 0]
+    except Exception as error:
+        if isinstance(error, Unreadable) or not are_cut_off([page], size):
+            raise
+        raise Unreadable("the file is cut off.") from error
+    samples = np.moveaxis(stored, 0, -1).reshape(*stored.shape[1:3], -1)
+    result = _interpret(samples, page)
+    result.notices.extend(unwritten(page))
+    result.orientation = orientation_of(page)
+    result.metadata = metadata_of(page)
     if result.pixels.dtype == np.float32:
         low, high = result.pixels.min(), result.pixels.max()
         if low < 0 or high > 1:  # Also false for NaN, which `Image` refuses.
@@ -81,24 +112,31 @@ def decode(handle: WatchedFile) -> Decoded:
 
 def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     """Encode every type and channel count, compressed without loss."""
+    return encode_all([(pixels, metadata)])
+
+
+def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]]) -> bytes:
+    """Encode each picture as a page."""
     import tifffile
 
     buffer = io.BytesIO()
-    tifffile.imwrite(
-        buffer,
-        pixels,
-        photometric="minisblack" if pixels.ndim == 2 or pixels.shape[2] == 2 else "rgb",
-        planarconfig="contig" if pixels.ndim == 3 else None,
-        extrasamples=("unassalpha",) if pixels.ndim == 3 and pixels.shape[2] in (2, 4) else None,
-        compression="zlib",
-        compressionargs={"level": _LEVEL},
-        predictor=True,
-        metadata=None,
-        iccprofile=metadata.profile or None,
-        resolution=metadata.resolution,
-        resolutionunit="inch" if metadata.resolution else None,
-        bigtiff=pixels.nbytes >= 2**32 - 2**25,
-    )
+    total = sum(pixels.nbytes for pixels, _ in pages)
+    with tifffile.TiffWriter(buffer, bigtiff=total >= 2**32 - 2**25) as file:
+        for pixels, metadata in pages:
+            alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
+            file.write(
+                pixels,
+                photometric="minisblack" if pixels.ndim == 2 or pixels.shape[2] == 2 else "rgb",
+                planarconfig="contig" if pixels.ndim == 3 else None,
+                extrasamples=("unassalpha",) if alpha else None,
+                compression="zlib",
+                compressionargs={"level": _LEVEL},
+                predictor=True,
+                metadata=None,
+                iccprofile=metadata.profile or None,
+                resolution=metadata.resolution,
+                resolutionunit="inch" if metadata.resolution else None,
+            )
     return buffer.getvalue()
 
 

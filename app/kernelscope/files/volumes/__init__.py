@@ -5,8 +5,10 @@ from kernelscope.files.volumes.volume_formats import READABLE_VOLUMES, WRITABLE_
 from kernelscope.files.volumes.writing import (
     beside,
     check_write_volume,
+    check_write_volumes,
     unkept_of_volume,
     write_volume,
+    write_volumes,
 )
 
 __all__ = [
@@ -14,9 +16,11 @@ __all__ = [
     "WRITABLE_VOLUMES",
     "beside",
     "check_write_volume",
+    "check_write_volumes",
     "is_volume",
     "read_volume",
     "series_of",
     "unkept_of_volume",
     "write_volume",
+    "write_volumes",
 ]

@@ -10,6 +10,7 @@ import gzip
 import logging
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -95,11 +96,17 @@ def decode(path: Path, number: int | None) -> RawVolume:
 
 def encode(volume: Volume) -> bytes:
     """Return the whole file, uncompressed."""
+    return encode_all((volume,))
+
+
+def encode_all(volumes: Sequence[Volume]) -> bytes:
+    """Return a file of volumes of one shape and type, such as those of one file were."""
+    volume = volumes[0]
     kept = volume.header if isinstance(volume.header, NiftiHeader) else _new_header(volume)
     header = kept.parsed(check=False)
     shape = volume.voxels.shape[::-1]
-    if _dimensions(header) != (*shape, 1):
-        header.set_data_shape(shape)
+    if _dimensions(header) != (*shape, len(volumes)):
+        header.set_data_shape(shape if len(volumes) == 1 else (*shape, len(volumes)))
     stored = None if volume.is_boolean else volume.stored
     dtype = (stored.dtype if stored else volume.voxels.dtype).newbyteorder(kept.endianness)
     if header.get_data_dtype() != dtype:
@@ -107,16 +114,23 @@ def encode(volume: Volume) -> bytes:
     scaling = (stored.slope, stored.intercept) if stored else (1.0, 0.0)
     if _scaling(header) != scaling:
         header.set_slope_inter(*scaling)
-    numbers = stored.numbers(volume.voxels) if stored else volume.voxels
-    voxels = np.ascontiguousarray(volume.restored(numbers), dtype)
-    return b"".join([header.binaryblock, kept.extensions, voxels.view(np.uint8).data])
+    voxels = []
+    for each in volumes:
+        numbers = stored.numbers(each.voxels) if stored else each.voxels
+        voxels.append(np.ascontiguousarray(each.restored(numbers), dtype).view(np.uint8).data)
+    return b"".join([header.binaryblock, kept.extensions, *voxels])
 
 
 def encode_compressed(volume: Volume) -> bytes:
     """Return the whole file, compressed for speed rather than size."""
+    return encode_all_compressed((volume,))
+
+
+def encode_all_compressed(volumes: Sequence[Volume]) -> bytes:
+    """Return the file of `encode_all`, compressed for speed rather than size."""
     import imagecodecs
 
-    return bytes(imagecodecs.gzip_encode(encode(volume), level=1))
+    return bytes(imagecodecs.gzip_encode(encode_all(volumes), level=1))
 
 
 def _classes() -> dict[int, Any]:

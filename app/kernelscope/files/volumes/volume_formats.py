@@ -7,7 +7,7 @@ their own, `FOLDER`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,8 @@ class VolumeWriter:
         Whether orientation and position are kept.
     slices : str
         The suffix of the pictures of a folder; empty for files.
+    encode_all : callable, optional
+        Maps several volumes of one shape to the bytes of a file; None where a file holds one.
     """
 
     format: Format
@@ -40,6 +42,7 @@ class VolumeWriter:
     spacing: bool = True
     place: bool = False
     slices: str = ""
+    encode_all: Callable[[Sequence[Volume]], bytes] | None = None
 
     def losses(self, volume: Volume) -> list[str]:
         """Return the properties of a volume that the format cannot keep, in words."""
@@ -97,9 +100,14 @@ FORMATS = (
         nifti.decode,
         (
             VolumeWriter(
-                Format("NIfTI, compressed", (".nii.gz",)), nifti.encode_compressed, place=True
+                Format("NIfTI, compressed", (".nii.gz",)),
+                nifti.encode_compressed,
+                place=True,
+                encode_all=nifti.encode_all_compressed,
             ),
-            VolumeWriter(Format("NIfTI", (".nii",)), nifti.encode, place=True),
+            VolumeWriter(
+                Format("NIfTI", (".nii",)), nifti.encode, place=True, encode_all=nifti.encode_all
+            ),
         ),
     ),
     VolumeFormat(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,40 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
     if losses:
         _logger.info("%s: saved without %s", path.name, enumerated(losses))
     return path
+
+
+def write_volumes(volumes: Sequence[Volume], path: str | Path) -> Path:
+    """Write several volumes of one shape, such as those of one file, to a file.
+
+    Raises
+    ------
+    ImageWriteError
+        If the format holds one volume only, or the place cannot be written to.
+    OutOfMemory
+        If there is not enough memory to encode them.
+    """
+    path = Path(path)
+    check_write_volumes(path)
+    encode = _writer(path).encode_all
+    assert encode is not None
+    try:
+        replace_file(path, encode(volumes))
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"{path.name}: there is not enough memory to save it.", "Close other programs."
+        ) from error
+    _logger.info("Saved %d volumes as %s", len(volumes), path)
+    return path
+
+
+def check_write_volumes(path: str | Path) -> None:
+    """Refuse, before a long run, a place that `write_volumes` would refuse after it."""
+    path = Path(path)
+    if _writer(path).encode_all is None:
+        raise ImageWriteError(
+            f"{path.name}: several volumes are written to NIfTI files only.", "Save it as NIfTI."
+        )
+    check_target(path)
 
 
 def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> None:
