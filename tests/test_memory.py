@@ -241,3 +241,27 @@ def test_a_kernel_is_not_compiled_where_that_would_end_the_process(tmp_path: Pat
     assert run(1).startswith("There is not enough memory to compile the filter")
     assert run(0) == "compiled"
     assert run(1) == "compiled"
+
+
+@linux
+def test_the_peak_of_a_process_is_not_that_of_its_parent(tmp_path: Path) -> None:
+    """The system's own count, ru_maxrss, begins with the memory of the process that started it."""
+    child = tmp_path / "child.py"
+    child.write_text(
+        "from kernelscope import memory\n"
+        "before = memory.peak()\n"
+        "more = bytearray(100 << 20)\n"
+        "print(before, memory.peak())\n"
+    )
+    parent = tmp_path / "parent.py"
+    parent.write_text(
+        "import os, sys\n"
+        "held = bytearray(600 << 20)\n"
+        "os.execv(sys.executable, [sys.executable, sys.argv[1]])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(parent), str(child)], capture_output=True, text=True, check=True
+    )
+    before, after = map(int, done.stdout.split())
+    assert before < 300 << 20
+    assert 90 << 20 < after - before < 150 << 20

@@ -39,6 +39,7 @@ _NOTHING = 4 << 20
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
 _STATM = Path("/proc/self/statm")
+_STATUS = Path("/proc/self/status")
 
 _SIGNS = re.compile(
     r"can't start new thread|failed to map segment|cannot allocate memory|out of memory|"
@@ -146,9 +147,19 @@ def resident() -> int:
 
 
 def peak() -> int | None:
-    """Return the most bytes that this process had in memory; None if the system keeps no count."""
+    """Return the most bytes that this process had in memory; None if the system keeps no count.
+
+    On Linux the count of its address space is read: that of `getrusage` outlives ``exec``, so it
+    begins with the memory of the process that started this one.
+    """
     if resource is None:
         return None
+    try:
+        found = re.search(r"^VmHWM:\s*(\d+) kB$", _STATUS.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        found = None
+    if found:
+        return 1024 * int(found[1])
     most: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 
