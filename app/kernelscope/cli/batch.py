@@ -239,6 +239,13 @@ def _parser() -> argparse.ArgumentParser:
         type=real_number,
         help="number that replaces NaN (default: files with NaN fail)",
     )
+    _add_summary_options(parser)
+    parser.add_argument("--quiet", action="store_true", help="print nothing but failures")
+    return parser
+
+
+def _add_summary_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the summary: its file, and the references for its figures."""
     parser.add_argument(
         "--summary",
         metavar="FILE",
@@ -252,8 +259,6 @@ def _parser() -> argparse.ArgumentParser:
         help="folder of references at the places of their files, to which --summary compares "
         "inputs and results: PSNR and SSIM",
     )
-    parser.add_argument("--quiet", action="store_true", help="print nothing but failures")
-    return parser
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
