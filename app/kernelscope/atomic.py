@@ -87,6 +87,17 @@ def new_file(
         _sync_folder(target.parent)
 
 
+def move(file: Path, target: Path) -> None:
+    """Move a complete file to `target`, which is on the same disk, in one step.
+
+    It keeps the permissions of an existing `target`. Errors are those of `replace`.
+    """
+    if target.exists():
+        shutil.copymode(target, file)
+    file.replace(target)
+    _sync_folder(target.parent)
+
+
 def replace_folder(target: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """Write `files`, pairs of a name and its content, to a folder that appears when complete.
 

@@ -6,6 +6,8 @@
     conductor   reads ahead, filters, writes behind; a bad file is an outcome, not an end
     contents    reads and writes all pictures or volumes of a file
     control     holds a batch, and names the stages of a file
+    task        a file as JSON for another process, which never writes a target itself
+    cluster     the files as tasks for the workers of a Dask cluster
     journal     lines of JSON in the output folder: what was begun, what is done
 
 Free of Qt and of the command line, which both use it.

@@ -212,13 +212,7 @@ class Batch:
     def _read(self, begun: Callable[[Item, Stage], None], item: Item) -> _Read:
         begun(item, Stage.READING)
         start = time.perf_counter()
-        both = item.source.exists() and item.target.exists()
-        if both and item.target.samefile(item.source):
-            raise ImageWriteError(
-                f"{item.target}: the result would replace its own input.", self._hints.own_input
-            )
-        if not self._overwrite and item.target.exists():
-            raise ImageWriteError(f"{item.target}: the file is there already.", self._hints.there)
+        check_target(item, self._hints, overwrite=self._overwrite)
         before = state_of(item.source)
         sources = read_sources(item.source, self._nan)
         if state_of(item.source) != before:
@@ -331,6 +325,17 @@ class Batch:
                 return
             _logger.exception("%s", item.source)
             found.append(f"A bug in the program: {type(error).__name__}: {error}. See the log.")
+
+
+def check_target(item: Item, hints: Hints, *, overwrite: bool) -> None:
+    """Refuse to replace an input by its result, and any other file unless told to."""
+    both = item.source.exists() and item.target.exists()
+    if both and item.target.samefile(item.source):
+        raise ImageWriteError(
+            f"{item.target}: the result would replace its own input.", hints.own_input
+        )
+    if not overwrite and item.target.exists():
+        raise ImageWriteError(f"{item.target}: the file is there already.", hints.there)
 
 
 def _judged(outcome: Outcome, first: Result, result: Result, read: _Read) -> Outcome:

@@ -1,4 +1,4 @@
-"""A file of a batch, and the name of the batch's own file."""
+"""A file of a batch, and the names of the batch's own files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 
 JOURNAL = "kernelscope-batch.jsonl"
 """Name of the journal in the output folder."""
+
+PARTS = ".kernelscope-batch-parts"
+"""Folder in the output folder, for results of workers that are not at their places yet."""
 
 
 @dataclass(frozen=True)

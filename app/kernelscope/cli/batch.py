@@ -34,7 +34,10 @@ from kernelscope.errors import UnknownName
 from kernelscope.text import PROGRAM, one_line
 
 if TYPE_CHECKING:
-    from kernelscope.batch import Outcome
+    from collections.abc import Callable
+
+    from kernelscope.batch import Item, Journal, Outcome
+    from kernelscope.engine.recipe import Recipe
     from kernelscope.judging.metrics import Quality
 
 _TEXTS, _TIMES = ("status", "reason", "size", "device"), ("read", "filtered", "written")
@@ -44,7 +47,10 @@ _FIGURES = ("psnr_before", "psnr", "ssim_before", "ssim", "note")
 
 def batch(arguments: list[str]) -> int:
     """Filter many files with a recipe, and go on after an interruption."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.scheduler and options.gpu is not None:
+        parser.error("--gpu is for this machine: pin workers of --scheduler as they are started")
     if options.summary and not options.summary.name.lower().endswith((".json", ".csv")):
         raise UnknownName(
             f"--summary {options.summary}: the name tells no format.", "Use .json or .csv."
@@ -54,8 +60,7 @@ def batch(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kernelscope.batch import Batch, Item, Journal, Outcome, Status, find_items
-    from kernelscope.engine.costs import Costs, default_path
+    from kernelscope.batch import Item, Journal, Outcome, Status, find_items
     from kernelscope.files import read_recipe
     from kernelscope.files.write_errors import check_target, replace_file
 
@@ -83,18 +88,9 @@ def _run(options: argparse.Namespace) -> int:
 
     token = CancelToken()
     try:
-        with open_backends(options.gpu) as backends, interruptible() as token:
-            Batch(
-                recipe,
-                found.items,
-                backends,
-                RunOptions(device=Device(options.device), level=options.level),
-                lossy=options.lossy,
-                overwrite=options.overwrite,
-                nan=options.nan,
-                jobs=options.jobs,
-                costs=Costs(default_path()),
-            ).run(journal, token, report)
+        with interruptible() as token:
+            work = _on_cluster if options.local_cluster or options.scheduler else _here
+            work(options, recipe, found.items, journal, token, report, say)
     except KeyboardInterrupt:
         token.cancel()
     finally:
@@ -102,6 +98,8 @@ def _run(options: argparse.Namespace) -> int:
         journal.close()
         if options.summary:
             judged = bool(options.reference)
+            places = {item: number for number, item in enumerate(found.items)}
+            outcomes.sort(key=lambda outcome: places[outcome.item])  # workers have none
             text = _summary([*problems, *outcomes], options.summary, judged=judged)
             replace_file(options.summary, text.encode("utf-8"))
     counts = Counter(each.status for each in (*problems, *outcomes))
@@ -112,6 +110,77 @@ def _run(options: argparse.Namespace) -> int:
         say.notices([f"Stopped with {left} files left: the same command with --resume goes on."])
         return 130
     return 1 if counts[Status.FAILED] else 0
+
+
+def _here(
+    options: argparse.Namespace,
+    recipe: Recipe,
+    items: list[Item],
+    journal: Journal,
+    token: CancelToken,
+    report: Callable[[Outcome], None],
+    say: Speaker,
+) -> None:
+    """Run a batch in this process."""
+    from kernelscope.batch import Batch
+    from kernelscope.engine.costs import Costs, default_path
+
+    with open_backends(options.gpu) as backends:
+        Batch(
+            recipe,
+            items,
+            backends,
+            _run_options(options),
+            lossy=options.lossy,
+            overwrite=options.overwrite,
+            nan=options.nan,
+            jobs=options.jobs,
+            costs=Costs(default_path()),
+        ).run(journal, token, report)
+
+
+def _on_cluster(
+    options: argparse.Namespace,
+    recipe: Recipe,
+    items: list[Item],
+    journal: Journal,
+    token: CancelToken,
+    report: Callable[[Outcome], None],
+    say: Speaker,
+) -> None:
+    """Run a batch on workers: those of a scheduler, or some on this machine."""
+    from kernelscope.batch.cluster import (
+        ClusterBatch,
+        connected,
+        local_workers,
+        share_of_cores,
+    )
+    from kernelscope.batch.item import PARTS
+    from kernelscope.batch.task import Settings
+
+    count = options.local_cluster
+    settings = Settings(
+        recipe,
+        _run_options(options),
+        options.out.absolute() / PARTS,
+        lossy=options.lossy,
+        nan=options.nan,
+        threads=share_of_cores(count) if count else None,
+    )
+    with (
+        local_workers(count, options.gpu, options.jobs)
+        if count
+        else connected(options.scheduler) as client
+    ):
+        if not client.scheduler_info()["workers"]:
+            say.notices([f"{options.scheduler} has no workers yet: the batch waits for them."])
+        ClusterBatch(items, settings, client, overwrite=options.overwrite).run(
+            journal, token, report
+        )
+
+
+def _run_options(options: argparse.Namespace) -> RunOptions:
+    return RunOptions(device=Device(options.device), level=options.level)
 
 
 def _print_failure(outcome: Outcome) -> None:
@@ -281,5 +350,18 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=2,
         help="files that are read ahead and written behind; memory holds 2 N + 1 of them "
-        "(default: %(default)s)",
+        "(default: %(default)s); with --local-cluster, files that each worker has in work",
+    )
+    cluster = parser.add_mutually_exclusive_group()
+    cluster.add_argument(
+        "--local-cluster",
+        metavar="N",
+        type=positive,
+        help="filter in N worker processes on this machine, each with a GPU of its own",
+    )
+    cluster.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="filter on the workers of a Dask cluster, such as tcp://node1:8786; all machines "
+        "have INPUT and DIR under the same names",
     )

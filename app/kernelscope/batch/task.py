@@ -1,0 +1,211 @@
+"""A file of a batch as a task for another process: JSON goes there, and JSON comes back.
+
+::
+
+    client                            worker
+    describe(...)  ----- text ----->  filter_file(text): reads, filters, writes a part
+    finish(...)    <---- text ------  what became of it, and the name of the part
+
+A worker never writes a target. It writes a part with a name of its own in the batch's folder of
+parts, and the client moves it to the target. So it does no harm if a task is tried again, or if
+a worker that was given up finishes after all: its part is removed with the folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import platform
+import secrets
+import shutil
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, cast
+
+import kernelscope
+from kernelscope import atomic
+from kernelscope.backends import create_backends
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.batch.conductor import Batch, Outcome, Status
+from kernelscope.batch.control import Stage
+from kernelscope.batch.item import Item
+from kernelscope.batch.journal import Journal
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.errors import AppError, ImageReadError, ImageWriteError
+from kernelscope.files.write_errors import explained
+from kernelscope.judging.metrics import Quality
+
+_SHARED = "Use folders that all machines share, under the same names."
+
+_filtering = threading.Lock()
+"""Held while a file is filtered: its threads, or the GPU, would only be shared with another."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the tasks of a batch have in common.
+
+    Attributes
+    ----------
+    parts : Path
+        Folder for the parts; absolute.
+    threads : int, optional
+        Threads of the CPU in each worker; by default all cores.
+    """
+
+    recipe: Recipe
+    options: RunOptions
+    parts: Path
+    lossy: bool = False
+    nan: float | None = None
+    threads: int | None = None
+
+
+def describe(item: Item, settings: Settings) -> str:
+    """Return the task of a file as JSON."""
+    reference = item.reference.absolute() if item.reference is not None else None
+    return json.dumps(
+        {
+            "version": kernelscope.__version__,
+            "recipe": settings.recipe.to_json(),
+            "device": settings.options.device.value,
+            "level": settings.options.level,
+            "source": str(item.source.absolute()),
+            "target": str(item.target.absolute()),
+            "reference": str(reference) if reference is not None else None,
+            "parts": str(settings.parts),
+            "lossy": settings.lossy,
+            "nan": settings.nan,
+            "threads": settings.threads,
+        }
+    )
+
+
+def filter_file(text: str) -> str:
+    """Do a task, on a worker; return what became of it as JSON.
+
+    Parameters
+    ----------
+    text : str
+        As `describe` returns it.
+    """
+    task = json.loads(text)
+    source, reference = Path(task["source"]), task["reference"]
+    part = Path(task["parts"], secrets.token_hex(8), Path(task["target"]).name)
+    item = Item(source, part, Path(reference) if reference is not None else None)
+    noted = _Noted()
+    try:
+        _check(task, item)
+        outcome = _filtered(task, item, noted)
+    except AppError as error:
+        outcome = Outcome(item, Status.FAILED, str(error))
+    if outcome.status is not Status.DONE:
+        shutil.rmtree(part.parent, ignore_errors=True)
+    plain = {each.name: getattr(outcome, each.name) for each in fields(Outcome)}
+    for name in ("before", "quality"):
+        plain[name] = asdict(plain[name]) if plain[name] is not None else None
+    del plain["item"]
+    return json.dumps({**plain, "part": part.parent.name, "state": noted.state})
+
+
+def finish(item: Item, text: str, settings: Settings, journal: Journal) -> Outcome:
+    """Move the part of a task that is done to its target; return what became of the file."""
+    plain = json.loads(text)
+    part = settings.parts / Path(plain.pop("part")).name / item.target.name
+    state = tuple(plain.pop("state") or ()) or None
+    for name in ("before", "quality"):
+        plain[name] = Quality(**plain[name]) if plain[name] is not None else None
+    outcome = Outcome(item, Status(plain.pop("status")), **plain)
+    if outcome.status is not Status.DONE:
+        return outcome
+    try:
+        if not part.exists():
+            raise ImageWriteError(f"{item.target}: a worker's result is not here.", _SHARED)
+        with explained(item.target):
+            journal.begin(item, cast("tuple[int, int] | None", state))
+            item.target.parent.mkdir(parents=True, exist_ok=True)
+            atomic.move(part, item.target)
+            part.parent.rmdir()
+        journal.done(item, cast("tuple[int, int] | None", state))
+    except AppError as error:
+        return Outcome(item, Status.FAILED, str(error), outcome.size, outcome.device)
+    return outcome
+
+
+def _check(task: Mapping[str, Any], item: Item) -> None:
+    """Refuse a task of another version, and one whose files are on another machine."""
+    host = platform.node()
+    if task["version"] != kernelscope.__version__:
+        raise AppError(
+            f"The worker on {host} has Kernelscope {kernelscope.__version__}, "
+            f"and the batch {task['version']}.",
+            "Install the same version on all machines.",
+        )
+    if not item.source.exists():
+        raise ImageReadError(f"{item.source}: there is no such file on {host}.", _SHARED)
+    try:
+        item.target.parent.mkdir()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ImageWriteError(
+            f"The worker on {host} cannot write to {task['parts']}: {reason}.", _SHARED
+        ) from error
+
+
+def _filtered(task: Mapping[str, Any], item: Item, noted: _Noted) -> Outcome:
+    """Read, filter and write a file as a batch of its own."""
+    backends, costs = _tools(task["threads"])
+    batch = Batch(
+        Recipe.from_json(task["recipe"]),
+        [item],
+        backends,
+        RunOptions(device=Device(task["device"]), level=task["level"]),
+        lossy=task["lossy"],
+        overwrite=True,
+        nan=task["nan"],
+        jobs=1,
+        costs=costs,
+    )
+    with ExitStack() as turn:
+
+        def begun(item: Item, stage: Stage) -> None:
+            if stage is Stage.FILTERING:
+                turn.enter_context(_filtering)
+            elif stage is Stage.WRITING:
+                turn.close()
+
+        (outcome,) = batch.run(cast(Journal, noted), CancelToken(), begun=begun)
+    return outcome
+
+
+class _Noted:
+    """Takes the place of the journal, which the client writes: notes the state of the source."""
+
+    def __init__(self) -> None:
+        self.state: tuple[int, int] | None = None
+
+    def is_done(self, item: Item) -> bool:
+        return False
+
+    def begin(self, item: Item, state: tuple[int, int] | None) -> None:
+        self.state = state
+
+    def done(self, item: Item, state: tuple[int, int] | None) -> None:
+        pass
+
+    def failed(self, item: Item) -> None:
+        pass
+
+
+@functools.cache
+def _tools(threads: int | None) -> tuple[dict[str, Backend], Costs]:
+    """Return the backends and the costs of this process, which its tasks share."""
+    backends = create_backends(emulated=True)
+    return {**backends, Device.CPU.value: CpuBackend(threads)}, Costs()

@@ -1,0 +1,67 @@
+"""A Dask cluster of processes, which tests can kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.paths import ROOT
+from tests.patience import PATIENCE
+
+
+class Cluster:
+    """A scheduler and workers on this machine, each a process; ended with the block.
+
+    Parameters
+    ----------
+    folder : Path
+        For the scheduler's address and the files of workers.
+    """
+
+    def __init__(self, folder: Path, workers: int = 2) -> None:
+        self._folder, found = folder, folder / "scheduler.json"
+        self.scheduler = self._start(
+            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
+            "--scheduler-file", str(found),
+        )  # fmt: skip
+        deadline = time.monotonic() + PATIENCE
+        while not found.exists():
+            assert time.monotonic() < deadline
+            assert self.scheduler.poll() is None
+            time.sleep(0.02)
+        self.address: str = json.loads(found.read_text("utf-8"))["address"]
+        self.workers = [self.add_worker() for _ in range(workers)]
+
+    def add_worker(self, **variables: str) -> subprocess.Popen[bytes]:
+        return self._start(
+            "worker", self.address, "--no-nanny", "--nthreads", "1", "--no-dashboard",
+            "--local-directory", str(self._folder), **variables,
+        )  # fmt: skip
+
+    def _start(self, what: str, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
+        path = os.pathsep.join([str(ROOT / "app"), str(ROOT)])
+        return subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments],
+            env={**os.environ, "PYTHONPATH": path, "NUMBA_NUM_THREADS": "1", **variables},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in [*self.workers, self.scheduler]:
+            kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process at once, as a power cut does."""
+    if process.poll() is None:
+        os.kill(process.pid, signal.SIGKILL)
+    process.wait()

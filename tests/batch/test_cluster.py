@@ -1,0 +1,285 @@
+"""Batches on a real scheduler and real workers, which go away in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelscope.batch import JOURNAL, Item, Journal, Outcome, Status, find_items
+from kernelscope.batch.cluster import (
+    ClusterBatch,
+    SchedulerLost,
+    connected,
+    pinned,
+    share_of_cores,
+)
+from kernelscope.batch.item import PARTS
+from kernelscope.batch.task import Settings
+from kernelscope.cli.main import main
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
+from kernelscope.errors import AppError
+from kernelscope.files import write_image, write_recipe
+from kernelscope.images.image import Image
+from kernelscope.parallel import core_count
+from tests.batch.clusters import Cluster, kill
+from tests.paths import ROOT
+
+RECIPE = Recipe((Step.create("median", {"size": 5}),))
+FILES = 24
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    write_recipe(RECIPE, path := tmp_path / "clean.recipe.json")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for number in range(FILES):
+        path = tmp_path / "in" / ("below" if number % 3 else "") / f"{number:02}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(number).integers(0, 256, (200, 210), np.uint8)
+        write_image(Image.from_array(pixels), path)
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path) as cluster:
+        yield cluster
+
+
+def batch(*arguments: object) -> int:
+    return main(["batch", *map(str, arguments)])
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    """Return the results in a folder, and all else that was left in it."""
+    return {
+        str(path.relative_to(out)): path.read_bytes()
+        for path in out.rglob("*")
+        if path.is_file() and path.name != JOURNAL
+    }
+
+
+def done_lines(out: Path) -> list[str]:
+    lines = (out / JOURNAL).read_text("utf-8").splitlines()
+    return [line["done"] for line in map(json.loads, lines) if "done" in line]
+
+
+def settings_of(out: Path) -> Settings:
+    return Settings(RECIPE, RunOptions(device=Device.CPU), out / PARTS, threads=1)
+
+
+def local(recipe: Path, folder: Path) -> dict[str, bytes]:
+    """Return the results of a batch in this process."""
+    out = folder.with_name("local")
+    assert batch(recipe, folder, "--out", out, "--device", "cpu") == 0
+    return contents(out)
+
+
+@pytest.mark.slow
+def test_a_worker_is_killed_in_the_middle(
+    recipe: Path, folder: Path, tmp_path: Path, cluster: Cluster
+) -> None:
+    out, killed = tmp_path / "out", list[int]()
+    items = find_items([folder], out).items
+    journal = Journal(out, RECIPE)
+
+    def report(outcome: Outcome) -> None:
+        assert outcome.status is Status.DONE, outcome.reason
+        killed.append(0)
+        if len(killed) == 4:
+            kill(cluster.workers[0])
+
+    with connected(cluster.address) as client:
+        client.wait_for_workers(2)
+        outcomes = ClusterBatch(items, settings_of(out), client).run(journal, CancelToken(), report)
+    journal.close()
+    assert cluster.workers[0].poll() is not None
+    assert cluster.workers[1].poll() is None
+    assert sorted(each.item.source for each in outcomes) == [item.source for item in sorted(
+        items, key=lambda item: item.source)]  # fmt: skip
+    assert contents(out) == local(recipe, folder)
+    assert sorted(done_lines(out)) == sorted(contents(out))
+    assert not (out / PARTS).exists()
+
+
+@pytest.mark.slow
+def test_the_scheduler_goes_away_and_the_batch_is_resumed(
+    recipe: Path, folder: Path, tmp_path: Path, cluster: Cluster,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    out, seen = tmp_path / "out", list[Item]()
+    items = find_items([folder], out).items
+    journal = Journal(out, RECIPE)
+
+    def report(outcome: Outcome) -> None:
+        seen.append(outcome.item)
+        if len(seen) == 4:
+            kill(cluster.scheduler)
+
+    with (
+        connected(cluster.address) as client,
+        pytest.raises(SchedulerLost, match=r"went away.*--resume"),
+    ):
+        ClusterBatch(items, settings_of(out), client).run(journal, CancelToken(), report)
+    journal.close()
+    assert 4 <= len(seen) < FILES
+    before = {item: item.target.stat().st_mtime_ns for item in seen}
+    assert len(contents(out)) == len(seen)
+    assert batch(recipe, folder, "--out", out, "--resume", "--device", "cpu") == 0
+    assert f"{FILES - len(seen)} of {FILES} files" in capsys.readouterr().out
+    assert all(item.target.stat().st_mtime_ns == time for item, time in before.items())
+    assert contents(out) == local(recipe, folder)
+    assert max(Counter(done_lines(out)).values()) == 1
+
+
+@pytest.mark.slow
+def test_a_file_that_ends_every_worker_is_a_failure_of_its_own(
+    folder: Path, tmp_path: Path, cluster: Cluster
+) -> None:
+    """It is tried by four workers, as the scheduler's limit is; the rest goes on."""
+    (tmp_path / "deadly").mkdir()
+    (tmp_path / "deadly" / "sitecustomize.py").write_text(
+        "import os, kernelscope.batch.task as task\n"
+        "before = task._filtered\n"
+        "def deadly(content, item, noted):\n"
+        "    if item.source.name == '07.png':\n"
+        "        os._exit(1)\n"
+        "    return before(content, item, noted)\n"
+        "task._filtered = deadly\n"
+    )
+    for each in cluster.workers:
+        kill(each)
+    path = os.pathsep.join([str(tmp_path / "deadly"), str(ROOT / "app"), str(ROOT)])
+    for _ in range(5):
+        cluster.workers.append(cluster.add_worker(PYTHONPATH=path))
+    out = tmp_path / "out"
+    items = find_items([folder], out).items
+    journal = Journal(out, RECIPE)
+    with connected(cluster.address) as client:
+        client.wait_for_workers(5)
+        outcomes = ClusterBatch(items, settings_of(out), client).run(journal, CancelToken())
+    journal.close()
+    (failed,) = (each for each in outcomes if each.status is Status.FAILED)
+    assert failed.item.source.name == "07.png"
+    assert "Every worker that had this file in work ended" in failed.reason
+    assert len(contents(out)) == FILES - 1
+
+
+@pytest.mark.slow
+def test_the_command_line_on_workers_of_its_own(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, summary = tmp_path / "out", tmp_path / "s.json"
+    (folder / "00.png").write_bytes(b"no picture")
+    command = recipe, folder, "--out", out, "--device", "cpu", "--summary", summary
+    assert batch(*command, "--local-cluster", 2) == 1
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"{FILES - 1} of {FILES} files in ")
+    assert [line.split(":")[0] for line in captured.err.splitlines()] == ["failed"]
+    rows = json.loads(summary.read_text("utf-8"))["files"]
+    items = find_items([folder], out).items
+    assert [row["source"] for row in rows] == [str(item.source) for item in items]
+    assert rows[1]["filtered"] > 0
+    assert len(contents(out)) == FILES - 1
+    assert batch(*command, "--resume", "--local-cluster", 1) == 1
+    assert f"0 of {FILES} files" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_command_line_on_a_scheduler(
+    recipe: Path, folder: Path, tmp_path: Path, cluster: Cluster,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    out = tmp_path / "out"
+    command = recipe, folder, "--out", out, "--device", "cpu", "--scheduler", cluster.address
+    assert batch(*command) == 0
+    assert contents(out) == local(recipe, folder)
+    (out / "00.png").write_bytes(b"mine")
+    (out / JOURNAL).unlink()
+    capsys.readouterr()
+    assert batch(*command) == 1
+    assert capsys.readouterr().err.count("the file is there already") == FILES
+    assert (out / "00.png").read_bytes() == b"mine"
+
+
+@pytest.mark.slow
+def test_a_cancelled_batch_leaves_no_parts(folder: Path, tmp_path: Path, cluster: Cluster) -> None:
+    out, token = tmp_path / "out", CancelToken()
+    items = find_items([folder], out).items
+    journal = Journal(out, RECIPE)
+    with connected(cluster.address) as client:
+        outcomes = ClusterBatch(items, settings_of(out), client).run(
+            journal, token, lambda outcome: token.cancel()
+        )
+    journal.close()
+    assert 1 <= len(outcomes) < FILES
+    assert len(contents(out)) == len(outcomes)
+    assert not (out / PARTS).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "no address:x", "carrier://pigeon:1"])
+def test_no_scheduler_is_there(
+    address: str, recipe: Path, folder: Path, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("kernelscope.batch.cluster._CONNECT_SECONDS", 0.5)
+    assert batch(recipe, folder, "--out", tmp_path / "out", "--scheduler", address) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: No scheduler answers at “{address}”.")
+    assert "dask scheduler" in line
+
+
+def test_without_dask_the_command_that_installs_it_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(AppError, match=r"not installed.*\[cluster\]"), connected("tcp://x:1"):
+        pass
+
+
+def test_gpus_are_not_chosen_here_for_other_machines(recipe: Path, tmp_path: Path) -> None:
+    command = recipe, tmp_path, "--out", tmp_path / "out", "--scheduler", "tcp://x:1"
+    for more in ("--gpu", "--local-cluster"):
+        with pytest.raises(SystemExit) as ended:
+            batch(*command, more, 1)
+        assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("count", "gpus", "own", "wanted"),
+    [
+        (3, None, None, ["0", "1", "2"]),
+        (3, (2, 0), None, ["2", "0", "2"]),
+        (3, None, "5, 7", ["5", "7", ""]),
+        (2, (1,), "GPU-a,GPU-b", ["GPU-b", "GPU-b"]),
+    ],
+)
+def test_each_worker_has_a_gpu_of_its_own(
+    count: int, gpus: tuple[int, ...] | None, own: str | None, wanted: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if own is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", own)
+    assert pinned(count, gpus) == wanted
+
+
+def test_workers_share_the_cores() -> None:
+    assert share_of_cores(1) == core_count()
+    assert share_of_cores(10 * core_count()) == 1

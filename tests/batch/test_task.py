@@ -1,0 +1,169 @@
+"""Files as tasks: what is sent, who writes the targets, and what is left over."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernelscope
+from kernelscope.batch import Item, Journal, Status
+from kernelscope.batch.item import PARTS
+from kernelscope.batch.task import Settings, _tools, describe, filter_file, finish
+from kernelscope.engine.backend import close_all
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
+from kernelscope.files import read_image, write_image
+from kernelscope.images.image import Image
+
+RECIPE = Recipe((Step.create("mean", {}),))
+
+
+@pytest.fixture(autouse=True)
+def worker() -> Iterator[None]:
+    """End the backends of this process, which a worker keeps to its end."""
+    yield
+    close_all(_tools(1)[0].values())
+    _tools.cache_clear()
+
+
+@pytest.fixture
+def item(tmp_path: Path) -> Item:
+    """A picture with a step, next to its reference."""
+    (tmp_path / "in").mkdir()
+    pixels = np.zeros((12, 16), np.uint8)
+    pixels[:, 8:] = 90
+    write_image(Image.from_array(pixels), tmp_path / "in/a.png")
+    write_image(Image.from_array(pixels), tmp_path / "ideal.png")
+    return Item(tmp_path / "in/a.png", tmp_path / "out/below/a.png", tmp_path / "ideal.png")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    parts = tmp_path / "out" / PARTS
+    parts.mkdir(parents=True)
+    return Settings(RECIPE, RunOptions(device=Device.CPU), parts, threads=1)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    journal = Journal(tmp_path / "out", RECIPE)
+    yield journal
+    journal.close()
+
+
+def altered(item: Item, settings: Settings, **what: Any) -> str:
+    """Return the task of a file with other values."""
+    return json.dumps({**json.loads(describe(item, settings)), **what})
+
+
+def reason(answer: str) -> str:
+    plain = json.loads(answer)
+    assert plain["status"] == "failed"
+    return str(plain["reason"])
+
+
+def test_the_client_alone_writes_the_target(
+    item: Item, settings: Settings, journal: Journal
+) -> None:
+    answer = filter_file(describe(item, settings))
+    assert not item.target.exists()
+    assert "done" not in journal.path.read_text("utf-8")
+    outcome = finish(item, answer, settings, journal)
+    assert outcome.status is Status.DONE, outcome.reason
+    row = read_image(item.target).pixels[5]
+    assert [*row] == [0] * 7 + [30, 60] + [90] * 7
+    assert outcome.size == "16×12"
+    assert outcome.filtered > 0
+    assert outcome.before is not None
+    assert outcome.before.psnr == math.inf
+    assert outcome.quality is not None
+    assert 20 < outcome.quality.psnr < 40
+    lines = map(json.loads, journal.path.read_text("utf-8").splitlines()[1:])
+    assert [next(iter(line)) for line in lines] == ["begin", "done"]
+    assert list(settings.parts.iterdir()) == []
+
+
+def test_a_task_that_is_done_twice_makes_one_result(
+    item: Item, settings: Settings, journal: Journal
+) -> None:
+    """A worker was given up, another one did its task, and the first one was alive after all."""
+    text = describe(item, settings)
+    late, answer = filter_file(text), filter_file(text)
+    assert finish(item, answer, settings, journal).status is Status.DONE
+    made = item.target.stat().st_mtime_ns
+    part = settings.parts / json.loads(late)["part"] / item.target.name
+    assert part.read_bytes() == item.target.read_bytes()
+    filter_file(text)
+    assert item.target.stat().st_mtime_ns == made
+    assert journal.path.read_text("utf-8").count('"done"') == 1
+
+
+def test_a_worker_that_is_late_leaves_nothing(item: Item, settings: Settings) -> None:
+    settings.parts.rmdir()
+    assert "cannot write to" in reason(filter_file(describe(item, settings)))
+    assert list(settings.parts.parent.iterdir()) == []
+
+
+def test_only_a_name_and_a_text_are_sent(item: Item, settings: Settings) -> None:
+    sent = pickle.dumps(filter_file)
+    assert len(sent) < 100
+    assert b"kernelscope.batch.task" in sent
+    task = json.loads(describe(item, settings))
+    assert Recipe.from_json(task["recipe"]) == RECIPE
+    assert task["source"] == str(item.source)
+
+
+def test_a_worker_of_another_version_filters_nothing(item: Item, settings: Settings) -> None:
+    answer = filter_file(altered(item, settings, version="0.0.1"))
+    text = reason(answer)
+    assert f"has Kernelscope {kernelscope.__version__}, and the batch 0.0.1" in text
+    assert "Install the same version" in text
+    assert list(settings.parts.iterdir()) == []
+
+
+def test_files_of_another_machine_are_named(
+    item: Item, settings: Settings, journal: Journal
+) -> None:
+    item.source.unlink()
+    assert "a.png: there is no such file on" in reason(filter_file(describe(item, settings)))
+
+
+def test_a_result_on_another_machine_is_no_result(
+    item: Item, settings: Settings, journal: Journal
+) -> None:
+    answer = filter_file(describe(item, settings))
+    for part in settings.parts.rglob("*.png"):
+        part.unlink()
+    outcome = finish(item, answer, settings, journal)
+    assert outcome.status is Status.FAILED
+    assert "a worker's result is not here" in outcome.reason
+    assert "folders that all machines share" in outcome.reason
+    assert not item.target.exists()
+    assert "done" not in journal.path.read_text("utf-8")
+
+
+def test_a_bad_file_leaves_no_part(item: Item, settings: Settings, journal: Journal) -> None:
+    item.source.write_bytes(b"no picture")
+    answer = filter_file(describe(item, settings))
+    assert "a.png: this is no image" in reason(answer)
+    assert finish(item, answer, settings, journal).status is Status.FAILED
+    assert list(settings.parts.iterdir()) == []
+
+
+def test_a_bad_file_does_not_hold_up_the_next(item: Item, settings: Settings) -> None:
+    """The worker's turn to filter ends with the failure."""
+    deep = np.full((12, 16), 999, np.uint16)
+    write_image(Image.from_array(deep), item.source.with_suffix(".tif"))
+    lossy = Item(item.source.with_suffix(".tif"), item.target.with_suffix(".jpg"))
+    assert "cannot keep" in reason(filter_file(describe(lossy, settings)))
+    broken = altered(item, settings, level="none of these")
+    assert json.loads(filter_file(broken))["status"] == "failed"
+    assert json.loads(filter_file(describe(item, settings)))["status"] == "done"
