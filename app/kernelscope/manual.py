@@ -34,6 +34,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "install",
             "window",
             "command-line",
+            "cluster",
             "library",
             "filters",
             "gpu-levels",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -186,7 +188,11 @@ def test_the_command_line_on_workers_of_its_own(
     out, summary = tmp_path / "out", tmp_path / "s.json"
     (folder / "00.png").write_bytes(b"no picture")
     command = recipe, folder, "--out", out, "--device", "cpu", "--summary", summary
-    assert batch(*command, "--local-cluster", 2) == 1
+    with socket.socket() as other:
+        with suppress(OSError):  # Dask's usual port is taken, by this test or by others
+            other.bind(("127.0.0.1", 8787))
+            other.listen()
+        assert batch(*command, "--local-cluster", 2) == 1
     captured = capsys.readouterr()
     assert captured.out.startswith(f"{FILES - 1} of {FILES} files in ")
     assert [line.split(":")[0] for line in captured.err.splitlines()] == ["failed"]

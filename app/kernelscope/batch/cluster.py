@@ -95,13 +95,21 @@ def local_workers(
                     "local_directory": folder,
                     # A picture too large for the memory is refused, and its worker not killed.
                     "memory_limit": 0,
+                    "host": "127.0.0.1",
                     "dashboard": False,
+                    "dashboard_address": "127.0.0.1:0",
                     "silence_logs": logging.CRITICAL,
                 },
             }
             for number, device in enumerate(pinned(count, gpus))
         }
-        host = {"host": "127.0.0.1", "port": 0, "dashboard": False}
+        # Its usual port may be taken, and other machines have no business there.
+        host = {
+            "host": "127.0.0.1",
+            "port": 0,
+            "dashboard": False,
+            "dashboard_address": "127.0.0.1:0",
+        }
         scheduler = {"cls": distributed.Scheduler, "options": host}
         with (
             distributed.SpecCluster(workers, scheduler, silence_logs=logging.CRITICAL) as cluster,
