@@ -34,6 +34,8 @@ def no_leaked_threads() -> Iterator[None]:
         if not isinstance(thread, threading._DummyThread)
         # Dask keeps one for all its clients, and those of a client that could not connect.
         and not thread.name.startswith(("Dask-", "IO loop"))
+        # Those of the library zarr serve the process until it ends.
+        and not thread.name.startswith(("zarr_io", "asyncio_"))
     ]:
         if time.monotonic() > deadline:
             pytest.fail(f"threads still running: {[thread.name for thread in leaked]}")

@@ -112,8 +112,8 @@ def test_a_recipe_and_one_of_several_volumes(capsys: pytest.CaptureFixture[str])
     [
         ("mean in.tif in.tif", "in.tif is the input, which is read while"),
         ("mean in.tif link.tif", "link.tif is the input"),
-        ("mean in.tif out.png", "out.png: only TIFF files are written in blocks"),
-        ("mean photo.png out.tif", "photo.png: only TIFF files are read in blocks"),
+        ("mean in.tif out.png", "out.png: only TIFF files and OME-Zarr folders are written"),
+        ("mean photo.png out.tif", "photo.png: only TIFF files and OME-Zarr folders are read"),
         ("mean missing.tif out.tif", "missing.tif: the file does not exist"),
         ("mean bad.tif out.tif", "bad.tif: "),
         ("mean in.tif no/out.tif", "the folder .*no does not exist"),

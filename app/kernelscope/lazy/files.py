@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -21,12 +21,13 @@ from kernelscope.engine.run import execute, usable
 from kernelscope.errors import ImageReadError, ImageWriteError, OutOfMemory
 from kernelscope.files.volumes import is_volume
 from kernelscope.files.write_errors import resolved
-from kernelscope.lazy import tiff_sink
+from kernelscope.lazy import tiff_sink, zarr_sink
 from kernelscope.lazy.blocks import plan
 from kernelscope.lazy.filtered import Filtered, filtered
 from kernelscope.lazy.source import Head, LazySource, Sides
 from kernelscope.lazy.streaming import Sink, Streamed, stream
 from kernelscope.lazy.tiff_source import open_tiff
+from kernelscope.lazy.zarr_source import is_zarr, open_zarr
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 
@@ -53,6 +54,9 @@ class OpenSink(Sink, Protocol):
 
     @property
     def grain(self) -> Sides: ...
+
+    def finish(self, token: CancelToken, progress: Progress) -> None:
+        """Write what follows from all blocks, such as other resolutions."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +86,12 @@ def open_source(path: Path, number: int | None = None) -> OpenSource:
     ImageReadError
         If it is missing, damaged, or of no format that is read in blocks.
     """
+    if is_zarr(path):
+        return open_zarr(path, number)
     kind = Kind.VOLUME if is_volume(path) else Kind.PICTURE
     if path.is_file() and not _is_tiff(path):
         raise ImageReadError(
-            f"{path.name}: only TIFF files are read in blocks.",
+            f"{path.name}: only TIFF files and OME-Zarr folders are read in blocks.",
             "Convert it, or filter it as a whole.",
         )
     return open_tiff(path, kind, number)
@@ -106,10 +112,10 @@ def check_places(source: Path, target: Path) -> None:
     ------
     ImageWriteError
     """
-    if not target.name.lower().endswith(tiff_sink.SUFFIXES):
+    if not target.name.lower().endswith(tiff_sink.SUFFIXES + zarr_sink.SUFFIXES):
         raise ImageWriteError(
-            f"{target.name}: only TIFF files are written in blocks.",
-            f"Use a name that ends in {tiff_sink.SUFFIXES[0]}.",
+            f"{target.name}: only TIFF files and OME-Zarr folders are written in blocks.",
+            "Use a name that ends in .tif or .ome.zarr.",
         )
     try:
         same = resolved(target) == source.resolve() or source.samefile(target)
@@ -124,6 +130,8 @@ def check_places(source: Path, target: Path) -> None:
 
 def sink_for(path: Path, result: LazySource, head: Head) -> AbstractContextManager[OpenSink]:
     """Return a file for a result, which takes its place when the block ends."""
+    if path.name.lower().endswith(zarr_sink.SUFFIXES):
+        return zarr_sink.zarr_sink(path, result.shape, result.dtype, result.kind, head)
     return tiff_sink.tiff_sink(path, result.shape, result.dtype, result.kind, head)
 
 
@@ -186,8 +194,10 @@ def filter_file(
         with sink_for(target, last, opened.head) as sink:
             boxes = _planned(last, limit, _SLACK, sink.grain)
             report = stream(last, sink, boxes, token, progress)
+            sink.finish(token, progress)
             opened.check_unchanged()
         texts = tuple(each.description for each in steps)
+        report = replace(report, peak_bytes=memory.peak())
         return Filed(last.kind, last.shape, texts, opened.head.notices, report)
 
 

@@ -35,12 +35,15 @@ class Head:
         Pixels per inch along x and y.
     notices : tuple of str
         Decisions of the reader, for the user to know.
+    ome_version : str
+        Version of the metadata of OME-Zarr; empty for other files.
     """
 
     spacing: Spacing | None = None
     profile: bytes = b""
     resolution: tuple[float, float] | None = None
     notices: tuple[str, ...] = ()
+    ome_version: str = ""
 
 
 class LazySource(Protocol):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope import atomic
+from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.errors import ImageWriteError
 from kernelscope.files.volumes.tiff_stack import SPACING
 from kernelscope.files.write_errors import check_target, explained, resolved
@@ -71,6 +72,9 @@ class TiffSink:
             for place, run in zip(places, runs, strict=True):
                 self._handle.seek(self._first + place * size)
                 self._handle.write(run.data)
+
+    def finish(self, token: CancelToken, progress: Progress) -> None:
+        """Do nothing: a file has one resolution."""
 
 
 @contextmanager

@@ -1,0 +1,269 @@
+"""Pictures and volumes in OME-Zarr folders, read chunk by chunk.
+
+The package ``zarr`` decodes the chunks. A missing chunk has the fill value, as the format says.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.errors import ImageReadError, SeveralVolumes
+from kernelscope.files.formats import Unreadable, damage_explained
+from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, Several, choose
+from kernelscope.images.image import DTYPES as PICTURE_DTYPES
+from kernelscope.images.volume import DTYPES as VOLUME_DTYPES
+from kernelscope.installed import install_command
+from kernelscope.lazy.ome import VERSIONS, Multiscale, parsed
+from kernelscope.lazy.opened import refused
+from kernelscope.lazy.source import Head, Sides
+from kernelscope.spec.crop import Box
+from kernelscope.spec.samples import Kind
+
+METADATA = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata", ".zarray")
+"""Files of which a folder with Zarr data has some."""
+
+_COLOURS = 3
+"""Channels of a picture that is read as RGB; other numbers are pictures of their own."""
+
+_DECODING = 3
+"""Chunks that decoding one takes at most: its code, its samples, and those in another order."""
+
+
+def is_zarr(path: Path) -> bool:
+    """Return whether a folder has, or by its name should have, Zarr data."""
+    return path.is_dir() and (
+        path.name.lower().endswith(".zarr") or any((path / name).is_file() for name in METADATA)
+    )
+
+
+def install_hint() -> str:
+    """Return the way out where the package is not installed."""
+    return f"Install it: {install_command('zarr')}"
+
+
+class ZarrSource:
+    """A picture or a volume in an OME-Zarr folder; see `LazySource`.
+
+    Parameters
+    ----------
+    array : zarr.Array
+        The finest resolution.
+    wanted : tuple of str
+        Names of the axes of `shape`; an axis that the array lacks has one sample.
+    fixed : dict of str to int
+        Index along each other axis.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        array: Any,
+        multiscale: Multiscale,
+        wanted: tuple[str, str, str],
+        fixed: dict[str, int],
+        head: Head,
+    ) -> None:
+        self._folder, self._array, self._axes = path, array, multiscale.axes
+        self._place = path / multiscale.path
+        self._wanted, self._fixed = wanted, fixed
+        self.head, self.title = head, path.name
+        self.kind = Kind.VOLUME if "z" in wanted else Kind.PICTURE
+        self.dtype: np.dtype[Any] = np.dtype(array.dtype).newbyteorder("=")
+        self.shape = self._sides(array.shape)
+        self.grain = self._sides(array.chunks)
+        self._stored = self._sides(array.shards or array.chunks)
+        counts = [-(-side // step) for side, step in zip(self.shape, self._stored, strict=True)]
+        self._states = np.zeros(counts, np.int64)
+        for index in np.ndindex(*counts):
+            self._states[index] = self._state(index)
+        self._described = self._metadata()
+
+    def read(self, box: Box) -> NDArray[Any]:
+        output = np.empty(box.sides, self.dtype)
+        for part in _pieces(box, self.grain):
+            self._check_chunk(part)
+            inside = tuple(
+                slice(a - first, a - first + side)
+                for a, first, side in zip(part.first, box.first, part.sides, strict=True)
+            )
+            output[inside] = self._part(part)
+        return output
+
+    def working_bytes(self, box: Box) -> int:
+        chunk = int(math.prod(self._array.chunks))
+        size: int = self.dtype.itemsize
+        return (box.pixels + _DECODING * chunk) * size
+
+    def check_unchanged(self) -> None:
+        """Refuse a folder in which a chunk or the metadata were written to, since it was opened.
+
+        Raises
+        ------
+        ImageReadError
+        """
+        if self._metadata() != self._described:
+            raise self._changed()
+        for index in np.ndindex(*self._states.shape):
+            if self._states[index] != self._state(index):
+                raise self._changed()
+
+    def close(self) -> None:
+        """Do nothing: chunks are closed when they were read."""
+
+    def _sides(self, values: tuple[int, ...]) -> Sides:
+        along = dict(zip(self._axes, values, strict=True))
+        first, second, third = (along.get(name, 1) for name in self._wanted)
+        return first, second, third
+
+    def _part(self, part: Box) -> NDArray[Any]:
+        """Return samples of one chunk, with the wanted axes."""
+        ranges = {
+            name: slice(first, first + side)
+            for name, first, side in zip(self._wanted, *part, strict=True)
+        }
+        chosen = tuple(ranges.get(name, self._fixed.get(name, 0)) for name in self._axes)
+        try:
+            with damage_explained("OME-Zarr"):
+                samples = np.asarray(self._array[chosen])
+        except Unreadable as error:
+            key = self._key(self._index(part))
+            raise ImageReadError(
+                f"{self._folder.name}: chunk {key}: {error.cause}", error.hint
+            ) from error
+        kept = [name for name in self._axes if name in ranges]
+        order = [kept.index(name) for name in self._wanted if name in kept]
+        return samples.transpose(order).reshape(part.sides)
+
+    def _index(self, part: Box) -> tuple[int, ...]:
+        return tuple(a // step for a, step in zip(part.first, self._stored, strict=True))
+
+    def _key(self, index: tuple[int, ...]) -> str:
+        """Return the name of a stored chunk below the folder of the array."""
+        along = dict(zip(self._wanted, index, strict=True))
+        stored = self._array.shards or self._array.chunks
+        place = tuple(
+            along[name] if name in along else self._fixed.get(name, 0) // step
+            for name, step in zip(self._axes, stored, strict=True)
+        )
+        return str(self._array.metadata.encode_chunk_key(place))
+
+    def _state(self, index: tuple[int, ...]) -> int:
+        """Return a number that differs once a chunk was written to; 0 for a missing one."""
+        try:
+            info = (self._place / self._key(index)).stat()
+        except OSError:
+            return 0
+        return hash((info.st_size, info.st_mtime_ns, info.st_ino)) or 1
+
+    def _check_chunk(self, part: Box) -> None:
+        index = self._index(part)
+        if self._states[index] != self._state(index):
+            raise self._changed()
+
+    def _metadata(self) -> list[bytes]:
+        places = [folder / name for folder in (self._folder, self._place) for name in METADATA]
+        try:
+            return [place.read_bytes() for place in places if place.is_file()]
+        except OSError:
+            return []
+
+    def _changed(self) -> ImageReadError:
+        return ImageReadError(
+            f"{self._folder.name}: the data changed while they were read.",
+            "Wait until they are complete, and filter them again.",
+        )
+
+
+def _pieces(box: Box, grain: Sides) -> Iterator[Box]:
+    """Yield the parts of a box that lie in one chunk each."""
+    cuts = []
+    for first, side, step in zip(*box, grain, strict=True):
+        inner = range(-(-(first + 1) // step) * step, first + side, step)
+        ends = [first, *inner, first + side]
+        cuts.append(list(itertools.pairwise(ends)))
+    for (a, b), (c, d), (e, f) in itertools.product(*cuts):
+        yield Box((a, c, e), (b - a, d - c, f - e))
+
+
+def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
+    """Open an OME-Zarr folder; a volume if it has several slices, otherwise a picture.
+
+    Parameters
+    ----------
+    number : int, optional
+        Number, from 1, of the volume or picture, if there are several times or channels.
+
+    Raises
+    ------
+    ImageReadError
+        If it is damaged or not supported, or the package ``zarr`` is not installed.
+    """
+    try:
+        import zarr
+    except ImportError as error:
+        raise ImageReadError(
+            f"{path.name}: OME-Zarr needs the package zarr.", install_hint()
+        ) from error
+    try:
+        multiscale = parsed(_attributes(path))
+        with damage_explained("OME-Zarr"):
+            array = zarr.open_array(
+                path / multiscale.path, mode="r", zarr_format=VERSIONS[multiscale.version]
+            )
+        return _chosen(path, array, multiscale, number)
+    except Several as error:
+        raise SeveralVolumes(
+            f"{path.name}: {error.cause}", error.hint, error.names, alike=error.alike
+        ) from error
+    except Unreadable as error:
+        raise refused(path, error) from error
+
+
+def _attributes(path: Path) -> dict[str, Any]:
+    """Return the attributes of a group, of whichever version of Zarr."""
+    with damage_explained("OME-Zarr"):
+        if (path / "zarr.json").is_file():
+            found = json.loads((path / "zarr.json").read_text("utf-8"))
+            return dict(found.get("attributes", {}))
+        if (path / ".zattrs").is_file():
+            return dict(json.loads((path / ".zattrs").read_text("utf-8")))
+    return {}
+
+
+def _chosen(path: Path, array: Any, multiscale: Multiscale, number: int | None) -> ZarrSource:
+    axes, shape = multiscale.axes, array.shape
+    if len(axes) != len(shape) or min(shape) < 1:
+        raise Unreadable("its axes do not fit its array.")
+    along = dict(zip(axes, shape, strict=True))
+    is_volume = along.get("z", 1) > 1
+    dtype = np.dtype(array.dtype).newbyteorder("=")
+    if dtype not in (VOLUME_DTYPES if is_volume else PICTURE_DTYPES):
+        usable = "uint8, uint16, int16 or" if is_volume else "8-bit, 16-bit or"
+        raise Unreadable(
+            f"its samples are of type {array.dtype}.", f"Convert them to {usable} 32-bit float."
+        )
+    colours = not is_volume and along.get("c", 1) == _COLOURS
+    others = [name for name in axes if name == "t" or (name == "c" and not colours)]
+    counts = [along[name] for name in others]
+    places = list(np.ndindex(*counts))
+    names = [
+        ", ".join(f"{name} {i + 1}" for name, i in zip(others, place, strict=True)) or "all"
+        for place in places
+    ]
+    word = "volume" if is_volume else "picture"
+    chosen = choose(number, names, word, alike=True)
+    notices = [f"{word.capitalize()} {chosen + 1} of {len(names)}."] if len(names) > 1 else []
+    if is_volume and multiscale.spacing is None:
+        notices.append(UNKNOWN_SPACING)
+    fixed = dict(zip(others, places[chosen], strict=True))
+    wanted = ("z", "y", "x") if is_volume else ("y", "x", "c" if colours else "")
+    head = Head(multiscale.spacing, notices=tuple(notices), ome_version=multiscale.version)
+    return ZarrSource(path, array, multiscale, wanted, fixed, head)
