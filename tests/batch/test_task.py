@@ -15,7 +15,15 @@ import pytest
 import kernelscope
 from kernelscope.batch import Item, Journal, Status
 from kernelscope.batch.item import PARTS
-from kernelscope.batch.task import Settings, _tools, describe, filter_file, finish
+from kernelscope.batch.task import (
+    OPEN,
+    Settings,
+    _tools,
+    describe,
+    filter_file,
+    finish,
+    times_begun,
+)
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
@@ -49,6 +57,7 @@ def item(tmp_path: Path) -> Item:
 def settings(tmp_path: Path) -> Settings:
     parts = tmp_path / "out" / PARTS
     parts.mkdir(parents=True)
+    (parts / OPEN).touch()
     return Settings(RECIPE, RunOptions(device=Device.CPU), parts, threads=1)
 
 
@@ -61,7 +70,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def altered(item: Item, settings: Settings, **what: Any) -> str:
     """Return the task of a file with other values."""
-    return json.dumps({**json.loads(describe(item, settings)), **what})
+    return json.dumps({**json.loads(describe(7, item, settings)), **what})
 
 
 def reason(answer: str) -> str:
@@ -73,7 +82,7 @@ def reason(answer: str) -> str:
 def test_the_client_alone_writes_the_target(
     item: Item, settings: Settings, journal: Journal
 ) -> None:
-    answer = filter_file(describe(item, settings))
+    answer = filter_file(describe(7, item, settings))
     assert not item.target.exists()
     assert "done" not in journal.path.read_text("utf-8")
     outcome = finish(item, answer, settings, journal)
@@ -88,17 +97,19 @@ def test_the_client_alone_writes_the_target(
     assert 20 < outcome.quality.psnr < 40
     lines = map(json.loads, journal.path.read_text("utf-8").splitlines()[1:])
     assert [next(iter(line)) for line in lines] == ["begin", "done"]
-    assert list(settings.parts.iterdir()) == []
+    assert [path.name for path in settings.parts.iterdir()] == [OPEN]
 
 
 def test_a_task_that_is_done_twice_makes_one_result(
     item: Item, settings: Settings, journal: Journal
 ) -> None:
     """A worker was given up, another one did its task, and the first one was alive after all."""
-    text = describe(item, settings)
+    text = describe(7, item, settings)
     late, answer = filter_file(text), filter_file(text)
     assert finish(item, answer, settings, journal).status is Status.DONE
     made = item.target.stat().st_mtime_ns
+    assert times_begun(7, settings) == 1
+    assert times_begun(77, settings) == 0
     part = settings.parts / json.loads(late)["part"] / item.target.name
     assert part.read_bytes() == item.target.read_bytes()
     filter_file(text)
@@ -107,8 +118,10 @@ def test_a_task_that_is_done_twice_makes_one_result(
 
 
 def test_a_worker_that_is_late_leaves_nothing(item: Item, settings: Settings) -> None:
-    settings.parts.rmdir()
-    assert "cannot write to" in reason(filter_file(describe(item, settings)))
+    (settings.parts / OPEN).unlink()
+    filter_file(describe(7, item, settings))
+    assert not settings.parts.exists()
+    assert "cannot write to" in reason(filter_file(describe(7, item, settings)))
     assert list(settings.parts.parent.iterdir()) == []
 
 
@@ -116,7 +129,7 @@ def test_only_a_name_and_a_text_are_sent(item: Item, settings: Settings) -> None
     sent = pickle.dumps(filter_file)
     assert len(sent) < 100
     assert b"kernelscope.batch.task" in sent
-    task = json.loads(describe(item, settings))
+    task = json.loads(describe(7, item, settings))
     assert Recipe.from_json(task["recipe"]) == RECIPE
     assert task["source"] == str(item.source)
 
@@ -126,20 +139,20 @@ def test_a_worker_of_another_version_filters_nothing(item: Item, settings: Setti
     text = reason(answer)
     assert f"has Kernelscope {kernelscope.__version__}, and the batch 0.0.1" in text
     assert "Install the same version" in text
-    assert list(settings.parts.iterdir()) == []
+    assert [path.name for path in settings.parts.iterdir()] == [OPEN]
 
 
 def test_files_of_another_machine_are_named(
     item: Item, settings: Settings, journal: Journal
 ) -> None:
     item.source.unlink()
-    assert "a.png: there is no such file on" in reason(filter_file(describe(item, settings)))
+    assert "a.png: there is no such file on" in reason(filter_file(describe(7, item, settings)))
 
 
 def test_a_result_on_another_machine_is_no_result(
     item: Item, settings: Settings, journal: Journal
 ) -> None:
-    answer = filter_file(describe(item, settings))
+    answer = filter_file(describe(7, item, settings))
     for part in settings.parts.rglob("*.png"):
         part.unlink()
     outcome = finish(item, answer, settings, journal)
@@ -152,10 +165,10 @@ def test_a_result_on_another_machine_is_no_result(
 
 def test_a_bad_file_leaves_no_part(item: Item, settings: Settings, journal: Journal) -> None:
     item.source.write_bytes(b"no picture")
-    answer = filter_file(describe(item, settings))
+    answer = filter_file(describe(7, item, settings))
     assert "a.png: this is no image" in reason(answer)
     assert finish(item, answer, settings, journal).status is Status.FAILED
-    assert list(settings.parts.iterdir()) == []
+    assert [path.name for path in settings.parts.iterdir()] == [OPEN]
 
 
 def test_a_bad_file_does_not_hold_up_the_next(item: Item, settings: Settings) -> None:
@@ -163,7 +176,7 @@ def test_a_bad_file_does_not_hold_up_the_next(item: Item, settings: Settings) ->
     deep = np.full((12, 16), 999, np.uint16)
     write_image(Image.from_array(deep), item.source.with_suffix(".tif"))
     lossy = Item(item.source.with_suffix(".tif"), item.target.with_suffix(".jpg"))
-    assert "cannot keep" in reason(filter_file(describe(lossy, settings)))
+    assert "cannot keep" in reason(filter_file(describe(8, lossy, settings)))
     broken = altered(item, settings, level="none of these")
     assert json.loads(filter_file(broken))["status"] == "failed"
-    assert json.loads(filter_file(describe(item, settings)))["status"] == "done"
+    assert json.loads(filter_file(describe(7, item, settings)))["status"] == "done"

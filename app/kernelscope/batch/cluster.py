@@ -18,15 +18,16 @@ import queue
 import secrets
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from kernelscope.batch.conductor import Outcome, Status, check_target
 from kernelscope.batch.hints import COMMAND_LINE, Hints
 from kernelscope.batch.item import Item
 from kernelscope.batch.journal import Journal
-from kernelscope.batch.task import Settings, describe, filter_file, finish
+from kernelscope.batch.task import OPEN, Settings, describe, filter_file, finish, times_begun
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import AppError
 from kernelscope.files.write_errors import explained
@@ -43,6 +44,17 @@ _CONNECT_SECONDS = 10.0
 
 _LOOK_SECONDS = 0.1
 """A batch that waits for workers looks this often whether it was cancelled."""
+
+
+_WORKERS_ENDED = (
+    None,
+    "Every worker that had this file in work ended. It may need more memory than they have: "
+    "filter it alone.",
+)
+"""The answer of a task that the scheduler gave up."""
+
+_BEGUN, _TRIES = 2, 5
+"""A file that so many workers began may have ended others; one that only waited is sent again."""
 
 
 class SchedulerLost(AppError):
@@ -219,19 +231,11 @@ class ClusterBatch:
         """Yield each file as its task ends, with the answer, or with the reason for none."""
         if not items:
             return
-        texts = [describe(item, self._settings) for item in items]
-        batch = secrets.token_hex(8)
-        keys = [f"kernelscope-{batch}-{number}" for number in range(len(items))]
-        try:
-            futures = self._client.map(filter_file, texts, key=keys, pure=False)
-        except (OSError, RuntimeError) as error:
-            raise self._lost() from error
-        left = {future.key: (future, item) for future, item in zip(futures, items, strict=True)}
-        del futures
+        left: dict[str, tuple[Future, int]] = {}
         ended: queue.SimpleQueue[str] = queue.SimpleQueue()
-        for future, _ in left.values():
-            _watch(future, ended)
+        again = Counter[int]()
         try:
+            self._submit(items, range(len(items)), left, ended)
             while left and not token.cancelled:
                 try:
                     key = ended.get(timeout=_LOOK_SECONDS)
@@ -239,14 +243,45 @@ class ClusterBatch:
                     if self._client.status != "running":
                         raise self._lost() from None
                     continue
-                future, item = left[key]
-                if (answer := self._answer(future)) is None:
+                future, number = left[key]
+                answer = self._answer(future)
+                if answer is None:
                     _watch(future, ended)
                     continue
                 del left[key], future
-                yield item, *answer
+                if (
+                    answer == _WORKERS_ENDED
+                    and self._is_innocent(number)
+                    and again[number] < _TRIES
+                ):
+                    again[number] += 1
+                    self._submit(items, [number], left, ended)
+                else:
+                    yield items[number], *answer
         finally:
             self._drop([future for future, _ in left.values()])
+
+    def _submit(
+        self,
+        items: Sequence[Item],
+        numbers: Sequence[int],
+        left: dict[str, tuple[Future, int]],
+        ended: queue.SimpleQueue[str],
+    ) -> None:
+        """Send the tasks of files, by their numbers."""
+        texts = [describe(number, items[number], self._settings) for number in numbers]
+        keys = [f"kernelscope-{secrets.token_hex(8)}-{number}" for number in numbers]
+        try:
+            futures = self._client.map(filter_file, texts, key=keys, pure=False)
+        except (OSError, RuntimeError) as error:
+            raise self._lost() from error
+        for future, number in zip(futures, numbers, strict=True):
+            left[future.key] = future, number
+            _watch(future, ended)
+
+    def _is_innocent(self, number: int) -> bool:
+        """Return whether a file only waited in workers that another file ended."""
+        return times_begun(number, self._settings) <= _BEGUN
 
     def _answer(self, future: Future) -> tuple[str | None, str] | None:
         """Return the answer of a task, or the reason why there is none.
@@ -290,20 +325,22 @@ def _folder_of_parts(settings: Settings) -> Iterator[None]:
     shutil.rmtree(settings.parts, ignore_errors=True)
     with explained(settings.parts):
         settings.parts.mkdir(parents=True)
+        (settings.parts / OPEN).touch()
     try:
         yield
     finally:
-        shutil.rmtree(settings.parts, ignore_errors=True)
+        # In one step, so that no worker adds to it meanwhile; one that makes it anew clears it.
+        aside = settings.parts.with_name(f"{settings.parts.name}-{secrets.token_hex(8)}")
+        with suppress(OSError):
+            settings.parts.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _reason(error: BaseException | None) -> str:
     """Return why a task has no answer."""
     name = type(error).__name__
     if name == "KilledWorker":
-        return (
-            "Every worker that had this file in work ended. It may need more memory than they "
-            "have: filter it alone."
-        )
+        return _WORKERS_ENDED[1]
     if isinstance(error, ImportError):
         return f"A worker cannot import Kernelscope: {error}. Install it on all machines."
     _logger.error("a task failed", exc_info=error)

@@ -20,7 +20,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, cast
@@ -41,6 +41,9 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.errors import AppError, ImageReadError, ImageWriteError
 from kernelscope.files.write_errors import explained
 from kernelscope.judging.metrics import Quality
+
+OPEN = "open"
+"""A file in the folder of parts while the batch runs."""
 
 _SHARED = "Use folders that all machines share, under the same names."
 
@@ -68,12 +71,13 @@ class Settings:
     threads: int | None = None
 
 
-def describe(item: Item, settings: Settings) -> str:
-    """Return the task of a file as JSON."""
+def describe(number: int, item: Item, settings: Settings) -> str:
+    """Return the task of a file as JSON; `number` tells it from the others of the batch."""
     reference = item.reference.absolute() if item.reference is not None else None
     return json.dumps(
         {
             "version": kernelscope.__version__,
+            "number": number,
             "recipe": settings.recipe.to_json(),
             "device": settings.options.device.value,
             "level": settings.options.level,
@@ -98,7 +102,8 @@ def filter_file(text: str) -> str:
     """
     task = json.loads(text)
     source, reference = Path(task["source"]), task["reference"]
-    part = Path(task["parts"], secrets.token_hex(8), Path(task["target"]).name)
+    part = Path(task["parts"], f"{task['number']}-{secrets.token_hex(8)}")
+    part /= Path(task["target"]).name
     item = Item(source, part, Path(reference) if reference is not None else None)
     noted = _Noted()
     try:
@@ -106,13 +111,22 @@ def filter_file(text: str) -> str:
         outcome = _filtered(task, item, noted)
     except AppError as error:
         outcome = Outcome(item, Status.FAILED, str(error))
-    if outcome.status is not Status.DONE:
+    gone = not Path(task["parts"], OPEN).exists()  # the batch has ended meanwhile
+    if gone or outcome.status is not Status.DONE:
         shutil.rmtree(part.parent, ignore_errors=True)
+    if gone:
+        with suppress(OSError):
+            part.parent.parent.rmdir()
     plain = {each.name: getattr(outcome, each.name) for each in fields(Outcome)}
     for name in ("before", "quality"):
         plain[name] = asdict(plain[name]) if plain[name] is not None else None
     del plain["item"]
     return json.dumps({**plain, "part": part.parent.name, "state": noted.state})
+
+
+def times_begun(number: int, settings: Settings) -> int:
+    """Return how many workers have begun the file with this number, and not failed."""
+    return sum(1 for _ in settings.parts.glob(f"{number}-*"))
 
 
 def finish(item: Item, text: str, settings: Settings, journal: Journal) -> Outcome:
