@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike
 
 from kernelscope.engine import recipe as engine
 from kernelscope.library.functions import components_of, named_errors, run_steps
 from kernelscope.spec.samples import Kind
+
+if TYPE_CHECKING:  # its readers are imported when a file is filtered
+    from kernelscope.lazy.files import Filed
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,57 @@ class Recipe:
         return made if len(made) > 1 else made[0]
 
     __call__ = apply
+
+    def apply_file(
+        self,
+        source: str | PathLike[str],
+        target: str | PathLike[str],
+        *,
+        memory: int | str = "2G",
+        number: int | None = None,
+        device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
+        level: str | None = None,
+        progress: Callable[[str, float], object] | None = None,
+        cancel: Callable[[], bool] | None = None,
+    ) -> Filed:
+        """Filter a file of any size in blocks, with the samples of a result in memory.
+
+        Read and written are TIFF, BigTIFF and OME-TIFF, and OME-Zarr with the extra ``[zarr]``.
+
+        Parameters
+        ----------
+        source, target : path
+            The name of `target` states its format: ``.tif``, ``.ome.tif`` or ``.ome.zarr``.
+        memory : int or str, default '2G'
+            Bytes that this process may take, all of it; a text may end in K, M, G or T.
+        number : int, optional
+            Number, from 1, of the volume in a file of several.
+        device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
+            Where to compute.
+        level : str, optional
+            Way of computing, for the steps that have it; by default the fastest.
+        progress : callable, optional
+            Called with the stage and the fraction of it that is done.
+        cancel : callable, optional
+            Called often, on any thread; `Cancelled` is raised soon after it returned True.
+
+        Returns
+        -------
+        Filed
+            Shape, steps in words, notices, and ``streamed``: blocks, seconds and peak memory.
+
+        Raises
+        ------
+        AppError
+            For every problem that the caller can correct. An existing target is unchanged.
+        Cancelled
+            If `cancel` returned True.
+        """
+        from kernelscope.library.large_files import apply_file
+
+        given = {"device": device, "level": level, "progress": progress, "cancel": cancel}
+        with named_errors("Recipe.apply_file"):
+            return apply_file(self._recipe, source, target, memory, number, given)
 
     def __repr__(self) -> str:
         return f"<Recipe: {', '.join(step.filter.id for step in self._recipe.steps)}>"
