@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+import kernelscope
 from tests.paths import ROOT
 
 WORKFLOWS = ROOT / ".github" / "workflows"
@@ -81,3 +83,33 @@ def test_hosts_try_the_oldest_python_and_the_oldest_qt() -> None:
     tried = {(each["system"], each["python"]): each["qt"] for each in matrix["include"]}
     for system in matrix["system"]:
         assert tried[system, matrix["python"][0]] == f"{oldest}.0"
+
+
+def test_the_folder_without_python_is_packed_and_tried_every_night() -> None:
+    content = workflow("bundle.yml")
+    events = {str(key): value for key, value in content.items()}["True"]  # YAML's view of `on`
+    assert events["schedule"]
+    steps = [step.get("run", "") for step in content["jobs"]["bundle"]["steps"]]
+    assert any(".ci/bundle" in run for run in steps)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (named,) = re.findall(r'pip install "\.\[([\w,]+)\]"', "\n".join(steps))
+    assert {"bundle"} < set(named.split(",")) <= set(project["optional-dependencies"])
+
+
+def bundled(*arguments: str) -> list[str]:
+    """Return what the folder's program prints with these arguments, run by this Python."""
+    command = [sys.executable, str(ROOT / ".ci" / "bundle_main.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_the_program_of_the_folder_stands_for_python(tmp_path: Path) -> None:
+    """It starts its helpers, such as trials of kernels, with the option -m."""
+    assert bundled("--version") == [f"Kernelscope {kernelscope.__version__}"]
+    assert bundled("-m", "calendar", "--type", "text", "2026", "11")[0].strip() == "November 2026"
+
+
+def test_the_folder_leaves_out_optional_parts() -> None:
+    text = (ROOT / ".ci" / "kernelscope.spec").read_text(encoding="utf-8")
+    left_out = text.split("NOT_IN_IT = [")[1].split("]")[0]
+    assert {"pycuda", "cuda", "distributed"} <= set(re.findall(r'"([\w.]+)"', left_out))
