@@ -6,8 +6,7 @@ their kind. The steps between, which are the same for both, are here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol
 
@@ -24,10 +23,11 @@ from kernelscope.cli.common import (
 )
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
-from kernelscope.errors import AppError, InvalidParameter, OutOfMemory
+from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
+from kernelscope.lazy.hints import blocks_mentioned
 from kernelscope.manual import filter_name
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
@@ -67,25 +67,9 @@ def apply(arguments: list[str]) -> int:
 
             apply_streamed(command)
         else:
-            with _blocks_option(command.files.source):
+            with blocks_mentioned(command.files.source, "--memory 2G"):
                 _run(command, _medium(command))
     return 0
-
-
-@contextmanager
-def _blocks_option(source: Path) -> Iterator[None]:
-    """Mention the option --memory if a file is refused that may be too large for memory."""
-    try:
-        yield
-    except AppError as error:
-        with suppress(OSError, ValueError):
-            if isinstance(error, OutOfMemory) or source.stat().st_size >= _LARGE:
-                error.hint = f"{error.hint} Or filter it in blocks: --memory 2G.".lstrip()
-        raise
-
-
-_LARGE = 2**30
-"""Bytes of a file that may be too large for memory, or have too many samples."""
 
 
 def _medium(command: ApplyCommand) -> Medium:

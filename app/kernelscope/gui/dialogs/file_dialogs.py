@@ -32,8 +32,12 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
+from kernelscope.lazy.hints import blocks_mentioned
 from kernelscope.spec.parameters import read_number
 from kernelscope.spec.samples import Kind
+
+_IN_BLOCKS = "kernelscope apply median {} OUTPUT.tif --memory 2G in a terminal"
+"""How a file is filtered that is too large to be shown."""
 
 _SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 """Not listed as recent files: they have a menu of their own."""
@@ -198,6 +202,10 @@ class Pictures(QObject):
         """
 
         def read(choice: _Choice) -> _Read:
+            with blocks_mentioned(path, _IN_BLOCKS.format(path.name)):
+                return read_whole(choice)
+
+        def read_whole(choice: _Choice) -> _Read:
             if not is_volume(path):
                 return read_image(path, nan=choice.nan), None
             try:
