@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -294,3 +296,42 @@ def test_each_worker_has_a_gpu_of_its_own(
 def test_workers_share_the_cores() -> None:
     assert share_of_cores(1) == core_count()
     assert share_of_cores(10 * core_count()) == 1
+
+
+class KilledWorker(Exception):
+    """As Dask calls a task whose workers ended."""
+
+
+class Scheduler:
+    """Gives up each task of one file after `begun` workers began it; counts how often."""
+
+    status = "running"
+
+    def __init__(self, begun: int) -> None:
+        self.begun, self.sent = begun, 0
+
+    def map(self, function: object, texts: list[str], key: list[str], **how: object) -> list[Any]:
+        (text,), (name,) = texts, key
+        self.sent += 1
+        task = json.loads(text)
+        for number in range(self.begun):
+            Path(task["parts"], f"{task['number']}-{self.sent}{number}").mkdir()
+        future = SimpleNamespace(key=name, status="error", exception=lambda timeout: KilledWorker())
+        future.add_done_callback = lambda callback: callback(future)
+        return [future]
+
+
+@pytest.mark.parametrize(("begun", "sent"), [(0, 6), (1, 3), (3, 1)])
+def test_a_file_that_only_waited_in_lost_workers_is_sent_again(
+    begun: int, sent: int, tmp_path: Path
+) -> None:
+    """As long as no more than two workers have begun it, and five times at most."""
+    out, scheduler = tmp_path / "out", Scheduler(begun)
+    items = [Item(tmp_path / "a.png", out / "a.png")]
+    journal = Journal(out, RECIPE)
+    client: Any = scheduler
+    (outcome,) = ClusterBatch(items, settings_of(out), client).run(journal, CancelToken())
+    journal.close()
+    assert "Every worker that had this file in work ended" in outcome.reason
+    assert scheduler.sent == sent
+    assert not (out / PARTS).exists()
