@@ -118,8 +118,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // How even a window is: the smaller, the more; of equally even ones the darker. All windows have nine
 // cells here, so that the variance is 9 Q - S^2. Integers are one key that ends with the rounded mean.
 #if SAMPLE_BITS == 8
-typedef float Cell;  // exact: 9 Q < 2^24
-typedef float Stored;
+typedef float Cell, Square;  // exact: 9 Q < 2^24
 struct Evenness {
     unsigned key;
 
@@ -135,21 +134,20 @@ struct Evenness {
     __device__ inline Result mean() const { return (Result)key; }
 };
 #elif SAMPLE_BITS == 16
-typedef unsigned long long Cell;
-typedef unsigned Stored;
+typedef unsigned Cell;
+typedef unsigned long long Square;
 struct Evenness {
     unsigned long long key;
 
-    __device__ inline void measure(Cell sum, Cell squares)
+    __device__ inline void measure(Cell sum, Square squares)
     {
-        key = (9 * squares - sum * sum) << 16 | ((unsigned)sum + 4) / 9;
+        key = (9 * squares - (Square)sum * sum) << 16 | (sum + 4) / 9;
     }
     __device__ inline void take_better(const Evenness& other) { key = min(key, other.key); }
     __device__ inline Result mean() const { return (Result)key; }
 };
 #else
-typedef double Cell;
-typedef float Stored;
+typedef float Cell;
 struct Evenness {
     double variance, sum;
 
@@ -166,42 +164,110 @@ struct Evenness {
 };
 #endif
 
+// The last three source rows, from which the windows around QUAD results are measured: window t of
+// result v is the one t - 1 columns from it.
+template <bool GREY>
+struct Lines {
+    typedef Cells<RADIUS, GREY> Around;
+    typedef Cells<RADIUS - 1, GREY> Windows;  // those whose middle lies in a row
+
+    // Of a grey row, neighbours share windows: it is window v + 1 of t - 1.
+    static __device__ constexpr bool is_new(int t, int v) { return !GREY || t == 0 || v == QUAD - 1; }
+
+#if SAMPLE_BITS < 32
+    // The parts of windows in each row: sums are exact in any order.
+    struct Line {
+        Cell sums[Windows::COUNT];
+        Square squares[Windows::COUNT];
+    };
+    Line lines[3] = {};
+
+    __device__ inline void add(const Cell (&cells)[Around::COUNT])
+    {
+        lines[0] = lines[1];
+        lines[1] = lines[2];
+#pragma unroll
+        for (int t = 0; t < 3; ++t)
+#pragma unroll
+            for (int v = 0; v < QUAD; ++v) {
+                if (!is_new(t, v)) continue;
+                const int window = Windows::at(t, v);
+                const Cell a = cells[Around::at(t, v)], b = cells[Around::at(t + 1, v)],
+                           c = cells[Around::at(t + 2, v)];
+                lines[2].sums[window] = a + b + c;
+                lines[2].squares[window] = (Square)a * a + (Square)b * b + (Square)c * c;
+            }
+    }
+
+    __device__ inline Evenness measure(int t, int v) const
+    {
+        const int window = Windows::at(t, v);
+        Evenness result;
+        result.measure(lines[0].sums[window] + lines[1].sums[window] + lines[2].sums[window],
+            lines[0].squares[window] + lines[1].squares[window] + lines[2].squares[window]);
+        return result;
+    }
+#else
+    Cell rows[3][Around::COUNT] = {};
+
+    __device__ inline void add(const Cell (&cells)[Around::COUNT])
+    {
+#pragma unroll
+        for (int i = 0; i < Around::COUNT; ++i) {
+            rows[0][i] = rows[1][i];
+            rows[1][i] = rows[2][i];
+            rows[2][i] = cells[i];
+        }
+    }
+
+    __device__ inline Evenness measure(int t, int v) const
+    {
+        double sum = 0, squares = 0;
+#pragma unroll
+        for (int i = 0; i < 9; ++i) {
+            const double cell = rows[i / 3][Around::at(t + i % 3, v)];
+            sum = ADD(sum, cell);
+            squares = ADD(squares, MULTIPLY(cell, cell));
+        }
+        Evenness result;
+        result.measure(sum, squares);
+        return result;
+    }
+#endif
+};
+
 // Compute the rows of `part` for the samples from k on.
 template <bool GREY>
 __device__ inline void rotating_mask_down(
     const Sample* source, Sample* output, const Geometry& g, const Part& part, int k)
 {
     typedef Cells<RADIUS, GREY> Around;
-    typedef Cells<RADIUS - 1, GREY> Windows;  // those whose middle lies in a row
+    typedef Cells<RADIUS - 1, GREY> Windows;
     const int out_samples = g.out_width * g.channels;
     const bool whole = whole_quads(out_samples);
     Sample* target = output + output_offset(g, part.top, 0) + k;
     Descent source_rows(source, g, part.top + valid_shift(RADIUS) - RADIUS, k);
-    Stored rows[3][Around::COUNT] = {};
+    Lines<GREY> lines;
     Evenness best[3][QUAD] = {};  // of the windows around each result in the last three rows of windows
+    Row<RADIUS> ahead;  // of grey rows, the next is loaded while one is computed, which takes long
+    if (GREY) ahead.load(source_rows);
     for (int y = part.top - 2 * RADIUS; y < part.bottom; ++y) {
-#pragma unroll
-        for (int i = 0; i < Around::COUNT; ++i) {
-            rows[0][i] = rows[1][i];
-            rows[1][i] = rows[2][i];
+        Cell cells[Around::COUNT];
+        if constexpr (GREY) {
+            ahead.unpack(cells);
+            if (y + 1 < part.bottom) source_rows.go_down();  // behind the last it is loaded again
+            ahead.load(source_rows);
+        } else {
+            Around::load(source_rows, g, cells);
+            source_rows.go_down();
         }
-        Around::load(source_rows, g, rows[2]);
-        source_rows.go_down();
+        lines.add(cells);
         Evenness windows[Windows::COUNT];
 #pragma unroll
         for (int t = 0; t < 3; ++t)
 #pragma unroll
-            for (int v = 0; v < QUAD; ++v) {
-                if (GREY && t > 0 && v < QUAD - 1) continue;  // it is window v + 1 of t - 1
-                Cell sum = 0, squares = 0;
-#pragma unroll
-                for (int i = 0; i < 9; ++i) {
-                    const Cell cell = rows[i / 3][Around::at(t + i % 3, v)];
-                    sum = ADD(sum, cell);
-                    squares = ADD(squares, MULTIPLY(cell, cell));
-                }
-                windows[Windows::at(t, v)].measure(sum, squares);
-            }
+            for (int v = 0; v < QUAD; ++v)
+                if (Lines<GREY>::is_new(t, v)) windows[Windows::at(t, v)] = lines.measure(t, v);
         Result results[QUAD];
 #pragma unroll
         for (int v = 0; v < QUAD; ++v) {
