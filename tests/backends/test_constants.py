@@ -15,7 +15,7 @@ from kernelscope.spec.launch import BLOCK
 from tests.backends.specialisations import gpu_filters, launches
 
 SHARED = {
-    "greyscale": {"QUAD"},
+    "greyscale": {"PIXELS"},
     "laplace": {"QUAD", "TUNED_THREADS"},
     "mask": {"QUAD", "TUNED_THREADS"},
     "mean": {"BOX_HALF_BLOCK", "BOX_COLUMNS", "BOX_RUN", "BOX_STEP"},

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from kernelscope.filters.shared.plain import no_simd
-from kernelscope.filters.shared.rows_cuda import QUAD
 from kernelscope.jit import Array, Index, Line, Number, Plane, intrinsic, kernel
 from kernelscope.spec.explanation import Cells, Example, Explanation, number
 from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
@@ -25,6 +24,9 @@ from kernelscope.spec.parameters import Choice, ChoiceParameter
 
 _PIXELS = 32
 """Pixels of a step of `grey_bytes`: a vector of results (AVX2)."""
+
+_THREAD_BYTES = 16
+"""Of each channel, of a thread of the tuned kernel: the most that is read and written at once."""
 
 
 @kernel
@@ -221,8 +223,9 @@ def plan_cuda(task: CudaTask) -> Launch:
     down = int(task.parameters["rounding"] == "floor")
     if task.level != TUNED.id:
         return level_launch("greyscale", task, 0, operations=5, ROUND_DOWN=down)
-    launch = level_launch("greyscale", task, 0, operations=5, ROUND_DOWN=down, QUAD=QUAD)
-    return replace(launch, tile=(QUAD * launch.block[0], launch.block[1]))
+    pixels = _THREAD_BYTES // task.dtype.itemsize
+    launch = level_launch("greyscale", task, 0, operations=5, ROUND_DOWN=down, PIXELS=pixels)
+    return replace(launch, tile=(pixels * launch.block[0], launch.block[1]))
 
 
 _COLOURS = (
