@@ -18,16 +18,17 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.page_locked import is_page_locked
 from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.errors import DeviceUnavailable
+from kernelscope.errors import DeviceUnavailable, OutOfMemory
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.borders import Border
-from tests.backends.fake_card import Driver, Error, FakeCubins, Function, install
+from tests.backends.fake_card import CardFull, Driver, Error, FakeCubins, Function, install
 from tests.backends.specialisations import tuned_at_any_size
 
 SHAPE = (40, 6, 5)
@@ -120,6 +121,38 @@ def test_a_picture_stays_on_the_first(backend: CudaBackend, driver: Driver) -> N
         np.testing.assert_array_equal(result.image.pixels, image.pixels)
     assert driver.calls.count("upload") == 1
     assert not result.notices
+
+
+def test_memory_of_others_is_filtered_where_it_lies(backend: CudaBackend, driver: Driver) -> None:
+    pixels = np.arange(64, dtype=np.float32).reshape(8, 8)
+    owned = [driver.mem_alloc(pixels.nbytes) for _ in range(2)]
+    source, target = map(int, owned)
+    backend.store(pixels.T, source)
+    stand_in = Image(np.broadcast_to(np.float32(0), pixels.shape))
+    request = Request.create(stand_in, "mean", device=Device.GPU)
+    before, stages = len(driver.live), list[str]()
+    context = RunContext(progress=lambda stage, fraction: stages.append(stage))
+    backend.run_at(request, backend.levels(request.step.filter)[-1], context, source, target)
+    np.testing.assert_array_equal(backend.fetch(target, (8, 8), pixels.dtype), pixels.T)
+    assert driver.calls.count("upload") == driver.calls.count("download") == 1
+    assert stages == ["compile", "kernel"]
+    assert len(driver.live) == before  # nothing of its own is left, and nothing of others freed
+    for each in owned:
+        each.free()
+
+
+def test_memory_of_others_may_leave_too_little(backend: CudaBackend, driver: Driver) -> None:
+    def full(*arguments: int) -> float:
+        raise CardFull
+
+    driver.modules[b"mean"] = {"mean_tuned": full}
+    owned = [driver.mem_alloc(64) for _ in range(2)]
+    request = Request.create(Image(np.zeros((8, 8), np.uint8)), "mean", device=Device.GPU)
+    level = backend.levels(request.step.filter)[-1]
+    with pytest.raises(OutOfMemory, match="copy it to the host first"):
+        backend.run_at(request, level, RunContext(), *map(int, owned))
+    for each in owned:
+        each.free()
 
 
 @pytest.mark.parametrize("limit", [None, 900])

@@ -43,7 +43,8 @@ def test_examples_print_what_the_page_says(here: Path) -> None:
     shutil.copy(RESOURCES / "camera.bmp", here)
     text = PAGE.read_text(encoding="utf-8")
     outputs = run_page(text)
-    assert len(outputs) == text.count("```python\n") == 9
+    # One more needs a GPU, see test_on_device.py.
+    assert len(outputs) == text.count("```python\n") - 1 == 9
     for expected, printed in outputs:
         assert printed == expected
     with Image.open("library-denoise.png") as made, Image.open(PICTURE) as shown:

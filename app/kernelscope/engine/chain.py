@@ -83,7 +83,7 @@ def execute_recipe(
     if options.device is not Device.AUTO:
         usable(options.device, backends)
     run = RecipeRun(recipe, source, backends, options)
-    report = _over_all(progress, len(recipe.steps))
+    report = over_all(progress, len(recipe.steps))
     while run.has_more:
         run.advance()
         with naming(recipe, run.number):
@@ -277,7 +277,7 @@ def naming(recipe: Recipe, number: int) -> Iterator[None]:
         raise error.prefixed(f"Step {number}, {name}: ") from error
 
 
-def _over_all(progress: Progress, steps: int) -> Callable[[int], Progress]:
+def over_all(progress: Progress, steps: int) -> Callable[[int], Progress]:
     """Return a function that maps a step to its `Progress`: a part of the whole, never falling."""
     if steps == 1:
         return lambda number: progress

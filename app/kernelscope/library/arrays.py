@@ -16,13 +16,15 @@ from kernelscope.errors import InvalidImage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.library.device_arrays import check_on_host
+from kernelscope.library.device_arrays import device_array
 
 MOST_CHANNELS = 4
 
 
 def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return an array-like object as a NumPy array, without a copy where possible.
+
+    One that lies on a GPU is copied from there.
 
     Parameters
     ----------
@@ -32,9 +34,13 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
     Raises
     ------
     DeviceUnavailable, InvalidImage
-        If it lies on another device, has masked elements, or does not hold numbers.
+        If it lies on a device that cannot be used, has masked elements, or does not hold numbers.
     """
-    check_on_host(values, name)
+    there = device_array(values, name)
+    if there is not None:
+        from kernelscope.library.on_device import fetched
+
+        values = fetched(there)
     if np.ma.is_masked(values):
         raise InvalidImage(
             f"{name}: some elements of the array are masked.",

@@ -39,6 +39,7 @@ from kernelscope.library.arguments import (
     checked,
     flag,
 )
+from kernelscope.library.device_arrays import device_array
 from kernelscope.library.docstrings import docstring_of
 from kernelscope.library.session import session
 from kernelscope.spec.filter import FilterSpec
@@ -152,8 +153,8 @@ def run_steps(
     given: Mapping[str, Any],
     *,
     as_volumes: bool,
-) -> tuple[NDArray[Any], ...]:
-    """Return the results of a recipe for arrays.
+) -> tuple[Any, ...]:
+    """Return the results of a recipe for arrays: on a GPU, of the first one that lies there.
 
     Parameters
     ----------
@@ -163,6 +164,26 @@ def run_steps(
         The arguments that every function has.
     """
     check_common(given)
+    there = [array for name, each in listed if (array := device_array(each, name)) is not None]
+    if not there:
+        return _run_on_host(recipe, listed, given, as_volumes=as_volumes)
+    from kernelscope.library import on_device
+
+    if not as_volumes and on_device.runs_there(recipe, there[0], given):
+        result = on_device.run_there(recipe, listed[0][0], there[0], given)
+        if result is not None:
+            return (result,)
+    made = _run_on_host(recipe, listed, given, as_volumes=as_volumes)
+    return on_device.stored(made, there[0])
+
+
+def _run_on_host(
+    recipe: Recipe,
+    listed: Sequence[tuple[str, ArrayLike]],
+    given: Mapping[str, Any],
+    *,
+    as_volumes: bool,
+) -> tuple[NDArray[Any], ...]:
     options = RunOptions(Device(given["device"]), given["level"])
     source: Source
     if as_volumes:

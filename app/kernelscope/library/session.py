@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kernelscope.backends import create_backends
+from kernelscope.backends.cuda import CudaBackend
 from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup, close_all
 from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.context import RunContext
@@ -22,6 +23,7 @@ from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
+from kernelscope.engine.run import usable
 from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
@@ -64,35 +66,36 @@ class OneByOne:
     """A backend that runs one request at a time, whichever threads ask."""
 
     def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+        self.backend = backend
         self._running = threading.Lock()
         self.id, self.name = backend.id, backend.name
 
     def availability(self) -> Availability:
-        return self._backend.availability()
+        return self.backend.availability()
 
     def facts(self) -> Iterator[FactGroup]:
-        return self._backend.facts()
+        return self.backend.facts()
 
     def load(self) -> tuple[Fact, ...]:
-        return self._backend.load()
+        return self.backend.load()
 
     def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return self._backend.levels(spec)
+        return self.backend.levels(spec)
 
     def run(self, request: Request, level: Level, context: RunContext) -> Source:
-        with self._turn(context.token):
-            return self._backend.run(request, level, context)
+        with self.turn(context.token):
+            return self.backend.run(request, level, context)
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         with self._running:
-            return self._backend.mean_squared_error(first, second)
+            return self.backend.mean_squared_error(first, second)
 
     def close(self) -> None:
-        self._backend.close()
+        self.backend.close()
 
     @contextmanager
-    def _turn(self, token: CancelToken) -> Iterator[None]:
+    def turn(self, token: CancelToken) -> Iterator[None]:
+        """Keep other threads from the backend while the block runs."""
         while not self._running.acquire(timeout=_WAIT_SECONDS):
             token.check()
         try:
@@ -107,6 +110,7 @@ class Session:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._backends: dict[str, Backend] | None = None
+        self._cards: dict[int, OneByOne] = {}
         self._costs = Costs(default_path())
 
     def run(
@@ -155,11 +159,32 @@ class Session:
                 }
             return self._backends
 
+    @contextmanager
+    def card(self, ordinal: int, token: CancelToken | None = None) -> Iterator[CudaBackend]:
+        """Provide a GPU by its number, to the calling thread alone.
+
+        Raises
+        ------
+        DeviceUnavailable
+            If the program cannot use it.
+        """
+        gpu = self.backends()[Device.GPU.value]
+        assert isinstance(gpu, OneByOne)
+        assert isinstance(gpu.backend, CudaBackend)
+        if gpu.backend.ordinals[0] != ordinal:
+            with self._lock:
+                gpu = self._cards.setdefault(ordinal, OneByOne(CudaBackend((ordinal,))))
+        with gpu.turn(token or CancelToken()):
+            assert isinstance(gpu.backend, CudaBackend)
+            usable(Device.GPU, {Device.GPU.value: gpu.backend})
+            yield gpu.backend
+
     def close(self) -> None:
         """Release threads and device memory; the next run makes new ones."""
         with self._lock:
             backends, self._backends = self._backends or {}, None
-        close_all(backends.values())
+            cards, self._cards = self._cards, {}
+        close_all([*backends.values(), *cards.values()])
 
 
 _session = Session()

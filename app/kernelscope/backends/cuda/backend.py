@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda import executor, info, reduction, report, slabs
+from kernelscope.backends.cuda import executor, info, lent, reduction, report, slabs
 from kernelscope.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.probe import probe
@@ -126,6 +127,49 @@ class CudaBackend:
         except KeyboardInterrupt:
             context.token.cancel()  # the devices' threads go on otherwise
             raise
+
+    def run_at(
+        self, request: Request, level: Level, context: RunContext, source: int, target: int
+    ) -> None:
+        """Compute `request` from a picture on the first device into memory of it.
+
+        Parameters
+        ----------
+        request : Request
+            Its source has the shape and type of the picture, and is not read.
+        source, target : int
+            Device addresses; the memory belongs to others.
+        """
+        device = self._open()[0]
+        try:
+            with self._translated_errors([device]):
+                context.progress("compile", 0.0)
+                steps = device.call(self._steps, device, request, request.known, level)
+                device.call(
+                    lent.apply, DeviceRun(device, self._cache, steps), source, target, context
+                )
+        except KeyboardInterrupt:
+            context.token.cancel()
+            raise
+
+    def fetch(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return a copy of an array that lies on the first device."""
+        device, output = self._open()[0], np.empty(shape, dtype)
+        with self._translated_errors([device]):
+            device.call(lent.fetch, device, address, output)
+        return output
+
+    def store(self, array: NDArray[Any], address: int) -> None:
+        """Copy an array to memory of the first device."""
+        device = self._open()[0]
+        with self._translated_errors([device]):
+            device.call(lent.store, device, np.ascontiguousarray(array), address)
+
+    def is_finite_at(self, address: int, samples: int) -> bool:
+        """Return whether 32-bit floats on the first device are known to be finite."""
+        device = self._open()[0]
+        with self._translated_errors([device]):
+            return bool(device.call(lent.is_finite, device, self._cache, address, samples))
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         alike = first.pixels.shape == second.pixels.shape and first.mode == second.mode

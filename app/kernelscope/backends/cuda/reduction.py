@@ -37,10 +37,13 @@ def mean_squared_error(
 def is_finite(device: Card, cache: CubinCache, pixels: NDArray[np.float32]) -> bool | None:
     """Return whether all samples are finite; None if that is not known, as above."""
     there = device.resident.get(pixels)
-    if there is None:
-        return None
+    return None if there is None else is_finite_at(device, cache, int(there), pixels.size)
+
+
+def is_finite_at(device: Card, cache: CubinCache, address: int, samples: int) -> bool | None:
+    """Return whether all 32-bit floats at a device address are finite; None without room."""
     bits = np.dtype(np.uint32)
-    largest = _of_blocks("largest", {}, device, cache, (there,), pixels.size, bits)
+    largest = _of_blocks("largest", {}, device, cache, (address,), samples, bits)
     return None if largest is None else int(largest.max()) < _INFINITE
 
 
