@@ -633,8 +633,8 @@ def median(
 
     References
     ----------
-    Korčuška 2013, chapters 1 and 5; counting after Huang, Yang and Tang 1979, networks after
-    Batcher 1968 and Adams 2021.
+    Korčuška 2013, chapters 1 and 5; counting after Huang, Yang and Tang 1979 and Perreault and
+    Hébert 2007, networks after Batcher 1968 and Adams 2021.
     """
 
 def negative(

@@ -21,6 +21,7 @@ from kernelscope.engine.run import execute
 from kernelscope.errors import InvalidImage
 from kernelscope.filters.median import SPEC, networks
 from kernelscope.filters.median import cpu as median_cpu
+from kernelscope.filters.median.counting import median_counting
 from kernelscope.filters.median.cpu import BUBBLE, HUANG
 from kernelscope.filters.median.networks import Lane, Program, dump, median_program
 from kernelscope.images.image import Image
@@ -171,6 +172,48 @@ def test_wide_images_are_cut_into_chunks(size: int, backend: CpuBackend) -> None
         pixels = random.integers(0, 65536, (size + 1, width, 1), dtype=np.uint16)
         wanted = median(backend, pixels, size, level=SERIAL.id)
         np.testing.assert_array_equal(median(backend, pixels, size), wanted)
+
+
+def hard_pictures(size: int) -> Iterator[NDArray[np.uint8]]:
+    """Yield pictures that bring counts, ranks and segments to their bounds.
+
+    All cells in one count; as many below the middle as above it, but for one; the median in
+    another segment at each pixel, or in one that was not needed for a long time.
+    """
+    random = np.random.default_rng(size)
+    for value in (0, 15, 16, 240, 255):
+        yield np.full((3, 70, 1), value, np.uint8)
+    columns, rows = np.arange(90), np.arange(4)[:, None]
+    yield np.broadcast_to(255 * (columns % 2), (4, 90)).astype(np.uint8)[..., None]
+    yield (255 * ((columns + rows) % 2)).astype(np.uint8)[..., None]
+    yield np.broadcast_to(columns // size % 2 * 16 + 15, (4, 90)).astype(np.uint8)[..., None]
+    yield (16 * random.permutation(90)[None] % 256 + 0 * rows).astype(np.uint8)[..., None]
+    yield random.integers(0, 2, (5, 90, 3), np.uint8) * np.uint8(255)
+    yield random.integers(0, 256, (5, 90, 3), np.uint8)
+
+
+@pytest.mark.parametrize("size", [median_cpu.COUNTED, 31])
+def test_counts_at_their_bounds(size: int, backend: CpuBackend) -> None:
+    for number, pixels in enumerate(hard_pictures(size)):
+        for border in (Border.NEAREST, Border.CONSTANT):
+            wanted = oracle(pixels, {"size": size}, border).astype(np.uint8)
+            np.testing.assert_array_equal(
+                median(backend, pixels, size, border), wanted, f"picture {number}, {border}"
+            )
+
+
+@pytest.mark.parametrize("border", [Border.VALID, Border.WRAP])
+def test_counts_in_stripes_and_bands(border: Border) -> None:
+    """Stripes end within a vector, within a block of columns, or with a single column."""
+    random = np.random.default_rng(4)
+    for width in (513, 543, 1055):
+        ramp = np.linspace(0, 200, width)[:, None]
+        pixels = (ramp + random.integers(0, 50, (26, width, 2))).astype(np.uint8)
+        wanted = oracle(pixels, {"size": 19}, border).astype(np.uint8)
+        output = np.zeros_like(wanted)
+        for start, stop in ((0, 1), (1, 2), (2, 7), (7, len(wanted))):
+            median_counting(pixels, output, 9, border.code, start, stop)
+        np.testing.assert_array_equal(output, wanted)
 
 
 @pytest.mark.parametrize("border", [border for border in BORDERS if border is not Border.VALID])

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernelscope.errors import InvalidImage
+from kernelscope.filters.median.counting import median_counting
 from kernelscope.filters.median.huang import median_huang
 from kernelscope.filters.median.networks import median_program
 from kernelscope.filters.median.parallel import VECTOR, median_parallel
@@ -22,6 +23,10 @@ LEVEL_1 = 24_576
 SHORTEST = 256
 """Fewest samples to run a network on: for fewer, starting its loops would take longer than the
 loops themselves."""
+
+COUNTED = 19
+"""Smallest mask for which bytes are counted: up to 17 x 17 a network takes less time, measured on
+uniform noise and on a photograph with registers of 16 bytes."""
 
 EXCHANGES = 2**24
 """Most comparisons in a unit of work of level `BUBBLE`, so that a run can be cancelled soon."""
@@ -75,14 +80,22 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     rows = task.output.shape[0]
     if task.level != PARALLEL.id:
         return list(plan_serial(task, size))
+    if size >= COUNTED and task.source.itemsize == 1:
+        arguments = (task.source, task.output, size // 2, task.border.code)
+        passes = [CpuPass(median_counting, arguments, rows)]
+    else:
+        passes = [plan_network(task, size)]
+    if task.border is Border.REDUCE:
+        passes.append(CpuPass(median_frame, (task.source, task.output, size // 2), rows))
+    return passes
+
+
+def plan_network(task: CpuTask, size: int) -> CpuPass:
+    """Plan the pass of a selection network."""
     program = median_program(size)
     places = len(program.places)
     share = LEVEL_1 // (places * task.source.itemsize)
     chunk = max(SHORTEST, share // VECTOR * VECTOR)
     network = ((0,) * size, np.array(program.results), places, chunk)
-    passes = [
-        CpuPass(median_parallel, (task.source, task.output, task.border.code, *network), rows)
-    ]
-    if task.border is Border.REDUCE:
-        passes.append(CpuPass(median_frame, (task.source, task.output, size // 2), rows))
-    return passes
+    arguments = (task.source, task.output, task.border.code, *network)
+    return CpuPass(median_parallel, arguments, task.output.shape[0])
