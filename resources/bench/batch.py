@@ -1,6 +1,7 @@
 """A batch of pictures beside its parts: reading, filtering and writing alone.
 
     python resources/bench/batch.py --json resources/bench/cpu-batch.json
+    python resources/bench/batch.py --device gpu --jobs 8
 
 Makes pictures of 2048² 8-bit samples as TIFF, a photograph with noise, and applies a median to
 them. Each part alone takes one file after the other, the filter on all cores; reading and writing
@@ -30,8 +31,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelscope import machine
-from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends import create_backends
 from kernelscope.batch import Batch, Journal, Status, find_items
+from kernelscope.engine.backend import close_all
 from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
@@ -44,14 +46,12 @@ from kernelscope.parallel import core_count
 
 SIDE = 2048
 JOBS = 2
-"""Readers and writers, as the command line has."""
+"""Readers and writers, as the command line has by default."""
 
 TARGET = 1.15
 """The whole, by the slowest part."""
 
 PARTS = ("read", "filter", "write")
-
-OPTIONS = RunOptions(device=Device.CPU)
 
 
 class Taken(NamedTuple):
@@ -89,18 +89,19 @@ def each(work: Callable[[Path], object], paths: list[Path], threads: int) -> Non
 class Bench:
     """The parts and the whole, on the same files."""
 
-    def __init__(self, folder: Path, count: int, recipe: Recipe) -> None:
-        self.folder, self.recipe = folder, recipe
+    def __init__(self, folder: Path, count: int, recipe: Recipe, device: Device, jobs: int) -> None:
+        self.folder, self.recipe, self.jobs = folder, recipe, jobs
+        self.options = RunOptions(device=device)
         make(folder / "in", count)
         self.paths = sorted((folder / "in").iterdir())
-        self.backends = {"cpu": CpuBackend()}
+        self.backends = create_backends()
         first = read_image(self.paths[0])
         self.filter(first)  # compiles
         self.made = Image.from_array(self.filter(first))
         """A result: writing depends on what is written."""
 
     def filter(self, image: Image) -> np.ndarray:
-        (result,) = execute_recipe(self.recipe, image, self.backends, options=OPTIONS)
+        (result,) = execute_recipe(self.recipe, image, self.backends, options=self.options)
         return result.image.pixels
 
     def read_alone(self, threads: int = 1) -> None:
@@ -119,7 +120,9 @@ class Bench:
         out = self.fresh("out")
         journal = Journal(out, self.recipe)
         items = find_items([self.folder / "in"], out).items
-        batch = Batch(self.recipe, items, self.backends, OPTIONS, jobs=JOBS, costs=Costs())
+        batch = Batch(
+            self.recipe, items, self.backends, self.options, jobs=self.jobs, costs=Costs()
+        )
         outcomes = batch.run(journal, CancelToken())
         journal.close()
         assert [outcome.status for outcome in outcomes] == [Status.DONE] * len(items)
@@ -137,16 +140,18 @@ class Bench:
             assert np.array_equal(read_image(self.folder / "out" / path.name).pixels, expected)
 
 
-def measure(count: int, rounds: int, recipe: Recipe) -> dict[str, object]:
+def measure(
+    count: int, rounds: int, recipe: Recipe, device: Device, jobs: int
+) -> dict[str, object]:
     """Return medians of the rounds, the ratio to the slowest part, and the rounds."""
     with tempfile.TemporaryDirectory() as name:
-        bench = Bench(Path(name), count, recipe)
+        bench = Bench(Path(name), count, recipe, device, jobs)
         work = {
             "read": bench.read_alone,
             "filter": bench.filter_alone,
             "write": bench.write_alone,
-            f"read, {JOBS} threads": lambda: bench.read_alone(JOBS),
-            f"write, {JOBS} threads": lambda: bench.write_alone(JOBS),
+            f"read, {jobs} threads": lambda: bench.read_alone(jobs),
+            f"write, {jobs} threads": lambda: bench.write_alone(jobs),
             "whole": bench.whole,
         }
         bench.whole()  # once before, as everything else
@@ -157,7 +162,7 @@ def measure(count: int, rounds: int, recipe: Recipe) -> dict[str, object]:
                 taken[part].append(timed(run))
             print("  ".join(f"{part} {runs[-1].wall:.2f} s" for part, runs in taken.items()))
             sys.stdout.flush()
-        bench.backends["cpu"].close()
+        close_all(bench.backends.values())
     walls = {part: statistics.median(run.wall for run in runs) for part, runs in taken.items()}
     slowest = max(PARTS, key=walls.__getitem__)
     threaded = max(walls[part] for part in walls if part not in ("read", "write", "whole"))
@@ -179,14 +184,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=200, help="pictures (default: 200)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default: 3)")
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
+    parser.add_argument("--jobs", type=int, default=JOBS, help="readers and writers")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
-    report: dict[str, object] = {"pictures": options.count, "side": SIDE, "jobs": JOBS}
+    report: dict[str, object] = {"pictures": options.count, "side": SIDE, "jobs": options.jobs}
     report["machine"] = machine.facts()
     report["load_before"] = os.getloadavg()[0]
     for filter_id, size in (("median", 5), ("median", 9)):
         recipe = Recipe((Step.create(filter_id, {"size": size}),))
-        found = measure(options.count, options.rounds, recipe)
+        found = measure(options.count, options.rounds, recipe, Device(options.device), options.jobs)
         report[f"{filter_id} {size}"] = found
         print(f"{filter_id} {size}: whole by slowest part {found['whole_by_slowest']:.3f}")
     report["load_after"] = os.getloadavg()[0]

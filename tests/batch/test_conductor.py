@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,18 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.batch import Batch, Item, Journal, Outcome, Pause, Stage, Status, find_items
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
+from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
-from kernelscope.files import write_image
+from kernelscope.files import read_image, write_image
 from kernelscope.images.image import Image
+from kernelscope.images.source import Source
+from kernelscope.spec.filter import FilterSpec
+from kernelscope.spec.levels import Level
 from tests.patience import PATIENCE
 
 RECIPE = Recipe((Step.create("mean", {}),))
@@ -147,3 +155,65 @@ def test_results_on_the_disk_are_reported_after_ctrl_c(
         Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken(), seen.append, begun=begun)
     assert names(seen) == ["0", "1"]
     assert all(each.status is Status.DONE and each.item.target.exists() for each in seen)
+
+
+class Gpu(CpuBackend):
+    """A GPU of its own: filters one file at a time, and waits for the others to have one."""
+
+    id, name = "gpu", "GPU"
+
+    def __init__(self, meeting: threading.Barrier) -> None:
+        super().__init__(threads=1)
+        self._meeting, self._running = meeting, threading.Lock()
+        self.files = 0
+
+    def availability(self) -> Availability:
+        return Availability(True, "made up")
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        return spec.levels("cpu")
+
+    def run(self, request: Request, level: Level, context: RunContext) -> Source:
+        assert self._running.acquire(blocking=False), "two files at once"
+        with suppress(threading.BrokenBarrierError):  # those who come later need not wait
+            self._meeting.wait(PATIENCE)
+        self._meeting.abort()
+        self.files += 1
+        try:
+            return super().run(request, level, context)
+        finally:
+            self._running.release()
+
+
+def test_several_gpus_take_files_from_one_queue(items: list[Item], journal: Journal) -> None:
+    meeting = threading.Barrier(3)
+    gpus = [Gpu(meeting) for _ in range(3)]
+    first, *more = ({"gpu": gpu, "cpu": gpu} for gpu in gpus)
+    options = RunOptions(Device.GPU)
+    outcomes = Batch(RECIPE, items, first, options, more=more).run(journal, CancelToken())
+    for gpu in gpus:
+        gpu.close()
+    assert names(outcomes) == [str(number) for number in range(8)]
+    assert {each.status for each in outcomes} == {Status.DONE}
+    assert all(gpu.files for gpu in gpus)
+    assert sum(gpu.files for gpu in gpus) == 8
+    for number, item in enumerate(items):
+        assert (read_image(item.target).pixels == number).all()
+
+
+def test_several_gpus_stop_together(items: list[Item], journal: Journal) -> None:
+    meeting, token = threading.Barrier(2), CancelToken()
+    gpus = [Gpu(meeting) for _ in range(2)]
+    first, *more = ({"gpu": gpu, "cpu": gpu} for gpu in gpus)
+
+    def stop(item: Item, stage: Stage) -> None:
+        if stage is Stage.WRITING:
+            token.cancel()
+
+    batch = Batch(RECIPE, items, first, RunOptions(Device.GPU), more=more, jobs=1)
+    outcomes = batch.run(journal, token, begun=stop)
+    for gpu in gpus:
+        gpu.close()
+    assert 1 <= len(outcomes) < 8
+    assert all(each.item.target.exists() for each in outcomes)
+    assert sum(each.target.exists() for each in items) == len(outcomes)

@@ -79,6 +79,16 @@ def test_results_are_those_of_apply(recipe: Path, folder: Path, tmp_path: Path) 
     assert all(row["size"] == "23×20" and row["filtered"] > 0 for row in rows)
 
 
+def test_gpus_that_are_not_there_are_left_out(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        assert batch(recipe, folder, "--out", tmp_path / "out", "--gpu", "0,1") == 0
+    assert "--gpu has no effect" in capsys.readouterr().err
+    assert len(list((tmp_path / "out").rglob("*.png"))) == 6
+
+
 def test_volumes_and_pictures_together(recipe: Path, tmp_path: Path) -> None:
     voxels = np.random.default_rng(1).integers(0, 255, (4, 12, 10), np.uint8)
     (tmp_path / "in").mkdir()

@@ -7,7 +7,8 @@
     writing threads                   write 1   at most `jobs` files behind
 
 So memory holds at most ``2 * jobs + 1`` inputs or results, and while one file is filtered others
-are read and written. Whatever goes wrong with a file is its `Outcome`; the others go on.
+are read and written. Several GPUs have a thread each, and take files from the one queue as they
+become free. Whatever goes wrong with a file is its `Outcome`; the others go on.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from queue import SimpleQueue
+from typing import Any
 
 from kernelscope.batch.contents import (
     check_results,
@@ -118,6 +121,8 @@ class Batch:
     ----------
     items : sequence of Item
     backends : mapping of str to Backend
+    more : sequence of mapping
+        Backends for each further file that is filtered at a time, such as those of another GPU.
     options : RunOptions
         For every step that has them.
     lossy : bool
@@ -139,6 +144,7 @@ class Batch:
         backends: Mapping[str, Backend],
         options: RunOptions = DEFAULT_OPTIONS,
         *,
+        more: Sequence[Mapping[str, Backend]] = (),
         lossy: bool = False,
         overwrite: bool = False,
         nan: float | None = None,
@@ -147,7 +153,8 @@ class Batch:
         hints: Hints = COMMAND_LINE,
     ) -> None:
         self._hints = hints
-        self._recipe, self._items, self._backends, self._options = recipe, items, backends, options
+        self._recipe, self._items, self._options = recipe, items, options
+        self._sets = (backends, *more)
         self._lossy, self._overwrite, self._nan = lossy, overwrite, nan
         self._jobs, self._costs = max(1, jobs), costs or Costs()
 
@@ -186,27 +193,40 @@ class Batch:
                 note(Outcome(item, Status.SKIPPED))
             else:
                 waiting.append(item)
+        free = SimpleQueue[Mapping[str, Backend]]()
+        for backends in self._sets:
+            free.put(backends)
         with (
-            _pool(self._jobs, "kernelscope-batch-read") as readers,
             _pool(self._jobs, "kernelscope-batch-write") as writers,
+            _filters(len(self._sets)) as filters,
+            _pool(self._jobs, "kernelscope-batch-read") as readers,
         ):
-            writing: deque[Future[Outcome]] = deque()
+            begun_work: deque[Future[Future[Outcome] | None]] = deque()
+
+            def work(item: Item, reading: Future[_Read]) -> Future[Outcome] | None:
+                if token.cancelled:
+                    return None
+                backends = free.get()
+                try:
+                    made = self._filter(item, reading, backends, token, begun)
+                finally:
+                    free.put(backends)
+                return writers.submit(self._write, *made, journal, begun) if made else None
+
             try:
                 read = partial(self._read, begun)
                 for item, reading in _ahead(waiting, readers, read, self._jobs):
                     if pause is not None and pause.paused:
-                        _empty(writing, note)
+                        _empty(begun_work, note)
                         pause.wait(token)
                     if token.cancelled:
                         break
-                    made = self._filter(item, reading, token, begun)
-                    if made is None:
-                        break
-                    writing.append(writers.submit(self._write, *made, journal, begun))
-                    while len(writing) > self._jobs or (writing and writing[0].done()):
-                        note(writing.popleft().result())
+                    begun_work.append(filters.submit(work, item, reading))
+                    most = self._jobs + len(self._sets) - 1
+                    while len(begun_work) > most or (begun_work and _is_written(begun_work[0])):
+                        _note_next(begun_work, note)
             finally:  # after Ctrl+C as well: these are on the disk
-                _empty(writing, note)
+                _empty(begun_work, note)
         return outcomes
 
     def _read(self, begun: Callable[[Item, Stage], None], item: Item) -> _Read:
@@ -242,6 +262,7 @@ class Batch:
         self,
         item: Item,
         reading: Future[_Read],
+        backends: Mapping[str, Backend],
         token: CancelToken,
         begun: Callable[[Item, Stage], None],
     ) -> tuple[Outcome, list[Source], tuple[int, int] | None] | None:
@@ -258,7 +279,7 @@ class Batch:
                 begun(item, Stage.FILTERING)
                 start = time.perf_counter()
                 for source in read.sources:
-                    first, result = self._execute(source, read.reference, token)
+                    first, result = self._execute(source, read.reference, backends, token)
                     outputs.append(result.output)
                 seconds = time.perf_counter() - start
                 outcome = replace(outcome, filtered=seconds, device=result.where)
@@ -270,13 +291,17 @@ class Batch:
         return outcome, outputs, state
 
     def _execute(
-        self, source: Source, reference: Image | Volume | None, token: CancelToken
+        self,
+        source: Source,
+        reference: Image | Volume | None,
+        backends: Mapping[str, Backend],
+        token: CancelToken,
     ) -> tuple[Result, Result]:
         """Return the results of the first step and of the last one."""
         results = execute_recipe(
             self._recipe,
             source,
-            self._backends,
+            backends,
             token,
             costs=self._costs,
             options=self._options,
@@ -359,10 +384,45 @@ def _pool(threads: int, name: str) -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(cancel_futures=True)
 
 
-def _empty(writing: deque[Future[Outcome]], note: Callable[[Outcome], None]) -> None:
+class _Here(Executor):
+    """Does the work at once, on the thread that asks, which Ctrl+C interrupts."""
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        done = Future[Any]()
+        done.set_result(work(*arguments, **named))
+        return done
+
+
+@contextmanager
+def _filters(count: int) -> Iterator[Executor]:
+    """Provide what filters `count` files at a time."""
+    if count == 1:
+        yield _Here()
+    else:
+        with _pool(count, "kernelscope-batch-filter") as pool:
+            yield pool
+
+
+def _is_written(work: Future[Future[Outcome] | None]) -> bool:
+    if not work.done():
+        return False
+    writing = work.result()
+    return writing is None or writing.done()
+
+
+def _note_next(
+    work: deque[Future[Future[Outcome] | None]], note: Callable[[Outcome], None]
+) -> None:
+    """Wait until the first of these is written; note nothing of one that was stopped."""
+    writing = work.popleft().result()
+    if writing is not None:
+        note(writing.result())
+
+
+def _empty(work: deque[Future[Future[Outcome] | None]], note: Callable[[Outcome], None]) -> None:
     """Wait until all of these are written."""
-    while writing:
-        note(writing.popleft().result())
+    while work:
+        _note_next(work, note)
 
 
 def _ahead(

@@ -10,6 +10,7 @@ import math
 import sys
 import time
 from collections import Counter
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from kernelscope.cli.common import (
     every_filter,
     file_path,
     interruptible,
+    missing_gpu,
     open_backends,
     positive,
     real_number,
@@ -34,13 +36,17 @@ from kernelscope.errors import UnknownName
 from kernelscope.text import PROGRAM, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from kernelscope.batch import Item, Journal, Outcome
+    from kernelscope.engine.backend import Backend
     from kernelscope.engine.recipe import Recipe
     from kernelscope.judging.metrics import Quality
 
 _TEXTS, _TIMES = ("status", "reason", "size", "device"), ("read", "filtered", "written")
+_JOBS = 2
+"""Files that are read ahead and written behind for each GPU."""
+
 _FIGURES = ("psnr_before", "psnr", "ssim_before", "ssim", "note")
 """Fields of an outcome, in the order of a summary; the figures where there are references."""
 
@@ -125,18 +131,34 @@ def _here(
     from kernelscope.batch import Batch
     from kernelscope.engine.costs import Costs, default_path
 
-    with open_backends(options.gpu) as backends:
+    with _backends_of_gpus(options.gpu) as (backends, *more):
+        say.notices(missing_gpu(options.gpu, options.device, backends))
         Batch(
             recipe,
             items,
             backends,
             _run_options(options),
+            more=more,
             lossy=options.lossy,
             overwrite=options.overwrite,
             nan=options.nan,
-            jobs=options.jobs,
+            jobs=options.jobs or _JOBS * (1 + len(more)),
             costs=Costs(default_path()),
         ).run(journal, token, report)
+
+
+@contextmanager
+def _backends_of_gpus(gpus: Sequence[int] | None) -> Iterator[list[dict[str, Backend]]]:
+    """Provide the backends of each GPU; they share one for the CPU.
+
+    Those that are not there are left out, unless none is.
+    """
+    with ExitStack() as stack:
+        sets = [stack.enter_context(open_backends([each])) for each in gpus or ()]
+        if not gpus:
+            sets = [stack.enter_context(open_backends())]
+        there = [each for each in sets if each[Device.GPU].availability().available] or sets[:1]
+        yield [each | {Device.CPU.value: there[0][Device.CPU]} for each in there]
 
 
 def _on_cluster(
@@ -168,7 +190,7 @@ def _on_cluster(
         threads=share_of_cores(count) if count else None,
     )
     with (
-        local_workers(count, options.gpu, options.jobs)
+        local_workers(count, options.gpu, options.jobs or _JOBS)
         if count
         else connected(options.scheduler) as client
     ):
@@ -343,14 +365,18 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         choices=levels_of(every_filter().values()),
         help="level of computing (default: the fastest), for the steps that have it",
     )
-    add_gpu_option(parser)
+    add_gpu_option(
+        parser,
+        help="number of the GPU to use, or several, each of which takes files from the same queue "
+        "(default: the variable KERNELSCOPE_GPU, or 0)",
+    )
     parser.add_argument(
         "--jobs",
         metavar="N",
         type=positive,
-        default=2,
         help="files that are read ahead and written behind; memory holds 2 N + 1 of them "
-        "(default: %(default)s); with --local-cluster, files that each worker has in work",
+        f"(default: {_JOBS} for each GPU); with --local-cluster, files that each worker has in "
+        "work",
     )
     cluster = parser.add_mutually_exclusive_group()
     cluster.add_argument(

@@ -69,15 +69,12 @@ def show(text: str) -> None:
 
 def add_gpu_option(parser: argparse._ActionsContainer, **how: Any) -> None:
     """Add the choice among several GPUs; `how` is for ``add_argument``."""
-    parser.add_argument(
-        "--gpu",
-        "--gpus",
-        metavar="N[,N]",
-        type=_gpu_numbers,
-        help="number of the GPU to use, or several, which share volumes and pictures too large "
+    how.setdefault(
+        "help",
+        "number of the GPU to use, or several, which share volumes and pictures too large "
         "for one (default: the variable KERNELSCOPE_GPU, or 0)",
-        **how,
     )
+    parser.add_argument("--gpu", "--gpus", metavar="N[,N]", type=_gpu_numbers, **how)
 
 
 def _gpu_numbers(text: str) -> tuple[int, ...]:
@@ -273,7 +270,7 @@ def run_steps(
     from kernelscope.engine.costs import Costs, default_path
 
     with open_backends(gpus) as backends, interruptible() as token:
-        say.notices(_missing_gpu(gpus, options.device, backends))
+        say.notices(missing_gpu(gpus, options.device, backends))
         results = execute_recipe(
             recipe,
             source,
@@ -294,7 +291,7 @@ def run_steps(
     return result
 
 
-def _missing_gpu(
+def missing_gpu(
     gpus: Sequence[int] | None, device: str, backends: Mapping[str, Backend]
 ) -> list[str]:
     """Return a notice if GPUs were chosen, none is available, and Auto takes the CPU."""
