@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.filters.mean import SPEC
+from kernelscope.filters.shared.box_bytes import LARGEST_OF_16_BITS, scale_of
 from kernelscope.filters.shared.box_cuda import tile_columns
 from kernelscope.spec.borders import Border
 from tests.filters import apply
@@ -44,6 +45,39 @@ def test_every_size(size: int) -> None:
     source = np.random.default_rng(size).integers(0, 256, (40, 101, 1)).astype(np.uint8)
     wanted = to_dtype(oracle(source, {"size": size}, Border.WRAP), source.dtype)
     np.testing.assert_array_equal(apply(SPEC, source, {"size": size}, Border.WRAP), wanted)
+
+
+@pytest.mark.parametrize("size", range(3, LARGEST_OF_16_BITS + 1, 2))
+def test_a_product_divides_every_sum_of_bytes(size: int) -> None:
+    """The largest sum of 16 bits, and half of the cells on top, fit 16 bits."""
+    cells, scale = size * size, scale_of(size)
+    sums = np.arange(255 * cells + 1)
+    halved = sums + scale.half
+    assert halved[-1] < 2**16
+    assert scale.multiplier < 2**16
+    means = halved * scale.multiplier >> 16 >> scale.shift
+    np.testing.assert_array_equal(means, np.rint(sums / cells))
+    assert means[-1] == 255
+
+
+@pytest.mark.parametrize("size", range(LARGEST_OF_16_BITS + 2, 101, 2))
+def test_a_float_product_divides_every_larger_sum(size: int) -> None:
+    cells = size * size
+    sums = np.arange(255 * cells + 1)
+    means = np.rint(sums.astype(np.float32) * scale_of(size).factor)
+    np.testing.assert_array_equal(means, np.rint(sums / cells))
+
+
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.CONSTANT, Border.VALID])
+@pytest.mark.parametrize("shape", [(9, 15, 1), (9, 16, 1), (9, 17, 1), (9, 5, 3), (9, 6, 3)])
+def test_rows_around_the_length_of_a_vector(shape: tuple[int, ...], border: Border) -> None:
+    random = np.random.default_rng(shape[1])
+    source = random.integers(0, 256, shape).astype(np.uint8)
+    for size in (3, 5):
+        if border is Border.VALID and size > shape[1]:
+            continue
+        wanted = to_dtype(oracle(source, {"size": size}, border), source.dtype)
+        np.testing.assert_array_equal(apply(SPEC, source, {"size": size}, border), wanted)
 
 
 def test_reduce_rounds_ties_to_even() -> None:

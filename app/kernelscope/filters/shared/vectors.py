@@ -1,0 +1,131 @@
+"""Loops over the samples of rows, written as LLVM code with vectors of a fixed length.
+
+LLVM turns plain loops into vectors only if it can prove that their rows do not overlap, or test it
+with a few comparisons, which a sweep over nine rows exceeds. `Loops` writes such a sweep out, for
+any processor: LLVM splits or joins the vectors for its registers.
+
+A loop of 20 samples takes two steps of `LANES`, of which the last begins early enough to end with
+the row; so nothing behind it is read or written, but results must not depend on earlier ones:
+
+    samples     0 1 2 ... 15 16 17 18 19
+    step 1      |-----------|
+    step 2              |--------------|
+
+Only bytes: their sums fit 16 bits for the masks that matter, twice as many in a register as 32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.shared.border_kernels import VALID, border_index
+from kernelscope.jit import Index, Line, Plane, kernel
+
+LANES = 16
+"""Samples of a step; rows are at least as long."""
+
+
+class Loops:
+    """Appends loops over rows to the code of an intrinsic.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's, of the intrinsic.
+    """
+
+    def __init__(self, context: Any, builder: Any) -> None:
+        from llvmlite import ir  # type: ignore[import-untyped]
+
+        self._ir = ir
+        self._context = context
+        self._builder = builder
+
+    def start(self, kind: Any, array: Any) -> Any:
+        """Return the pointer to the first sample of a contiguous array."""
+        return self._context.make_array(kind)(self._context, self._builder, array).data
+
+    def item(self, values: Any, number: Any) -> Any:
+        """Return a number of a table whose first is at `values`."""
+        return self._builder.load(self._builder.gep(values, [number]))
+
+    @contextmanager
+    def repeat(self, count: Any) -> Iterator[Any]:
+        """Write a loop whose index, which it yields, counts from 0 to `count`, at least 1."""
+        builder = self._builder
+        before = builder.block
+        loop, after = builder.append_basic_block(), builder.append_basic_block()
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        index = builder.phi(count.type)
+        index.add_incoming(count.type(0), before)
+        yield index
+        following = builder.add(index, count.type(1))
+        index.add_incoming(following, builder.block)
+        builder.cbranch(builder.icmp_signed("<", following, count), loop, after)
+        builder.position_at_end(after)
+
+    @contextmanager
+    def steps(self, count: Any) -> Iterator[Any]:
+        """Write a loop over `count` samples, at least `LANES`, and yield where a step begins."""
+        builder, intp = self._builder, count.type
+        steps = builder.sdiv(builder.add(count, intp(LANES - 1)), intp(LANES))
+        with self.repeat(steps) as step:
+            begin, last = builder.mul(step, intp(LANES)), builder.sub(count, intp(LANES))
+            yield builder.select(builder.icmp_signed("<", begin, last), begin, last)
+
+    def load(self, row: Any, place: Any, bits: int = 16) -> Any:
+        """Return `LANES` samples of a row from `place` on, widened to so many bits."""
+        builder, sample = self._builder, row.type.pointee
+        vector = self._ir.VectorType(sample, LANES).as_pointer()
+        pointer = builder.bitcast(builder.gep(row, [place]), vector)
+        samples = builder.load(pointer, align=sample.width // 8)
+        return samples if sample.width == bits else builder.zext(samples, self._kind(bits))
+
+    def store(self, samples: Any, row: Any, place: Any) -> None:
+        """Write samples to a row from `place` on: as many of their lowest bits as it has."""
+        builder, sample = self._builder, row.type.pointee
+        if samples.type.element.width > sample.width:
+            samples = builder.trunc(samples, self._kind(sample.width))
+        pointer = builder.bitcast(builder.gep(row, [place]), samples.type.as_pointer())
+        builder.store(samples, pointer, align=sample.width // 8)
+
+    def all(self, number: int, bits: int = 16) -> Any:
+        """Return a vector of a constant."""
+        return self._ir.Constant(self._kind(bits), [number] * LANES)
+
+    def spread(self, number: Any, bits: int = 16) -> Any:
+        """Return a vector of the lowest bits of a number."""
+        kind = self._kind(bits)
+        if number.type.width > bits:
+            number = self._builder.trunc(number, kind.element)
+        none = self._ir.Constant(kind, self._ir.Undefined)
+        first = self._builder.insert_element(none, number, self._ir.IntType(32)(0))
+        return self.chosen(first, none, [0] * LANES)
+
+    def chosen(self, a: Any, b: Any, places: Sequence[int]) -> Any:
+        """Return the lanes of two vectors, one after the other, that `places` name."""
+        mask = self._ir.VectorType(self._ir.IntType(32), len(places))
+        return self._builder.shuffle_vector(a, b, self._ir.Constant(mask, list(places)))
+
+    def _kind(self, bits: int) -> Any:
+        return self._ir.VectorType(self._ir.IntType(bits), LANES)
+
+
+@kernel
+def padded_row(source: Plane, row: Index, radius: Index, border: Index, blank: Line) -> Any:
+    """Return the samples of padded row `row`, without its padding; `blank` outside the image."""
+    height, width, channels = source.shape
+    y = border_index(row - (0 if border == VALID else radius), height, border)
+    return source[y].reshape(width * channels) if y >= 0 else blank
+
+
+def blank_row(samples: int) -> Any:
+    """Return a row of zeros, of the type of a picture's rows."""
+    row = np.zeros(samples, np.uint8)
+    row.flags.writeable = False
+    return row
