@@ -165,7 +165,8 @@ __device__ inline Voxels with_apron(const float* padded, const Volume& g)
     return {padded, g.output_slice - reach(), -around_y, -around_x, (g.height + 2 * around_y) * row, row, columns};
 }
 
-extern "C" __global__ void mri_nlm_pad(const float* source, float* output, float* padded, Volume g)
+// Write the volume with its apron, each component times its scale.
+__device__ inline void pad(const float* source, float* padded, const Volume& g, const float (&scales)[COMPONENTS])
 {
     const Voxels to = with_apron(padded, g);
     const Mirrored volume = {source, g};
@@ -175,7 +176,31 @@ extern "C" __global__ void mri_nlm_pad(const float* source, float* output, float
         for (int y = to.y + first_y; y < g.height - to.y; y += gridDim.y * blockDim.y)
             for (int x = to.x + first_x; x < g.width - to.x; x += gridDim.x * blockDim.x)
                 for (int c = 0; c < COMPONENTS; ++c)
-                    padded[to.at(z, y, x) - padded + c * to.component] = volume(z, y, x, c);
+                    padded[to.at(z, y, x) - padded + c * to.component] = volume(z, y, x, c) * scales[c];
+}
+
+extern "C" __global__ void mri_nlm_pad(const float* source, float* output, float* padded, Volume g)
+{
+    float scales[COMPONENTS];
+    for (int c = 0; c < COMPONENTS; ++c) scales[c] = 1;
+    pad(source, padded, g, scales);
+}
+
+constexpr float LOG2_E = 1.442695041f;
+
+// By which voxels with one sigma are multiplied, so that 2^-(squares of their differences) is the weight.
+__device__ inline float scale_of(float sigma)
+{
+    return sqrtf(LOG2_E * strength) / sigma;
+}
+
+// As mri_nlm_pad, scaled.
+extern "C" __global__ void mri_nlm_scale(
+    const float* source, float* output, const float* sigmas, float* padded, Volume g)
+{
+    float scales[COMPONENTS];
+    for (int c = 0; c < COMPONENTS; ++c) scales[c] = scale_of(sigmas[c]);
+    pad(source, padded, g, scales);
 }
 
 // A part of them: slices from z on, rows from y on, columns from x on.

@@ -46,7 +46,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     voxels = SHAPE[1] * SHAPE[2]
 
     def double(source: int, target: int, *rest: int) -> float:
-        first, last, source_slice, output_slice = rest[7:11]
+        first, last, source_slice, output_slice = rest[8:12]
         sources = driver.rows_at(source, np.float32, voxels)
         targets = driver.rows_at(target, np.float32, voxels)
         for z in range(first, last):
@@ -57,7 +57,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
         driver.bytes_at(target)[:] = driver.bytes_at(source)
         return 1e-3
 
-    driver.modules |= {b"mri_nlm": {"mri_nlm_tuned": double}, b"mean": {"mean_tuned": same}}
+    volumes = {"mri_nlm_scale": lambda *arguments: 1e-4, "mri_nlm_tuned": double}
+    driver.modules |= {b"mri_nlm": volumes, b"mean": {"mean_tuned": same}}
     return driver
 
 

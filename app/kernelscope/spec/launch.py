@@ -175,6 +175,9 @@ class Launch:
         Data that the host copies to the card before each step; `steps_at_once` is 1 then.
     layers : int
         Blocks, along z of the grid, that share the work on a tile of a picture.
+    line : int
+        Blocks that share all rows of tiles of a slice as one line: a block goes on in the next row
+        where one ends, and `tile` is the size of its parts. 0 if tiles are rectangles.
     aligned : bool
         The last digits of a result depend on where its tile begins: a strip of the output has to
         begin where a tile of the whole does.
@@ -202,6 +205,7 @@ class Launch:
     steps_at_once: int | None = None
     hand_over: HandOver | None = None
     layers: int = 1
+    line: int = 0
     aligned: bool = False
     mapped: bool = False
 
@@ -215,6 +219,8 @@ class Launch:
             return 1, 1
         sides = (*output_shape[-2:0:-1], output_shape[0] if rows is None else rows)
         blocks = tuple(-(-side // tile) for side, tile in zip(sides, self.tile, strict=True))
+        if self.line:
+            blocks = (self.line, 1, *blocks[2:])
         return (*blocks, self.layers) if self.layers > 1 else blocks
 
 

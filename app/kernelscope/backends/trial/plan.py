@@ -23,7 +23,7 @@ from kernelscope.spec.levels import Level
 _MOST = 1 << 40
 _MOST_BYTES = 16 << 20
 _PLAIN = ("kernel", "bytes_per_sample", "operations_per_sample", "shared_bytes", "texture",
-          "steps", "steps_at_once", "layers", "aligned", "mapped")  # fmt: skip
+          "steps", "steps_at_once", "layers", "line", "aligned", "mapped")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +173,7 @@ def _launch(content: json_fields.Field, number: int, arrays: Mapping[str, NDArra
         steps=content["steps"].whole(0, _MOST),
         steps_at_once=None if at_once.value is None else at_once.whole(1, _MOST),
         layers=content["layers"].whole(1, _MOST),
+        line=content["line"].whole(0, _MOST),
         aligned=content["aligned"].flag(),
         mapped=content["mapped"].flag(),
     )

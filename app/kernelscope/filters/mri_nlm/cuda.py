@@ -29,12 +29,16 @@ _SHARED_BYTES = 48 * 1024
 _BLOCKS = ((32, 4, 2), (32, 4, 1), (16, 4, 1), (8, 4, 1), (8, 2, 1))
 """Threads along x, y and z, as shared memory allows."""
 
-_WARPS = (4, 2, 1)
+_WARPS = (2, 1)
 _PARTS = 3
 _TILES = ((4, 4), (4, 2), (2, 2))
 _REGISTERS = 256
 """Level *tuned*: warps of a block, as many as shared memory allows if the offsets of a slice come
 in that many parts; rows and slices of a thread, as many as its registers allow."""
+
+_THIRD_OF_REGISTERS = 152
+"""Values of a thread of *tuned* with which three blocks share a multiprocessor, at 168 registers a
+thread."""
 
 _MOST_VALUES = 700
 """Values that a thread of *tuned* keeps, at most: beyond, most of them lie in slow memory and the
@@ -50,12 +54,18 @@ class _Shape(NamedTuple):
 
 
 class _Blocks(NamedTuple):
-    """How a level divides its work: blocks, and rows of offsets in a step."""
+    """How a level divides its work: blocks, and rows of offsets in a step.
+
+    Of *tuned*, also the columns of a row of tiles and the blocks that share all rows as a line;
+    both are 0 where blocks stay within a row.
+    """
 
     block: tuple[int, int, int]
     tile: tuple[int, int, int]
     shared_bytes: int
     rows: int
+    columns: int = 0
+    line: int = 0
 
 
 def plan_mri_nlm(task: CudaTask) -> CudaPlan:
@@ -73,7 +83,8 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     search, patch = search_and_patch(parameters)
     shape = _Shape(components, search, patch)
     rows, slices = _tile(shape, local)
-    tuned, plain = _tuned_blocks(shape, rows, slices), _plain_blocks(shape, task.block)
+    tuned = _tuned_blocks(shape, task.output_shape[1:3], rows, slices)
+    plain = _plain_blocks(shape, task.block)
     fits = tuned.shared_bytes <= _SHARED_BYTES and _values(shape, rows, slices) <= _MOST_VALUES
     level = task.level if fits or task.level != TUNED.id else GLOBAL.id
     # The same for all levels, so that they share their cubin.
@@ -87,15 +98,19 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
         TUNED=int(fits),
         TILE_Y=rows,
         TILE_Z=slices,
+        MIN_BLOCKS=_resident_blocks(shape, rows, slices, local),
     )
     blocks = tuned if level == TUNED.id else plain
     if level == GLOBAL.id:
         blocks = blocks._replace(shared_bytes=0)
     voxels = 4 * task.out_row_pixels
-    scratch = {} if level == TUNED.id else {"padded": _padded(task, shape)}
-    scratch |= {"weights": Scratch(voxels), "values": Scratch(voxels * components)}
+    scratch = {
+        "padded": _padded(task, shape),
+        "weights": Scratch(voxels),
+        "values": Scratch(voxels * components),
+    }
     main = _main(task, shape, level, blocks, defines, tuple(scratch))
-    launches = (_pad(main), main) if "padded" in scratch else (main,)
+    launches: tuple[Launch, ...] = (_pad(main, scaled=level == TUNED.id and not local), main)
     if local:
         launches = (_sigmas(task, defines), *launches)
         scratch = {"sigmas": Scratch(voxels * components), **scratch}
@@ -133,23 +148,27 @@ def _main(
         constants={
             "search": np.array([*search, blocks.rows], np.int32),
             "strength": np.array(strength, np.float32),
+            **({"line": np.array(blocks.columns, np.int32)} if level == TUNED.id else {}),
         },
         tables=() if local else (_sigma_table(task),),
         shared_bytes=blocks.shared_bytes,
         scratch=("sigmas", *scratch) if local else scratch,
         steps=math.ceil((2 * search[1] + 1) / blocks.rows) * (2 * search[2] + 1),
+        line=blocks.line,
+        aligned=level == TUNED.id,
     )
 
 
-def _pad(main: Launch) -> Launch:
-    """Return the launch that copies the volume with its apron."""
+def _pad(main: Launch, *, scaled: bool) -> Launch:
+    """Return the launch that copies the volume with its apron, scaled for *tuned*."""
     return Launch(
-        kernel="mri_nlm_pad",
+        kernel="mri_nlm_scale" if scaled else "mri_nlm_pad",
         defines=main.defines,
-        block=main.block,
+        block=_BLOCKS[0] if main.kernel == f"mri_nlm_{TUNED.id}" else main.block,
         bytes_per_sample=8.0,
         operations_per_sample=1.0,
         constants=main.constants,
+        tables=main.tables if scaled else (),
         scratch=("padded",),
     )
 
@@ -233,34 +252,60 @@ def _values(shape: _Shape, rows: int, slices: int) -> int:
     return 2 * shape.components * around
 
 
+def _kept(shape: _Shape, rows: int, slices: int, local: bool) -> int:
+    """Return how many values a thread of *tuned* keeps: of the volume, and of its sums."""
+    sums = shape.components * (2 if local else 1) + 4
+    return _values(shape, rows, slices) + rows * slices * sums
+
+
 def _tile(shape: _Shape, local: bool) -> tuple[int, int]:
     """Return how many rows and slices a thread computes: as many as its registers allow."""
-
-    def values(rows: int, slices: int) -> int:
-        sums = shape.components * (2 if local else 1) + 4
-        return _values(shape, rows, slices) + rows * slices * sums
-
-    return next((tile for tile in _TILES if values(*tile) <= _REGISTERS), _TILES[-1])
+    fitting = (tile for tile in _TILES if _kept(shape, *tile, local) <= _REGISTERS)
+    return next(fitting, _TILES[-1])
 
 
-def _tuned_blocks(shape: _Shape, tile_rows: int, tile_slices: int) -> _Blocks:
+def _resident_blocks(shape: _Shape, rows: int, slices: int, local: bool) -> int:
+    """Return how many blocks of 128 threads share the registers of a multiprocessor."""
+    return 3 if _kept(shape, rows, slices, local) <= _THIRD_OF_REGISTERS else 1
+
+
+def _tuned_blocks(
+    shape: _Shape, sides: tuple[int, ...], tile_rows: int, tile_slices: int
+) -> _Blocks:
     """Return the most warps and the fewest parts of a slice that fit into shared memory.
 
-    Where not even one row does, they need more.
+    They share a slice as one line where there is room for the voxels on both sides of a turn; then
+    only the last of all warps has threads without a voxel. Where not even one row of offsets fits,
+    they need more.
     """
-    columns = 32 + 2 * shape.search[0]
+    height, width = sides
+    own = 32 - 2 * shape.patch[0]
+    tiles = math.ceil(height / tile_rows)
+    line = width + 2 * shape.patch[0]
     cell = 4 * shape.components * (tile_slices + 2 * shape.patch[2])
-    most_rows = _SHARED_BYTES // (cell * columns)
-
-    def around(warps: int) -> int:
-        return warps * tile_rows + 2 * shape.patch[1] - 1
-
+    around = tile_rows + 2 * shape.patch[1] - 1
     side = 2 * shape.search[1] + 1
-    warps = next(
-        (warps for warps in _WARPS if (most_rows - around(warps)) * _PARTS >= side), _WARPS[-1]
+
+    def columns(warps: int, lined: bool) -> int:
+        """Return the columns that a block reads; at each turn those of both ends."""
+        all_own = warps * own + 2 * shape.patch[0]
+        turns = math.ceil((all_own - 1) / line) if lined else 0
+        return all_own + 2 * shape.search[0] * (1 + turns)
+
+    def room(choice: tuple[bool, int]) -> int:
+        """Return for how many rows of offsets there is room."""
+        lined, warps = choice
+        return _SHARED_BYTES // (cell * columns(warps, lined)) - around
+
+    choices = tuple((lined, warps) for lined in (True, False) for warps in _WARPS)
+    fitting = (choice for choice in choices if room(choice) * _PARTS >= side)
+    lined, warps = chosen = next(fitting, choices[-1])
+    rows = math.ceil(side / math.ceil(side / max(room(chosen), 1)))
+    return _Blocks(
+        (32, warps, 1),
+        (warps * own, tile_rows, tile_slices),
+        cell * columns(warps, lined) * (around + rows),
+        rows,
+        line if lined else 0,
+        math.ceil((tiles * line - 2 * shape.patch[0]) / (warps * own)) if lined else 0,
     )
-    parts = math.ceil(side / max(most_rows - around(warps), 1))
-    rows = math.ceil(side / parts)
-    tile = (32 - 2 * shape.patch[0], warps * tile_rows, tile_slices)
-    shared_bytes = cell * columns * (around(warps) + rows)
-    return _Blocks((32, warps, 1), tile, shared_bytes, rows)
