@@ -471,6 +471,7 @@ class FakeCard(Card):
         self.results = ResultMemory(self._lock, self._unlock, self._copiers, most_locked)
         self._modules: dict[bytes, Any] = {}
         self.batches = {}
+        self.paces = {}
         self._copy_rate = 1e12
         self._lanes: list[Lane] = []
         self._context: Any = SimpleNamespace(pop=lambda: None, detach=lambda: None)

@@ -88,6 +88,8 @@ class Card:
     ----------
     batches : dict
         Launches timed together, of each kernel measured so far.
+    paces : dict
+        Units of a piece of each kernel that was launched before; see `pacer`.
     """
 
     def __init__(self, ordinal: int) -> None:
@@ -134,6 +136,7 @@ class Card:
         self._copiers = [OwnerThread(f"kernelscope-copy-{n}") for n in range(memory.COPIERS)]
         self._modules: dict[bytes, Any] = {}
         self.batches: dict[Hashable, int] = {}
+        self.paces: dict[Hashable, float] = {}
         self._resident_blocks: dict[tuple[bytes, str, int, int], int | None] = {}
         self._copy_rate: float | None = None
         try:
@@ -196,6 +199,7 @@ class Card:
         self._modules.clear()
         self._kept.clear()
         self.batches.clear()
+        self.paces.clear()
 
     def _watch(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
         try:

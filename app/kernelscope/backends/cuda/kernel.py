@@ -247,7 +247,11 @@ class Kernel:
         row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
         pacer = self._run.pacers.setdefault(
             (self._step.spec.id, launch.kernel),
-            Pacer(launch, row_samples * launch.operations_per_sample),
+            Pacer(
+                launch,
+                row_samples * launch.operations_per_sample,
+                self._run.device.paces.get(self._alike),
+            ),
         )
         done, units = 0, (place.last - place.first) * max(launch.steps, 1)
         if launch.texture_of is not None:  # kernels before this one have just written it
@@ -265,6 +269,7 @@ class Kernel:
             pacer.learn(piece.units, seconds)
             done += piece.units
             yield seconds, done / units
+        self._run.device.paces[self._alike] = pacer.units
         if self._mapped is not None:
             self._mapped.bring_back()
 

@@ -46,25 +46,39 @@ class Pacer:
     The first piece is small enough for any card; its time decides about the others, also those
     of later repeats and slabs. Its unit is a step of one row. A piece has more than one step
     only if there is time for all rows, so that it has as many blocks as can be: those of a grid.
+
+    Parameters
+    ----------
+    units : float, optional
+        Of a piece, as an earlier run of the same launch found out: the first one is that large.
+
+    Attributes
+    ----------
+    units : float
+        What the next piece may have.
     """
 
-    def __init__(self, launch: Launch, operations_per_row: float) -> None:
+    def __init__(
+        self, launch: Launch, operations_per_row: float, units: float | None = None
+    ) -> None:
         self._tile = launch.tile[-1] if launch.tile else 1
         self._most = MOST_BLOCKS * self._tile if launch.tile else sys.maxsize
         self._steps = max(launch.steps, 1)
         self._at_once = launch.steps_at_once or self._steps
-        units = PILOT_OPERATIONS / max(operations_per_row / self._steps, 1)
-        self._units = units if launch.tile else units / 64  # one block uses a fraction of the card
+        if units is None:
+            units = PILOT_OPERATIONS / max(operations_per_row / self._steps, 1)
+            units = units if launch.tile else units / 64  # one block uses a fraction of the card
+        self.units = units
 
     def pieces(self, first: int, last: int) -> Iterator[Piece]:
         """Yield the launches that together cover rows `first` to `last` and all steps."""
         step = 0
         while step < self._steps:
-            count = int(self._units) // (last - first)
+            count = int(self.units) // (last - first)
             after = step + max(1, min(count, self._at_once, self._steps - step))
             start = first
             while start < last:
-                whole_tiles = int(self._units) // self._tile * self._tile
+                whole_tiles = int(self.units) // self._tile * self._tile
                 stop = last if count else min(start + max(whole_tiles, self._tile), last)
                 stop = min(stop, start + self._most)
                 yield Piece(start, stop, step, after)
@@ -73,5 +87,5 @@ class Pacer:
 
     def learn(self, units: int, seconds: float) -> None:
         """Note how long a launch of `units` took, unless it was but a remainder."""
-        if 2 * units >= self._units:
-            self._units = units * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
+        if 2 * units >= self.units:
+            self.units = units * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
