@@ -60,9 +60,8 @@ struct Middle {
 
     __device__ inline void operator=(const Cell& cell)
     {
-        if (!KEPT) return;
 #pragma unroll
-        for (int c = 0; c < COMPONENTS; ++c)
+        for (int c = 0; KEPT && c < COMPONENTS; ++c)
 #pragma unroll
             for (int z = 0; z < TILE_Z; ++z) of[c][z] = power(cell.at(c, z + PATCH_Z));
     }
