@@ -7,7 +7,8 @@ The weights are products of a row of Pascal's triangle with itself, divided by t
     1 2 1      10 10 10
 
 Being products, they can be applied one axis after the other: first 1 2 1 down the columns, which
-makes 40 80 40 of the example, and then along the row, 40 + 160 + 40 = 320, 320 / 16 = 20.
+makes 40 80 40 of the example, and then along the row, 40 + 160 + 40 = 320, 320 / 16 = 20. For bytes
+`shared.binomial_bytes` does that in integers.
 
 Source: Korčuška 2013, section 1.3.
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.filters.shared import binomial_bytes
 from kernelscope.filters.shared.border_kernels import fetch_row
 from kernelscope.filters.shared.correlation import (
     Divisor,
@@ -98,6 +100,11 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     divisor = Divisor.of(weights)
     if task.level == SERIAL.id:
         return cpu_correlation(task, weights, divisor)
+    size = len(row)
+    if binomial_bytes.applies(source, output, size, border):
+        means, down, along = binomial_bytes.plan(size)
+        integers = (source, output, down, along, size // 2, border.code)
+        return [CpuPass(means, integers, output.shape[0])]
     work = working_type(source.dtype, weights, divisor, border)
     finish = Finish.of(source.dtype, work)
     arguments = (source, output, *taps(row, work), divisor, finish, border.code)

@@ -112,6 +112,12 @@ class Loops:
         mask = self._ir.VectorType(self._ir.IntType(32), len(places))
         return self._builder.shuffle_vector(a, b, self._ir.Constant(mask, list(places)))
 
+    def any(self, lanes: Any) -> Any:
+        """Return whether a lane of a vector of single bits is 1."""
+        builder = self._builder
+        number = builder.bitcast(lanes, self._ir.IntType(lanes.type.count))
+        return builder.icmp_unsigned("!=", number, number.type(0))
+
     def _kind(self, bits: int) -> Any:
         return self._ir.VectorType(self._ir.IntType(bits), LANES)
 

@@ -1,0 +1,400 @@
+"""Weighted means of bytes at level *parallel*: binomial weights in integers.
+
+As cells at the same distance from the middle have the same weight, they are added up first, two at
+a time, and the middle one with itself, at half its weight. Down the columns 1 4 6 4 1 becomes
+1 * (a + e) + 4 * (b + d) + 3 * (c + c), and then the same along the row. What counts is that all
+numbers stay narrow:
+
+- Up to 5x5, totals fit 16 bits, and all lanes of a register count.
+- Up to 9x9, columns do. Along the row, products are added up in pairs, to 32 bits, which is one
+  instruction (pmaddwd). It takes 16 bits with a sign, two columns together: so 15 bits of a column,
+  less 2**14. The lowest bits, up to 7 of 22, are dropped.
+- Up to 15x15, columns take these products as well.
+
+For a mean only the dropped bits of few pixels count: all together they are less than a 128th of a
+grey level. So a mean is computed without them and with the most that they could be, and only where
+these differ are they added up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.border_kernels import fetch_row
+from kernelscope.filters.shared.correlation import binomial
+from kernelscope.filters.shared.vectors import LANES, Loops
+from kernelscope.jit import Index, Line, Plane, intrinsic, kernel
+from kernelscope.spec.borders import Border
+
+_LARGEST_SHORT, _LARGEST_MIDDLE, _LARGEST = 5, 9, 15
+"""Largest masks with totals of 16 bits, with columns of 16 bits, and of `long_means`."""
+
+_BITS = 15
+"""Bits of a column that are not dropped by `long_means`."""
+
+_FIRST = [lane // 2 + LANES * (lane % 2) + (lane & 8) // 2 for lane in range(LANES)]
+"""Lanes of two vectors in turn: of each half of them, the first half. Registers have halves that
+are shuffled apart."""
+
+_SECOND = [lane + LANES // 4 for lane in _FIRST]
+
+_EVEN = [*range(0, 8, 2), *range(16, 24, 2), *range(8, 16, 2), *range(24, 32, 2)]
+"""Lower halves of the numbers of 32 bits that `_FIRST` and `_SECOND` became, in order."""
+
+
+def applies(source: NDArray[Any], output: NDArray[Any], size: int, border: Border) -> bool:
+    """Return whether one of the kernels computes these weighted means."""
+    if source.dtype != np.uint8 or border is Border.REDUCE or size > _LARGEST:
+        return False
+    return min(source[0].size, output[0].size) >= LANES
+
+
+def plan(size: int) -> tuple[Any, NDArray[np.int16], NDArray[np.int16]]:
+    """Return the kernel for masks of a size, and its tables of weights for columns and for rows.
+
+    Weights of single terms are repeated for each lane, those of two terms stand side by side.
+    """
+    half = binomial(size)[: size // 2 + 1]
+    half[-1] //= 2
+    single = half.astype(np.int16).repeat(LANES)
+    if size <= _LARGEST_SHORT:
+        # The totals of 3x3 have 12 bits, 16 are expected.
+        return short_means, single * np.int16(16 if size == 3 else 1), single
+    pairs = np.pad(half, (0, len(half) % 2)).reshape(-1, 1, 2)
+    double = pairs.repeat(LANES // 2, axis=1).astype(np.int16).ravel()
+    return long_means, single if size <= _LARGEST_MIDDLE else double, double
+
+
+def _sum_of_terms(loops: Loops, builder: Any, terms: Any, weights: Any, load: Any) -> Any:
+    """Return the sum of `terms` pairs of samples, each times its vector of `weights`, 16 bits."""
+    none, begin = loops.all(0), builder.block
+    with loops.repeat(terms) as term:
+        total = builder.phi(none.type)
+        total.add_incoming(none, begin)
+        weight = loops.load(weights, builder.mul(term, terms.type(LANES)))
+        added = builder.add(total, builder.mul(load(term), weight))
+        total.add_incoming(added, builder.block)
+    return added
+
+
+def _sums_of_products(
+    loops: Loops, builder: Any, terms: Any, weights: Any, load: Any, least: Any
+) -> tuple[Any, Any]:
+    """As `_sum_of_terms`, two terms at a time, in 32 bits: the lanes `_FIRST` and `_SECOND`.
+
+    `least` is added.
+    """
+    begin, intp = builder.block, terms.type
+    pairs = builder.sdiv(builder.add(terms, intp(1)), intp(2))
+    with loops.repeat(pairs) as pair:
+        totals = [builder.phi(least.type) for _ in range(2)]
+        first = builder.mul(pair, intp(2))
+        second = builder.add(first, intp(1))
+        # The last term is its own partner where there is no other, with weight 0.
+        is_term = builder.icmp_signed("<", second, terms)
+        terms_of_pair = load(first), load(builder.select(is_term, second, first))
+        weight = loops.load(weights, builder.mul(pair, intp(LANES)))
+        wide = loops.all(0, 32).type
+        added = []
+        for total, lanes in zip(totals, (_FIRST, _SECOND), strict=True):
+            samples = builder.sext(loops.chosen(*terms_of_pair, lanes), wide)
+            products = builder.mul(samples, builder.sext(weight, wide))
+            even, odd = (loops.chosen(products, products, range(k, LANES, 2)) for k in range(2))
+            added.append(builder.add(total, builder.add(even, odd)))
+        for total, sum_ in zip(totals, added, strict=True):
+            total.add_incoming(least, begin)
+            total.add_incoming(sum_, builder.block)
+    return added[0], added[1]
+
+
+def _joined(loops: Loops, builder: Any, first: Any, second: Any) -> Any:
+    """Return numbers of 32 bits, of which the upper 16 are 0, as a vector in order."""
+    kind = loops.all(0).type
+    return loops.chosen(builder.bitcast(first, kind), builder.bitcast(second, kind), _EVEN)
+
+
+def _pair(loops: Loops, builder: Any, samples: Any, offsets: Any, x: Any) -> Any:
+    """Return a function that loads the sum of the two `samples` of a term, from `x` on."""
+
+    def load(term: Any) -> Any:
+        first = builder.mul(term, x.type(2))
+        places = (
+            builder.add(x, loops.item(offsets, place))
+            for place in (first, builder.add(first, x.type(1)))
+        )
+        return builder.add(*(loops.load(samples, place) for place in places))
+
+    return load
+
+
+@intrinsic
+def short_sums(
+    context: Any, builder: Any, types: Any, samples: Any, offsets: Any, weights: Any, sums: Any
+) -> None:
+    """Write weighted sums of rows, which fit 16 bits."""
+    loops = Loops(context, builder)
+    count = builder.extract_value(sums, 2)
+    terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
+    samples, offsets, weights, sums = map(loops.start, types, (samples, offsets, weights, sums))
+    with loops.steps(count) as x:
+        load = _pair(loops, builder, samples, offsets, x)
+        loops.store(_sum_of_terms(loops, builder, terms, weights, load), sums, x)
+
+
+@intrinsic
+def short_rows(
+    context: Any, builder: Any, types: Any, columns: Any, offsets: Any, weights: Any, means: Any
+) -> None:
+    """Write weighted means of columns whose totals have 16 bits."""
+    loops = Loops(context, builder)
+    count = builder.extract_value(means, 2)
+    terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
+    columns, offsets, weights, means = map(loops.start, types, (columns, offsets, weights, means))
+    shift = loops.all(8)
+    with loops.steps(count) as x:
+        load = _pair(loops, builder, columns, offsets, x)
+        total = _sum_of_terms(loops, builder, terms, weights, load)
+        odd = builder.and_(builder.lshr(total, shift), loops.all(1))
+        rounded = builder.add(builder.add(total, loops.all(127)), odd)
+        loops.store(builder.lshr(rounded, shift), means, x)
+
+
+@intrinsic
+def split_sums(
+    context: Any,
+    builder: Any,
+    types: Any,
+    samples: Any,
+    offsets: Any,
+    weights: Any,
+    drop: Any,
+    high: Any,
+    low: Any,
+) -> None:
+    """As `short_sums`, in two parts: without the lowest bits and less 2**14, and these bits."""
+    loops = Loops(context, builder)
+    count = builder.extract_value(high, 2)
+    terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
+    samples, offsets, weights = map(loops.start, types, (samples, offsets, weights))
+    high, low = loops.start(types[4], high), loops.start(types[5], low)
+    shift = loops.spread(drop)
+    mask = builder.sub(builder.shl(loops.all(1), shift), loops.all(1))
+    with loops.steps(count) as x:
+        load = _pair(loops, builder, samples, offsets, x)
+        total = _sum_of_terms(loops, builder, terms, weights, load)
+        upper = builder.sub(builder.lshr(total, shift), loops.all(1 << _BITS - 1))
+        loops.store(upper, high, x)
+        loops.store(builder.and_(total, mask), low, x)
+
+
+@intrinsic
+def long_sums(
+    context: Any,
+    builder: Any,
+    types: Any,
+    samples: Any,
+    offsets: Any,
+    weights: Any,
+    drop: Any,
+    high: Any,
+    low: Any,
+) -> None:
+    """As `split_sums`, for sums of up to 22 bits."""
+    loops = Loops(context, builder)
+    count = builder.extract_value(high, 2)
+    terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
+    samples, offsets, weights = map(loops.start, types, (samples, offsets, weights))
+    high, low = loops.start(types[4], high), loops.start(types[5], low)
+    shifts = _half(loops, drop)
+    kind = shifts.type
+    ones = kind([1] * kind.count)
+    mask = builder.sub(builder.shl(ones, shifts), ones)
+    with loops.steps(count) as x:
+        load = _pair(loops, builder, samples, offsets, x)
+        sums = _sums_of_products(loops, builder, terms, weights, load, kind(None))
+        upper = (builder.lshr(each, shifts) for each in sums)
+        lower = (builder.and_(each, mask) for each in sums)
+        upper = builder.sub(_joined(loops, builder, *upper), loops.all(1 << _BITS - 1))
+        loops.store(upper, high, x)
+        loops.store(_joined(loops, builder, *lower), low, x)
+
+
+def _half(loops: Loops, number: Any) -> Any:
+    """Return a vector of a number of 32 bits, in as many lanes as `_FIRST` makes of 16 bits."""
+    vector = loops.spread(number, 32)
+    return loops.chosen(vector, vector, range(LANES // 2))
+
+
+class Rounding:
+    """Constants and steps of the division by the weights, of eight totals at a time.
+
+    The weights of a row add up to 2**(2 * `radius`); `drop` bits of a total are apart.
+    """
+
+    def __init__(self, loops: Loops, builder: Any, drop: Any, radius: Any) -> None:
+        intp = drop.type
+        one = intp(1)
+        bits = builder.mul(radius, intp(2))
+        shift = builder.sub(builder.mul(bits, intp(2)), drop)
+        half = builder.sub(builder.shl(one, builder.sub(shift, one)), one)
+        dropped = builder.sub(builder.shl(one, drop), one)
+        most = builder.lshr(builder.shl(dropped, bits), drop)
+        fraction = builder.sub(builder.shl(one, shift), one)
+        # Up to this part, all dropped bits and one for a tie do not change the mean.
+        sure = builder.sub(builder.sub(fraction, most), one)
+        least = builder.shl(intp(1 << _BITS - 1), bits)
+        self._builder = builder
+        self.least, self.shift, self.drop = (_half(loops, each) for each in (least, shift, drop))
+        self._half, self._dropped, self._fraction, self._sure = (
+            _half(loops, each) for each in (half, dropped, fraction, sure)
+        )
+        self.zeros = self.shift.type(None)
+        self._ones = self.shift.type([1] * self.shift.type.count)
+
+    def rounded(self, total: Any, more: Any | None = None) -> Any:
+        """Return what is shifted to a mean; `more` is 1 where bits make a tie none."""
+        builder = self._builder
+        odd = builder.and_(builder.lshr(total, self.shift), self._ones)
+        odd = odd if more is None else builder.or_(odd, more)
+        return builder.add(builder.add(total, self._half), odd)
+
+    def unsure(self, rounded: Any) -> Any:
+        """Return where the dropped bits may change the mean."""
+        part = self._builder.and_(rounded, self._fraction)
+        return self._builder.icmp_signed(">", part, self._sure)
+
+    def exact(self, total: Any, low: Any) -> Any:
+        """As `rounded`, with the sums of dropped bits."""
+        builder = self._builder
+        left = builder.and_(low, self._dropped)
+        left = builder.zext(builder.icmp_unsigned("!=", left, self.zeros), self.zeros.type)
+        return self.rounded(builder.add(total, builder.lshr(low, self.drop)), left)
+
+
+@intrinsic
+def long_rows(
+    context: Any,
+    builder: Any,
+    types: Any,
+    high: Any,
+    low: Any,
+    offsets: Any,
+    weights: Any,
+    drop: Any,
+    radius: Any,
+    means: Any,
+) -> None:
+    """Write weighted means of columns in two parts."""
+    loops = Loops(context, builder)
+    count = builder.extract_value(means, 2)
+    terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
+    high, low, offsets, weights = map(loops.start, types, (high, low, offsets, weights))
+    means = loops.start(types[6], means)
+    rounding = Rounding(loops, builder, drop, radius)
+
+    def write(rounded: list[Any], x: Any) -> None:
+        parts = (builder.lshr(each, rounding.shift) for each in rounded)
+        loops.store(_joined(loops, builder, *parts), means, x)
+
+    def totals(columns: Any, least: Any, x: Any) -> tuple[Any, Any]:
+        load = _pair(loops, builder, columns, offsets, x)
+        return _sums_of_products(loops, builder, terms, weights, load, least)
+
+    with loops.steps(count) as x:
+        upper = totals(high, rounding.least, x)
+        rounded = [rounding.rounded(total) for total in upper]
+        write(rounded, x)
+        unsure = builder.or_(*map(rounding.unsure, rounded))
+        with builder.if_then(loops.any(unsure), likely=False):
+            lower = totals(low, rounding.zeros, x)
+            write(list(map(rounding.exact, upper, lower)), x)
+
+
+@kernel
+def offsets_of_terms(radius: Index, step: Index, first: Index, offsets: Line) -> None:
+    """Write where the two cells of each term are, `step` apart.
+
+    The one that is number `first` of all 2 * `radius` + 1 is at 0: they are a ring.
+    """
+    side = 2 * radius + 1
+    for term in range(radius + 1):
+        offsets[2 * term] = (first + term) % side * step
+        offsets[2 * term + 1] = (first + 2 * radius - term) % side * step
+
+
+@kernel
+def make_ring(radius: Index, padded: Index) -> Any:
+    """Return space for the rows of a mask, and the samples from one of them to the next.
+
+    An odd number of lines of the cache, so that rows do not push each other out of it.
+    """
+    pitch = (padded // 64 + 1 | 1) * 64
+    return np.empty((2 * radius + 1) * pitch, np.uint8), pitch
+
+
+@kernel
+def short_means(
+    source: Plane,
+    output: Plane,
+    down: Line,
+    along: Line,
+    radius: Index,
+    border: Index,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Weighted means for masks up to `_LARGEST_SHORT`, any border but ``reduce``."""
+    channels = source.shape[2]
+    length = output.shape[1] * channels
+    padded = length + 2 * radius * channels
+    side = 2 * radius + 1
+    ring, pitch = make_ring(radius, padded)
+    columns = np.empty(padded, np.uint16)
+    rows, across = np.empty((2, 2 * radius + 2), np.int64)
+    offsets_of_terms(radius, channels, 0, across)
+    for row in range(start, stop + side - 1):
+        slot = row % side * pitch
+        fetch_row(source, row, radius, border, ring[slot : slot + padded])
+        y = row - side + 1
+        if y >= start:
+            offsets_of_terms(radius, pitch, y % side, rows)
+            short_sums(ring, rows, down, columns)
+            short_rows(columns, across, along, output[y].reshape(length))
+
+
+@kernel
+def long_means(
+    source: Plane,
+    output: Plane,
+    down: Line,
+    along: Line,
+    radius: Index,
+    border: Index,
+    start: Index,
+    stop: Index,
+) -> None:
+    """As `short_means`, for masks up to `_LARGEST`."""
+    channels = source.shape[2]
+    length = output.shape[1] * channels
+    padded = length + 2 * radius * channels
+    side = 2 * radius + 1
+    drop = max(0, 8 + 2 * radius - _BITS)
+    ring, pitch = make_ring(radius, padded)
+    high, low = np.empty((2, padded), np.uint16)
+    rows, across = np.empty((2, 2 * radius + 2), np.int64)
+    offsets_of_terms(radius, channels, 0, across)
+    for row in range(start, stop + side - 1):
+        slot = row % side * pitch
+        fetch_row(source, row, radius, border, ring[slot : slot + padded])
+        y = row - side + 1
+        if y < start:
+            continue
+        offsets_of_terms(radius, pitch, y % side, rows)
+        if side <= _LARGEST_MIDDLE:
+            split_sums(ring, rows, down, drop, high, low)
+        else:
+            long_sums(ring, rows, down, drop, high, low)
+        long_rows(high, low, across, along, drop, radius, output[y].reshape(length))
