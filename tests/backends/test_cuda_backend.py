@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import CudaBackend, info
+from kernelscope.backends.cuda import CudaBackend, info, slabs
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.page_locked import is_page_locked
@@ -32,6 +32,7 @@ from tests.backends.fake_card import CardFull, Driver, Error, FakeCubins, Functi
 from tests.backends.specialisations import tuned_at_any_size
 
 SHAPE = (40, 6, 5)
+GIVEN = {"sigma": (9.0,), "beta": 1.0, "search_radius": 2}
 
 
 @pytest.fixture
@@ -57,6 +58,24 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
         driver.bytes_at(target)[:] = driver.bytes_at(source)
         return 1e-3
 
+    monkeypatch.setattr(slabs, "WORTH_SHARING", 0)
+
+    def largest(whole: int, most: int, count: int, components: int) -> float:
+        values = driver.bytes_at(whole).view(np.float32)[::components]
+        driver.bytes_at(most).view(np.float32)[0] = np.abs(values[:count]).max()
+        return 1e-5
+
+    def put(part: int, whole: int, count: int, components: int) -> float:
+        values = driver.bytes_at(part).view(np.float32)[:count]
+        driver.bytes_at(whole).view(np.float32)[::components][:count] = values
+        return 1e-5
+
+    def take(whole: int, part: int, count: int, components: int) -> float:
+        values = driver.bytes_at(whole).view(np.float32)[::components][:count]
+        driver.bytes_at(part).view(np.float32)[:count] = values
+        return 1e-5
+
+    driver.modules[b"components"] = {"peak": largest, "put": put, "take": take}
     volumes = {"mri_nlm_scale": lambda *arguments: 1e-4, "mri_nlm_tuned": double}
     driver.modules |= {b"mri_nlm": volumes, b"mean": {"mean_tuned": same}}
     return driver
@@ -105,6 +124,39 @@ def test_two_gpus_share_a_volume(backend: CudaBackend, driver: Driver) -> None:
     assert {metric.name for metric in result.metrics} == rates
     assert result.launch is not None
     assert not driver.live  # nothing stays
+
+
+def test_little_work_is_left_to_one_gpu(
+    backend: CudaBackend, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slabs, "WORTH_SHARING", 1e12)
+    source = scan()
+    result = run(backend, source, "mri_nlm")
+    np.testing.assert_array_equal(result.scan.planes, 2 * source.planes)
+    assert "slab" not in " ".join(result.notices)
+
+
+def test_several_volumes_come_and_go_one_by_one(backend: CudaBackend, driver: Driver) -> None:
+    """The kernel sees their voxels side by side; the host never puts them together."""
+    shape = (4, SHAPE[1], SHAPE[2] // 2 * 2)
+    random = np.random.default_rng(1)
+    volumes = [random.integers(1, 99, shape).astype(name) for name in ("float32", "float32")]
+
+    def double(source: int, target: int, *rest: int) -> float:
+        sources, targets = (driver.bytes_at(at).view(np.float32) for at in (source, target))
+        targets[:] = 2 * sources
+        assert sources[:2].tolist() == [volume.flat[0] for volume in volumes]
+        return 1e-3
+
+    driver.modules[b"mri_nlm"]["mri_nlm_tuned"] = double
+    source = Scan(tuple(map(Volume.from_array, volumes)))
+    for _ in range(2):  # the second time it is on the card
+        result = run(backend, source, "mri_nlm", gpus=1, parameters=GIVEN)
+        for volume, filtered in zip(volumes, result.scan.volumes, strict=True):
+            np.testing.assert_array_equal(filtered.voxels, 2 * volume)
+            assert filtered.voxels.flags.c_contiguous
+    assert "planes" not in vars(source)
+    assert "upload" not in [stage.name for stage in result.stages]
 
 
 def test_one_of_two_gpus_may_do_it_alone(backend: CudaBackend, driver: Driver) -> None:

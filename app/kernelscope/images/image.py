@@ -186,6 +186,14 @@ class Image:
         return self.channels <= 2
 
     @property
+    def key(self) -> object:
+        return self.pixels
+
+    @property
+    def components(self) -> NDArray[Any]:
+        return self.planes
+
+    @property
     def planes(self) -> NDArray[Any]:
         """The pixels as (height, width, channels), also for grey images; a view."""
         return self.pixels.reshape(self.height, self.width, self.channels)

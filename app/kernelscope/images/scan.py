@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.volume import Volume, check_aligned, stack, unstack
 from kernelscope.spec.crop import Box
-from kernelscope.spec.samples import Kind
+from kernelscope.spec.samples import Components, Kind
 
 MAX_COMPONENTS = 4
 """T1w, T2w, PDw and one more."""
@@ -66,6 +66,20 @@ class Scan:
     def pixels(self) -> NDArray[np.float32]:
         """The same array as `planes`, by which a GPU recognises the scan in its memory."""
         return self.planes
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its volumes have to be put together, or converted, for a filter."""
+        return len(self.volumes) > 1 or self.volumes[0].voxels.dtype != self.dtype
+
+    @property
+    def key(self) -> object:
+        return self if self.is_apart else self.planes
+
+    @property
+    def components(self) -> Components:
+        """The volumes, for a filter that need not see them as one array."""
+        return Components(self.samples, lambda: self.planes)
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield the arrays that it holds in memory by now."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.spec.samples import Kind
+from kernelscope.spec.samples import Components, Kind, Pixels
 
 
 class Source(Protocol):
@@ -40,7 +40,15 @@ class Source(Protocol):
 
     @property
     def pixels(self) -> NDArray[Any]:
-        """The array that a GPU keeps, and recognises when the source comes again."""
+        """The array that a GPU keeps of a picture or of a scan that is one array."""
+
+    @property
+    def key(self) -> object:
+        """The thing by which a GPU recognises the source in its memory."""
+
+    @property
+    def components(self) -> Pixels | Components:
+        """The samples for `FilterSpec.resolve`: `planes`, or volumes that need not be one array."""
 
     @property
     def planes(self) -> NDArray[Any]:

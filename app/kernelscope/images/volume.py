@@ -339,8 +339,8 @@ def check_aligned(volumes: Sequence[Volume]) -> None:
 
 def unstack(planes: NDArray[Any]) -> list[NDArray[Any]]:
     """Return the components of an array from `stack`, each C-contiguous, copied only if needed."""
-    if planes.shape[-1] == 1:
-        return [np.ascontiguousarray(planes[..., 0])]
+    if planes[..., 0].flags.c_contiguous:
+        return [np.ascontiguousarray(planes[..., c]) for c in range(planes.shape[-1])]
     volumes = [np.empty(planes.shape[:-1], planes.dtype) for _ in range(planes.shape[-1])]
 
     def fill(part: slice) -> None:

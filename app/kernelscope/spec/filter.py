@@ -253,7 +253,7 @@ class FilterSpec:
     kind : Kind
         The kind of source that it works on.
     resolve : callable
-        Maps a source, shaped as that of a `CpuTask`, and validated parameters to the
+        Maps a source, as that of a `CpuTask` or as `Components`, and validated parameters to the
         parameters to plan with: values that depend on the data are filled in, those that do not go
         with the source are refused. It may add values under names that no parameter has, for
         the plans. Resolving twice changes nothing.
@@ -288,7 +288,7 @@ class FilterSpec:
     whole: Callable[[Mapping[str, Any]], bool] = _is_local
     crop: Crop = HALO_ONLY
     kind: Kind = Kind.PICTURE
-    resolve: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
+    resolve: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
     estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _no_estimates
     measure: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _nothing
     bench: BenchDefaults = BenchDefaults()

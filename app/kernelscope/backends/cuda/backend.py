@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda import executor, info, lent, reduction, report, slabs
+from kernelscope.backends.cuda import components, executor, info, lent, reduction, report, slabs
 from kernelscope.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.probe import probe
@@ -26,6 +26,7 @@ from kernelscope.images.source import Source
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import CudaTask
 from kernelscope.spec.levels import Level
+from kernelscope.spec.samples import Components, Kind
 
 if TYPE_CHECKING:
     from kernelscope.backends.cuda.card import Card
@@ -203,8 +204,9 @@ class CudaBackend:
         context: RunContext,
     ) -> Source:
         source = request.source
+        samples = self._samples(devices, request, context)
         with context.log.stage("prepare"):
-            parameters = request.step.filter.resolve(source.planes, request.known)
+            parameters = request.step.filter.resolve(samples, request.known)
             context.log.estimates |= request.step.filter.estimates(
                 request.step.parameters, parameters
             )
@@ -227,9 +229,10 @@ class CudaBackend:
         limit = request.options.memory_limit or self.memory_limit
         output, runs = slabs.apply(runs, source, limit, context, view)
         with context.log.stage("convert"):
-            request.step.filter.carry_alpha(
-                source.planes, output, request.step.parameters, request.step.border
-            )
+            if source.kind is Kind.PICTURE:
+                request.step.filter.carry_alpha(
+                    source.planes, output, request.step.parameters, request.step.border
+                )
             result = source.like(output, finite=self._is_finite(devices[0], output))
             # The card's copy lacks the carried-over alpha, and its voxels are not rounded.
             same = isinstance(result, Image) and not result.has_alpha
@@ -241,6 +244,15 @@ class CudaBackend:
         context.log.metrics += report.metrics(runs)
         context.log.launch = max(runs, key=lambda run: run.kernel_seconds).report
         return result
+
+    def _samples(
+        self, devices: Sequence[Card], request: Request, context: RunContext
+    ) -> NDArray[Any] | Components:
+        """Return the source as the filter looks at it before the run, brought to one card."""
+        source = request.source
+        if len(devices) > 1 or request.options.memory_limit or self.memory_limit:
+            return source.components
+        return devices[0].call(components.known_by, devices[0], self._cache, source, context.log)
 
     def _is_finite(self, device: Card, output: NDArray[Any]) -> bool:
         """Return whether floats are known to be finite, from the card, which looks sooner."""
@@ -261,7 +273,7 @@ class CudaBackend:
     def _steps(
         self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level
     ) -> list[PreparedFilter]:
-        shape, dtype = request.source.planes.shape, request.source.planes.dtype
+        shape, dtype = request.source.shape, request.source.dtype
         *before, last = request.passes()
         todo = [(each, self.levels(each.filter)[-1].id, None) for each in before]
         chosen = (last._replace(parameters=parameters), level.id, request.options.block)

@@ -44,8 +44,8 @@ class Resident:
         """Bytes that `clear` would free."""
         return sum(size for _, _, size in self._entries.values())
 
-    def get(self, pixels: NDArray[Any]) -> Any | None:
-        """Return the device copy of `pixels`, or None."""
+    def get(self, pixels: object) -> Any | None:
+        """Return the device copy of `pixels`, or of another `Source.key`; or None."""
         self.drop_dead()
         entry = self._entries.get(id(pixels))
         if entry is None:
@@ -53,10 +53,11 @@ class Resident:
         self._entries.move_to_end(id(pixels))
         return entry[1]
 
-    def put(self, pixels: NDArray[Any], allocation: Any) -> None:
-        """Keep `allocation` for as long as `pixels` lives."""
+    def put(self, pixels: Any, allocation: Any, size: int | None = None) -> None:
+        """Keep `allocation`, as large as `pixels` or of `size` bytes, for as long as they live."""
         self.drop_dead()
-        self._entries[id(pixels)] = (weakref.ref(pixels), allocation, pixels.nbytes)
+        size = pixels.nbytes if size is None else size
+        self._entries[id(pixels)] = (weakref.ref(pixels), allocation, size)
 
     def rename(self, old: NDArray[Any], new: NDArray[Any] | None) -> None:
         """Let the copy of `old`, if it is there, be that of `new`; free it without one."""
@@ -66,9 +67,9 @@ class Resident:
         if new is None:
             entry[1].free()
         else:
-            self.put(new, entry[1])
+            self.put(new, entry[1], entry[2])
 
-    def evict(self, keep: NDArray[Any] | None = None) -> bool:
+    def evict(self, keep: object = None) -> bool:
         """Free the least recently used image but `keep`; return whether there was one."""
         for key, (reference, allocation, _) in self._entries.items():
             if keep is None or reference() is not keep:

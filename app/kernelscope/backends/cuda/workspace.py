@@ -6,8 +6,6 @@ from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from numpy.typing import NDArray
-
 from kernelscope.backends.cuda.card import Card
 
 
@@ -16,8 +14,8 @@ class Workspace:
 
     Attributes
     ----------
-    keep : ndarray, optional
-        The image that has to stay on the card.
+    keep : object, optional
+        The key of the source that has to stay on the card.
 
     Parameters
     ----------
@@ -26,7 +24,7 @@ class Workspace:
     """
 
     def __init__(self, device: Card, stage: Callable[[str], AbstractContextManager[None]]) -> None:
-        self.keep: NDArray[Any] | None = None
+        self.keep: object = None
         self._device, self._stage = device, stage
         self._kept: dict[Hashable, tuple[Any, int]] = {}
 

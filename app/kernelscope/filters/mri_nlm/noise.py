@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from kernelscope.filters.mri_nlm.strength import estimate_beta
 from kernelscope.filters.shared.remembered import remembered
 from kernelscope.parallel import in_parts
 from kernelscope.spec.filter import Diagnostic
-from kernelscope.spec.samples import Pixels
+from kernelscope.spec.samples import Components, Pixels, whole
 
 _FLOOR = 1e-6
 """Sigma is raised to this share of the largest voxel, so that nothing is divided by 0."""
@@ -38,17 +38,35 @@ def check(parameters: Mapping[str, Any]) -> None:
         )
 
 
-def least_sigmas(source: Pixels) -> tuple[float, ...]:
+def least_sigmas(source: Pixels | Components) -> tuple[float, ...]:
     """Return the smallest sigmas allowed for the components of `source`."""
-    return remembered(source, "least sigmas", lambda: _least_sigmas(source))
+    if isinstance(source, Components):
+        numbers = range(len(source.parts))
+        return _least(
+            [remembered(source.parts[n], "peak", partial(_peak, source, n)) for n in numbers]
+        )
+    return remembered(source, "least sigmas", lambda: _least(_peaks(source)))
 
 
-def _least_sigmas(source: Pixels) -> tuple[float, ...]:
+def _peak(source: Components, number: int) -> float:
+    quick = source.peak(number)
+    return _peaks(source.parts[number][..., np.newaxis])[0] if quick is None else quick
+
+
+def _peaks(source: Pixels) -> list[float]:
+    """Return the largest magnitude of each component."""
+
     def extremes(part: slice) -> NDArray[np.float32]:
         slices = source[part].reshape(len(source[part]), -1)  # long rows: NumPy is faster then
-        return np.maximum(slices.max(axis=0), -slices.min(axis=0)).reshape(-1, source.shape[3])
+        low = slices.min(axis=0).astype(np.float32)
+        return np.maximum(slices.max(axis=0), -low).reshape(-1, source.shape[3])
 
-    peaks = np.max([extreme.max(axis=0) for extreme in in_parts(extremes, source)], axis=0).tolist()
+    found = np.max([extreme.max(axis=0) for extreme in in_parts(extremes, source)], axis=0)
+    peaks: list[float] = found.tolist()
+    return peaks
+
+
+def _least(peaks: Sequence[float]) -> tuple[float, ...]:
     if max(peaks) > MOST:
         raise InvalidImage(
             f"A voxel of {max(peaks):g} is too large.", f"Scale the volume to less than {MOST:g}."
@@ -56,7 +74,7 @@ def _least_sigmas(source: Pixels) -> tuple[float, ...]:
     return tuple(max(_FLOOR * peak, LEAST) for peak in peaks)
 
 
-def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolve(source: Pixels | Components, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     """Fill in ``sigma``, one for each component of `source`; it is never 0.
 
     Afterwards ``sigma_from`` is ``given``; or it is ``local``, and ``sigma`` is the lower limit of
@@ -65,16 +83,12 @@ def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     components = source.shape[3]
     least = least_sigmas(source)
     if parameters["sigma_from"] == "adaptive":
-        return {**measure(source, parameters, least), **parameters, "sigma": least}
+        return {**measure(whole(source), parameters, least), **parameters, "sigma": least}
     if parameters["sigma_from"] == "local":
         return {**parameters, "sigma": least}
     if parameters["sigma_from"] == "volume":
         rician = parameters["noise"] == "rician"
-        sigma = remembered(
-            source,
-            ("sigma", rician),
-            lambda: [estimate_global(source[..., c], rician) for c in range(components)],
-        )
+        sigma = _global_sigmas(source, rician)
     else:
         sigma = list(parameters["sigma"])
         if len(sigma) == 1:
@@ -87,6 +101,17 @@ def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
             )
     raised = tuple(max(pair) for pair in zip(sigma, least, strict=True))
     return {**parameters, "sigma_from": "given", "sigma": raised}
+
+
+def _global_sigmas(source: Pixels | Components, rician: bool) -> list[float]:
+    """Return the sigma of each component, estimated once."""
+    name = "sigma", rician
+    if isinstance(source, Components):
+        return [
+            remembered(part, name, partial(estimate_global, part, rician)) for part in source.parts
+        ]
+    each = range(source.shape[3])
+    return remembered(source, name, lambda: [estimate_global(source[..., c], rician) for c in each])
 
 
 def measure(

@@ -1,0 +1,159 @@
+"""The sources and results of runs on a card: those of several volumes are brought one by one.
+
+A filter reads the components of a voxel side by side. The card brings them together, and apart
+again: the host would take several times as long as the filter. The card also finds the largest
+voxel of each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.compiler import CubinCache
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.engine.context import RunLog
+from kernelscope.images.source import Source
+from kernelscope.spec.samples import Components, Pixels
+
+_THREADS = 256
+_BLOCKS = 8  # of a multiprocessor
+
+_TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int16": "short"}
+
+_MOST_SHARE = 8
+"""A scan is brought to the card before its run is planned if it takes less than one part in so many
+of the memory that is free."""
+
+
+def on_card(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Any:
+    """Return the copy of a source on the card, made if it is not there yet; on its thread."""
+    if device.resident.has_dead:
+        with log.stage("free"):
+            device.resident.drop_dead()
+    source: Any = device.resident.get(image.key)
+    if source is not None:
+        return source
+    size = _size(image)
+    with log.stage("allocate"):
+        source = device.allocate(size)
+    try:
+        with log.stage("upload"):
+            if image.key is image:
+                _upload(device, cache, image.samples, int(source))
+            else:
+                device.staging.upload(image.pixels, int(source))
+    except BaseException:
+        device.free(source)
+        raise
+    device.resident.put(image.key, source, size)
+    return source
+
+
+def known_by(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Pixels | Components:
+    """Return the samples of a source for `FilterSpec.resolve`; the card finds what it can.
+
+    A scan comes to the card for that, unless it is large; on the card's thread.
+    """
+    parts = image.components
+    if not isinstance(parts, Components) or _size(image) * _MOST_SHARE > device.free_memory():
+        return parts
+    try:
+        on_card(device, cache, image, log)
+    except device.cuda.MemoryError:
+        return parts
+
+    def peak(number: int) -> float | None:
+        source = device.resident.get(image.key)
+        if source is None:
+            return None
+        return _peak(device, cache, int(source) + 4 * number, parts.shape)
+
+    return replace(parts, peak=lambda number: device.call(peak, number))
+
+
+def result(device: Card, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return memory for a result; components of a volume lie one after the other."""
+    if len(shape) == 4:
+        return np.moveaxis(device.results.take((shape[3], *shape[:3]), dtype), 0, -1)
+    taken: NDArray[Any] = device.results.take(shape, dtype)
+    return taken
+
+
+def download(device: Card, cache: CubinCache, source: int, output: NDArray[Any]) -> None:
+    """Copy a result from the card into memory of `result`; on its thread."""
+    if output.flags.c_contiguous:
+        device.staging.download(source, output)
+        return
+    voxels, count = math.prod(output.shape[:-1]), output.shape[-1]
+    buffer = device.allocate(4 * voxels)
+    try:
+        for number in range(count):
+            first = source + 4 * number
+            _launch("take", {}, device, cache, (first, int(buffer)), voxels, count)
+            device.staging.download(int(buffer), output[..., number])
+    finally:
+        device.free(buffer)
+
+
+def _size(image: Source) -> int:
+    return math.prod(image.shape) * image.dtype.itemsize
+
+
+def _upload(device: Card, cache: CubinCache, parts: Sequence[Pixels], target: int) -> None:
+    """Write volumes of one shape to the card as components, floats side by side."""
+    buffer = device.allocate(max(part.nbytes for part in parts))
+    try:
+        for number, part in enumerate(parts):
+            device.staging.upload(part, int(buffer))
+            name = part.dtype.name
+            defines = {"SAMPLE": _TYPES[name]} if name in _TYPES else {}
+            place = target + 4 * number
+            _launch("put", defines, device, cache, (int(buffer), place), part.size, len(parts))
+            device.wait(device.stream)
+    finally:
+        device.free(buffer)
+
+
+def _peak(device: Card, cache: CubinCache, first: int, shape: tuple[int, ...]) -> float:
+    """Return the largest magnitude of a component whose first voxel is at an address."""
+    found = np.zeros(1, np.float32)
+    target = device.allocate(found.nbytes)
+    try:
+        device.cuda.memset_d8_async(int(target), 0, found.nbytes, device.stream)
+        voxels = math.prod(shape[:-1])
+        _launch("peak", {}, device, cache, (first, int(target)), voxels, shape[-1])
+        device.staging.download(int(target), found)
+    finally:
+        device.free(target)
+    return float(found[0])
+
+
+def _launch(
+    kernel: str,
+    defines: dict[str, str],
+    device: Card,
+    cache: CubinCache,
+    pointers: tuple[int, int],
+    voxels: int,
+    components: int,
+) -> None:
+    """Launch a kernel of components.cu on the device's stream."""
+    cubin = cache.get("components", read_source("components"), device.architecture, defines)
+    _, function = device.function(cubin, kernel)
+    blocks = device.attribute("MULTIPROCESSOR_COUNT") * _BLOCKS
+    function.prepare("PPII")
+    function.prepared_async_call(
+        (min(blocks, -(-voxels // _THREADS)), 1),
+        (_THREADS, 1, 1),
+        device.stream,
+        *pointers,
+        voxels,
+        components,
+    )
