@@ -14,6 +14,7 @@ which is estimated by itself.
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -122,28 +123,26 @@ def _haar(volume: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any
     axes = [axis for axis in range(3) if volume.shape[axis] > 1]
     surplus = volume.size / 2 ** len(axes) / _BLOCKS
     stride = 2 * math.ceil(max(1.0, surplus) ** (1 / max(1, len(axes))))
+    # The corners of all blocks, and then the bands, by whether they are high along each axis.
+    bands = {}
+    for corner in product(*((0, 1) if axis in axes else (0,) for axis in range(3))):
+        places = (
+            slice(first, side - 1 + first if axis in axes else None, stride)
+            for axis, (first, side) in enumerate(zip(corner, volume.shape, strict=True))
+        )
+        bands[corner] = volume[tuple(places)].astype(np.float64)
     for axis in axes:
-        blocks = np.arange(0, volume.shape[axis] - 1, stride)
-        volume = volume.take(np.add.outer(blocks, (0, 1)).ravel(), axis)
-    bands = [(0, volume)]
-    for axis in axes:
-        bands = [
-            (order + high, band)
-            for order, whole in bands
-            for high, band in enumerate(_haar_pair(whole, axis))
-        ]
-    details = bands[-1][1] if axes else np.empty(0)
-    edges = sum((band**2 for order, band in bands if order == 1 < len(axes)), 0 * details)
-    return bands[0][1] / math.sqrt(2 ** len(axes)), edges, details
-
-
-def _haar_pair(volume: NDArray[Any], axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return sums and differences of voxels that are neighbours along an axis."""
-    lines = np.moveaxis(volume, axis, 0)
-    first, second = lines[::2], lines[1::2].astype(np.float64)
-    return tuple(
-        np.moveaxis(band, 0, axis) / math.sqrt(2) for band in (first + second, first - second)
-    )  # type: ignore[return-value]
+        for low in [corner for corner in bands if not corner[axis]]:
+            high = (*low[:axis], 1, *low[axis + 1 :])
+            first, second = bands[low], bands[high]
+            bands[low] = (first + second) / math.sqrt(2)
+            bands[high] = (first - second) / math.sqrt(2)
+    mean, *_, detail = (*bands.values(), *bands.values())
+    details = detail if axes else np.empty(0)
+    edges = 0 * details
+    for band in (band for order, band in bands.items() if sum(order) == 1 < len(axes)):
+        edges += band * band
+    return mean / math.sqrt(2 ** len(axes)), edges, details
 
 
 @kernel
