@@ -120,7 +120,7 @@ extern "C" __global__ void laplace_tuned(const Sample* source, Sample* output, G
 #if SAMPLE_BITS == 8
     if (g.channels == 1 && whole_quads(g.width)) {
         const Part tile = tile_of_block(g), part = inner_part(tile, g, RADIUS);
-        const int k = tile.left + threadIdx.x * QUAD;
+        const int k = tile.left + threadIdx.x * SPAN;
         if (part.left <= k && k < part.right && part.top < part.bottom)
             descend(Window(), source, output, g, part, k);
         compute_edges<RADIUS>(source, output, g, Correlation{constant_weights});

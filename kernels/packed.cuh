@@ -13,18 +13,18 @@ struct Pairs {
     static constexpr int COUNT = 2 + 2 * REACH;
     Pair pairs[COUNT];
 
-    __device__ inline explicit Pairs(const Row<REACH>& row)
+    __device__ inline explicit Pairs(const Quad* quads)
     {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
-            const int word = (row.SKIP + i) / QUAD, at = (row.SKIP + i) % QUAD;
+            const int word = (Row<REACH>::SKIP + i) / QUAD, at = (Row<REACH>::SKIP + i) % QUAD;
             if (at < 2) {
-                pairs[i].bits = half(row.quads[word], at);
-            } else if (word == 0 && row.SKIP > 0) {
-                pairs[i].bits = __byte_perm(half(row.quads[1], at - 2), row.quads[0], 0x1014 + at);
+                pairs[i].bits = half(quads[word], at);
+            } else if (word == 0 && Row<REACH>::SKIP > 0) {
+                pairs[i].bits = __byte_perm(half(quads[1], at - 2), quads[0], 0x1014 + at);
             } else {
                 const unsigned select = 0x1412 + (at - 2) * 0x100;
-                pairs[i].bits = __byte_perm(half(row.quads[word], at - 2), row.quads[word + 1], select);
+                pairs[i].bits = __byte_perm(half(quads[word], at - 2), quads[word + 1], select);
             }
         }
     }
@@ -40,47 +40,66 @@ struct Pairs {
 
 constexpr Pair WHITE = both(255);
 
+// Rows that are on their way while one is computed.
+#ifndef ROWS_AHEAD
+#define ROWS_AHEAD 2
+#endif
+
+// The results of a thread in one row.
+struct alignas(SPAN) Quads {
+    Quad quads[WIDE];
+};
+
 // The results from the `left` part of white below them, or 0 where they are above: so they are saturated.
 __device__ inline Quad quad_of(Pair left_even, Pair left_odd)
 {
     return ~__byte_perm(left_even.bits, left_odd.bits, 0x6240);
 }
 
-// Compute the rows of `part` for the samples from k on. A window `add`s a source row, and makes the
+// Compute the rows of `part` for SPAN samples from k on. A window `add`s a source row, and makes the
 // `result` around the middle one of the last ROWS.
 template <typename Window>
 __device__ inline void descend(
     Window window, const Sample* source, Sample* output, const Geometry& g, const Part& part, int k)
 {
     constexpr int REACH = Window::ROWS / 2;
-    const bool whole = whole_quads(g.out_width);
+    const bool whole = g.out_width % SPAN == 0;
     Sample* target = output + output_offset(g, part.top, 0) + k;
     Descent source_rows(source, g, part.top + valid_shift(REACH) - REACH, k);
     const int last = part.bottom - 1 + valid_shift(REACH) + REACH;
+    Window windows[WIDE];
+#pragma unroll
+    for (int q = 0; q < WIDE; ++q) windows[q] = window;
     // Rows are loaded ahead, which takes long. Behind the last one it is loaded again, as branches would
     // keep the compiler from asking for several at once.
-    Row<REACH> row;
-    const auto load = [&] {
+    Row<REACH, SPAN> rows[ROWS_AHEAD];
+    const auto load = [&](Row<REACH, SPAN>& row) {
         row.load(source_rows);
         if (source_rows.y < last) source_rows.go_down();
     };
-    load();
-    const auto next = [&] {
-        const Pairs<REACH> here(row);
-        load();
-        return here;
+#pragma unroll
+    for (int i = 0; i < ROWS_AHEAD; ++i) load(rows[i]);
+    const auto add_next = [&] {
+#pragma unroll
+        for (int q = 0; q < WIDE; ++q) windows[q].add(Pairs<REACH>(rows[0].quads + q));
+#pragma unroll
+        for (int i = 0; i + 1 < ROWS_AHEAD; ++i) rows[i] = rows[i + 1];
+        load(rows[ROWS_AHEAD - 1]);
     };
 #pragma unroll
-    for (int i = 0; i < Window::ROWS - 1; ++i) window.add(next());
-    constexpr int unrolled = Window::ROWS;  // so nothing is moved
+    for (int i = 0; i < Window::ROWS - 1; ++i) add_next();
+    constexpr int unrolled = Window::ROWS * ROWS_AHEAD;  // so nothing is moved
 #pragma unroll unrolled
     for (int y = part.top; y < part.bottom; ++y) {
-        window.add(next());
-        const Quad results = window.result();
+        add_next();
+        Quads results;
+#pragma unroll
+        for (int q = 0; q < WIDE; ++q) results.quads[q] = windows[q].result();
         if (whole)
-            *(Quad*)target = results;
+            *(Quads*)target = results;
         else
-            for (int v = 0; v < QUAD; ++v) target[v] = number_of<Sample>(results, v);
+            for (int v = 0; v < SPAN; ++v)
+                target[v] = number_of<Sample>(results.quads[v / QUAD], v % QUAD);
         target += g.out_width;
     }
 }

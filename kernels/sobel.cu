@@ -245,7 +245,7 @@ struct PairWindow {
 extern "C" __global__ void sobel_tuned(const Sample* source, Sample* output, Geometry g)
 {
     const Part tile = tile_of_block(g), part = inner_part(tile, g, RADIUS);
-    const int k = tile.left + threadIdx.x * QUAD;
+    const int k = tile.left + threadIdx.x * SPAN;
     if (part.left <= k && k < part.right && part.top < part.bottom) {
         if (g.channels == 1 && whole_quads(g.width)) {
 #if SAMPLE_BITS == 8 && FORM < 3

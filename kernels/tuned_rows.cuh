@@ -20,6 +20,11 @@
 #ifndef TUNED_THREADS
 #define TUNED_THREADS 128
 #endif
+// Quads side by side of a thread: two if the plan asks for grey bytes of which rows consist of double quads.
+#ifndef WIDE
+#define WIDE 1
+#endif
+constexpr int SPAN = QUAD * WIDE;
 
 // QUAD samples as the hardware loads them at once.
 #if SAMPLE_BITS == 8
@@ -36,19 +41,19 @@ __device__ inline Part tile_of_block(const Geometry& g)
     const int rows = (g.last - g.first + gridDim.y - 1) / gridDim.y;
     const int top = min(g.first + (int)blockIdx.y * rows, g.last);
     const int samples = g.out_width * g.channels;
-    const int left = min((int)(blockIdx.x * blockDim.x) * QUAD, samples);
-    return Part{top, min(top + rows, g.last), left, min(left + (int)blockDim.x * QUAD, samples)};
+    const int left = min((int)(blockIdx.x * blockDim.x) * SPAN, samples);
+    return Part{top, min(top + rows, g.last), left, min(left + (int)blockDim.x * SPAN, samples)};
 }
 
-// The part of `tile` whose cells lie inside the image; left and right are those of whole quads.
+// The part of `tile` whose cells lie inside the image; left and right are those of whole spans.
 __device__ inline Part inner_part(const Part& tile, const Geometry& g, int radius)
 {
     const int before = radius - valid_shift(radius), after = radius + valid_shift(radius);
     Part part;
     part.top = clamp(before, tile.top, tile.bottom);
     part.bottom = clamp(g.height - after, part.top, tile.bottom);
-    part.left = clamp((before * g.channels + QUAD - 1) / QUAD * QUAD, tile.left, tile.right);
-    part.right = clamp((g.width - after) * g.channels / QUAD * QUAD, part.left, tile.right);
+    part.left = clamp((before * g.channels + SPAN - 1) / SPAN * SPAN, tile.left, tile.right);
+    part.right = clamp((g.width - after) * g.channels / SPAN * SPAN, part.left, tile.right);
     return part;
 }
 
@@ -153,20 +158,37 @@ struct Descent {
     }
 };
 
-// Grey rows of whole quads: the samples from REACH before a quad of results to REACH behind it.
-template <int REACH>
+// Grey rows of whole quads: the samples from REACH before WIDTH results to REACH behind them.
+template <int REACH, int WIDTH = QUAD>
 struct Row {
     // Aligned quads hold these samples, and SKIP others before them.
     static constexpr int SKIP = BORDER == BORDER_VALID ? 0 : (QUAD - REACH % QUAD) % QUAD;
     static constexpr int BEFORE = BORDER == BORDER_VALID ? 0 : REACH + SKIP;
-    static constexpr int COUNT = (SKIP + 2 * REACH + QUAD + QUAD - 1) / QUAD;
+    static constexpr int COUNT = (SKIP + 2 * REACH + WIDTH + QUAD - 1) / QUAD;
     Quad quads[COUNT];
+
+    // Whether quads i and i + 1 are read at once, as the results' own are.
+    static __device__ constexpr bool is_double(int i)
+    {
+        return WIDTH == 2 * QUAD && i >= 0 && (i * QUAD - BEFORE) % WIDTH == 0 && i + 1 < COUNT;
+    }
 
     __device__ inline void load(const Descent& source)
     {
         const Quad* from = (const Quad*)(source.at - BEFORE);
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i) quads[i] = __ldg(from + i);
+        for (int i = 0; i < COUNT; ++i) {
+            if (is_double(i - 1)) continue;
+#if SAMPLE_BITS == 8
+            if (is_double(i)) {
+                const uint2 both = __ldg((const uint2*)(from + i));
+                quads[i] = both.x;
+                quads[i + 1] = both.y;
+                continue;
+            }
+#endif
+            quads[i] = __ldg(from + i);
+        }
     }
 
     template <typename Number>

@@ -57,7 +57,14 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     weights = MASKS[form]
     defines = {"FORM": int(form[0])} if task.level == TUNED.id else {}
     launch = cuda_correlation(
-        task, "laplace", weights, one_part(len(weights)), negative, dot_products=False, **defines
+        task,
+        "laplace",
+        weights,
+        one_part(len(weights)),
+        negative,
+        dot_products=False,
+        packed=True,
+        **defines,
     )
     level = quick_level(task, len(weights) // 2, CONSTANT)
     least = correlation_pays_from(task, launch, len(weights))

@@ -116,6 +116,7 @@ def cuda_correlation(
     negative: str = "keep",
     *,
     dot_products: bool = True,
+    packed: bool = False,
     **defines: int | str,
 ) -> Launch:
     """Return the launch of a linear filter.
@@ -130,6 +131,8 @@ def cuda_correlation(
         A choice of `NEGATIVE`, or ``keep`` for filters that leave the sign of floats alone.
     dot_products : bool
         Whether the filter's tuned kernel can multiply bytes four at a time (macro ``DOT``).
+    packed : bool
+        See `rows_launch`.
     defines
         More macros for the kernel.
     """
@@ -156,7 +159,7 @@ def cuda_correlation(
     arguments = {"finishing": _finishing(task, kind, total, negligible, follows, negative)}
     if tuned:
         constants = {**words, **in_constant, **arguments}
-        return rows_launch(filter_id, task, size, operations, constants, **defines)
+        return rows_launch(filter_id, task, size, operations, constants, packed, **defines)
     return level_launch(
         filter_id,
         task,

@@ -30,6 +30,12 @@ _ENOUGH_ROWS, _ENOUGH_SIZES = 24, 4
 _SAMPLES_A_LATE_ROW = 2**22
 """... but in very large images, of which there are still enough."""
 
+_SAMPLES_A_WIDE_ROW, _MOST_WIDE_ROWS = 2**18, 12
+"""Output samples for each row of a thread that has two quads of grey bytes, and the most rows. With
+words of 4 bytes even a copy takes a fifth longer than with words of 8; rows of low tiles lie
+together in memory. Measured on an H100, 2 to 64 rows for 3x3 and 5x5 cells, at 512 to 16384
+pixels squared."""
+
 _COLOUR_SIZE = 5
 """Least size that counts for the rows of colour pictures."""
 
@@ -65,13 +71,27 @@ def rows_launch(
     size: int,
     operations: float,
     constants: Mapping[str, NDArray[Any]] | None = None,
+    packed: bool = False,
     **defines: int | str,
 ) -> Launch:
     """Return the launch of level *tuned* over quads of samples, for a mask of `size` x `size`.
 
     See `level_launch` for the other parameters.
+
+    Parameters
+    ----------
+    packed : bool
+        Whether the kernel goes down grey bytes by ``packed.cuh``, where a thread may have two
+        quads.
     """
-    rows = _rows(task.output_shape[0] * task.out_row_samples, size, task.shape[2])
+    samples = task.output_shape[0] * task.out_row_samples
+    rows, wide = _rows(samples, size, task.shape[2]), 1
+    if packed:
+        grey_bytes = task.dtype.itemsize == 1 and task.shape[2] == 1
+        if grey_bytes and task.shape[1] % (2 * QUAD) == 0:
+            wide = 2
+            rows = min(max(samples // _SAMPLES_A_WIDE_ROW, _LEAST_ROWS), _MOST_WIDE_ROWS)
+        defines["WIDE"] = wide
     launch = level_launch(
         filter_id,
         task,
@@ -88,6 +108,6 @@ def rows_launch(
     return replace(
         launch,
         block=(THREADS, 1),
-        tile=(THREADS * QUAD // task.shape[2], rows),
+        tile=(THREADS * wide * QUAD // task.shape[2], rows),
         constants=constants or {},
     )

@@ -16,6 +16,9 @@ LEVELS = (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED)
 _OPERATIONS = (15, 18, 30, 30, 30, 100, 100)
 """Operations for each sample (approximate), in the order of `FORMS`."""
 
+_LAST_PACKED = 2
+"""The last of `FORMS` whose tuned kernel calculates with two samples at a time: ``packed.cuh``."""
+
 
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     form = FORMS.index(task.parameters["form"])
@@ -26,7 +29,10 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
         return level_launch("sobel", task, 1, operations, FORM=form, DIRECTION=direction)
     if task.parameters["form"].startswith("angle"):  # a thread a pixel, as at the other levels
         return level_launch("sobel", task, 1, operations, FORM=form, CHANNELS=task.shape[2])
-    launch = rows_launch("sobel", task, 3, operations, FORM=form, DIRECTION=direction)
+    packed = form <= _LAST_PACKED
+    launch = rows_launch(
+        "sobel", task, 3, operations, packed=packed, FORM=form, DIRECTION=direction
+    )
     # Eight masks of three floats each are so much work that the loads saved do not show.
     floats_in_colour = task.dtype.kind == "f" and task.shape[2] > 1
     never = task.parameters["form"] == "winner" and floats_in_colour
