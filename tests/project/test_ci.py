@@ -91,6 +91,7 @@ def test_the_folder_without_python_is_packed_and_tried_every_night() -> None:
     assert events["schedule"]
     steps = [step.get("run", "") for step in content["jobs"]["bundle"]["steps"]]
     assert any(".ci/bundle" in run for run in steps)
+    assert any(" xvfb " in run for run in steps)  # with it, the script opens the window on a screen
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (named,) = re.findall(r'pip install "\.\[([\w,]+)\]"', "\n".join(steps))
     assert {"bundle"} < set(named.split(",")) <= set(project["optional-dependencies"])
