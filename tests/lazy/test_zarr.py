@@ -30,8 +30,9 @@ from kernelscope.errors import (
 )
 from kernelscope.lazy import blocks, files, streaming, zarr_sink
 from kernelscope.lazy.blocks import cut
-from kernelscope.lazy.files import filter_file, open_source
+from kernelscope.lazy.files import filter_file
 from kernelscope.lazy.ome import attributes_of, parsed
+from kernelscope.lazy.opening import open_source
 from kernelscope.lazy.source import Head
 from kernelscope.lazy.zarr_sink import reduced
 from kernelscope.lazy.zarr_source import open_zarr

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
-import zarr
 
 import kernelscope as ks
 from kernelscope import memory
 from kernelscope.lazy import blocks
 from kernelscope.library.large_files import byte_count
+
+zarr = pytest.importorskip("zarr")
 
 STEPS = [{"filter": "median", "parameters": {"size": 5}, "border": "wrap"}, {"filter": "mean"}]
 SIDES = blocks._sides

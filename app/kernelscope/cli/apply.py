@@ -23,7 +23,7 @@ from kernelscope.cli.common import (
 )
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
-from kernelscope.errors import InvalidParameter
+from kernelscope.errors import InvalidParameter, UnknownName
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -66,6 +66,12 @@ def apply(arguments: list[str]) -> int:
             from kernelscope.cli.streamed import apply_streamed
 
             apply_streamed(command)
+        elif command.local_cluster or command.scheduler:
+            option = "--scheduler" if command.scheduler else "--local-cluster"
+            raise UnknownName(
+                f"{option} computes blocks, and there are none without --memory.",
+                "Add --memory 2G, or use “batch” for many files.",
+            )
         else:
             with blocks_mentioned(command.files.source, "--memory 2G"):
                 _run(command, _medium(command))

@@ -59,7 +59,14 @@ _OUTPUTS = {
     "save_recipe": "recipe",
     "lossy": "lossy",
 }
-_COMMAND = {"memory": "memory", "gpu": "gpus", "quiet": "quiet", "verbose": "verbose"}
+_COMMAND = {
+    "memory": "memory",
+    "local_cluster": "local_cluster",
+    "scheduler": "scheduler",
+    "gpu": "gpus",
+    "quiet": "quiet",
+    "verbose": "verbose",
+}
 """Fields of `RunOptions`, `Inputs`, `Outputs` and `ApplyCommand` by the names of their options,
 which hold for all steps and may be given once, with any step. The classes have the defaults."""
 
@@ -310,6 +317,19 @@ def _add_run_options(
         type=byte_size,
         help="filter INPUT in blocks, so that the program takes at most this much memory, like 2G: "
         "TIFF files of any size (default: the whole file in memory)",
+    )
+    group.add_argument(
+        "--local-cluster",
+        metavar="N",
+        type=positive,
+        help="with --memory: compute the blocks in N worker processes on this machine, each with a "
+        "GPU of its own and with as much memory",
+    )
+    group.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="with --memory: compute the blocks on the workers of a Dask cluster, such as "
+        "tcp://node1:8786; all machines have the files under the same names",
     )
     _add_comparison_options(group)
     group.add_argument(

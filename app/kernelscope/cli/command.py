@@ -75,6 +75,10 @@ class ApplyCommand:
     ----------
     memory : int or None
         Bytes that the process may take; without it, files are held in memory as a whole.
+    local_cluster : int or None
+        Worker processes of this machine that filter in blocks.
+    scheduler : str or None
+        Address of a Dask cluster whose workers do.
     gpus : tuple of int or None
         Numbers of the GPUs to use; None for the default.
     quiet, verbose : bool
@@ -86,6 +90,8 @@ class ApplyCommand:
     files: Inputs
     outputs: Outputs
     memory: int | None = None
+    local_cluster: int | None = None
+    scheduler: str | None = None
     gpus: tuple[int, ...] | None = None
     quiet: bool = False
     verbose: bool = False

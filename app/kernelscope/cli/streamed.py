@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 from kernelscope.cli.command import ApplyCommand
 from kernelscope.cli.common import Speaker, StatusLine, interruptible, open_backends
 from kernelscope.cli.volumes import across
 from kernelscope.engine.costs import Costs, default_path
 from kernelscope.errors import InvalidParameter, UnknownName
 from kernelscope.spec.samples import Kind
+
+if TYPE_CHECKING:
+    from kernelscope.lazy.remote import Workers
 
 _WHOLE = {
     "reference": "--reference",
@@ -37,7 +44,11 @@ def apply_streamed(command: ApplyCommand) -> None:
     status = StatusLine(not (command.quiet or command.verbose))
     say = Speaker(command.quiet)
     try:
-        with open_backends(command.gpus) as backends, interruptible() as token:
+        with (
+            open_backends(command.gpus) as backends,
+            interruptible() as token,
+            _workers(command, say) as workers,
+        ):
             report = filter_file(
                 recipe,
                 files.source,
@@ -49,6 +60,7 @@ def apply_streamed(command: ApplyCommand) -> None:
                 token=token,
                 progress=status.progress,
                 costs=Costs(default_path()),
+                workers=workers,
             )
     finally:
         status.clear()
@@ -67,17 +79,44 @@ def apply_streamed(command: ApplyCommand) -> None:
     if done.peak_bytes is None:
         say.line(f"  in {blocks}; this system does not report the memory that a process took")
         return
+    each = " in each process" if command.local_cluster or command.scheduler else ""
     say.line(
-        f"  in {blocks}; at most {done.peak_bytes / 2**20:.0f} MiB of memory, "
+        f"  in {blocks}; at most {done.peak_bytes / 2**20:.0f} MiB of memory{each}, "
         f"{command.memory / 2**20:.0f} MiB were allowed"
     )
     if done.peak_bytes > command.memory:
         say.notices(["More memory was taken than allowed: allow less, to have a margin."])
 
 
+@contextmanager
+def _workers(command: ApplyCommand, say: Speaker) -> Iterator[Workers | None]:
+    """Provide the workers that compute the blocks, if any were asked for."""
+    from kernelscope.lazy.remote import Workers
+
+    count, address = command.local_cluster, command.scheduler
+    if not count and not address:
+        yield None
+        return
+    from kernelscope.batch.cluster import connected, local_workers, share_of_cores
+
+    if count:
+        with local_workers(count, command.gpus) as client:
+            yield Workers(client, share_of_cores(count))
+        return
+    assert address is not None
+    with connected(address) as client:
+        if not client.scheduler_info()["workers"]:
+            say.notices([f"{address} has no workers yet: the command waits for them."])
+        yield Workers(client)
+
+
 def _check(command: ApplyCommand) -> None:
     """Refuse options that need the whole file."""
     files, outputs = command.files, command.outputs
+    if command.scheduler and command.gpus is not None:
+        raise UnknownName(
+            "--gpu is for this machine.", "Pin workers of --scheduler as they are started."
+        )
     values = {option: getattr(files, field) for field, option in _WHOLE.items()}
     given = [
         option

@@ -18,16 +18,15 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
-from kernelscope.errors import ImageReadError, ImageWriteError, OutOfMemory
-from kernelscope.files.volumes import is_volume
+from kernelscope.errors import ImageWriteError, OutOfMemory
 from kernelscope.files.write_errors import resolved
 from kernelscope.lazy import tiff_sink, zarr_sink
 from kernelscope.lazy.blocks import plan
 from kernelscope.lazy.filtered import Filtered, filtered
+from kernelscope.lazy.opening import open_source
+from kernelscope.lazy.remote import Workers, describe
 from kernelscope.lazy.source import Head, LazySource, Sides
 from kernelscope.lazy.streaming import Sink, Streamed, stream
-from kernelscope.lazy.tiff_source import open_tiff
-from kernelscope.lazy.zarr_source import is_zarr, open_zarr
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 
@@ -36,17 +35,6 @@ _SURVEY_RESERVE = 256 << 20
 
 _SLACK = 32 << 20
 """Bytes for which the allocator may hold memory that it does not use."""
-
-
-class OpenSource(LazySource, Protocol):
-    """A source in a file."""
-
-    @property
-    def head(self) -> Head: ...
-
-    def check_unchanged(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class OpenSink(Sink, Protocol):
@@ -76,33 +64,6 @@ class Filed:
     steps: tuple[str, ...]
     notices: tuple[str, ...]
     streamed: Streamed
-
-
-def open_source(path: Path, number: int | None = None) -> OpenSource:
-    """Open a file to be read in blocks; close it after use.
-
-    Raises
-    ------
-    ImageReadError
-        If it is missing, damaged, or of no format that is read in blocks.
-    """
-    if is_zarr(path):
-        return open_zarr(path, number)
-    kind = Kind.VOLUME if is_volume(path) else Kind.PICTURE
-    if path.is_file() and not _is_tiff(path):
-        raise ImageReadError(
-            f"{path.name}: only TIFF files and OME-Zarr folders are read in blocks.",
-            "Convert it, or filter it as a whole.",
-        )
-    return open_tiff(path, kind, number)
-
-
-def _is_tiff(path: Path) -> bool:
-    try:
-        with path.open("rb") as handle:
-            return handle.read(4) in (b"II*\0", b"II+\0", b"MM\0*", b"MM\0+")
-    except OSError:
-        return True  # its reader has the reason
 
 
 def check_places(source: Path, target: Path) -> None:
@@ -147,6 +108,7 @@ def filter_file(
     token: CancelToken | None = None,
     progress: Progress = no_progress,
     costs: Costs | None = None,
+    workers: Workers | None = None,
 ) -> Filed:
     """Filter a file in blocks, into another one that appears when it is complete.
 
@@ -156,6 +118,8 @@ def filter_file(
         Bytes of memory that this process may take.
     number : int, optional
         Number, from 1, of the volume in a file of several.
+    workers : Workers, optional
+        They compute the blocks, and each takes as much memory.
 
     Raises
     ------
@@ -167,8 +131,9 @@ def filter_file(
     token = token or CancelToken()
     costs = costs or Costs()
     check_places(source, target)
-    if options.device is not Device.AUTO:
-        usable(options.device, backends)
+    here = options if workers is None else DEFAULT_OPTIONS  # workers may have what is not here
+    if here.device is not Device.AUTO:
+        usable(here.device, backends)
 
     def compute(request: Request) -> Result:
         token.check()
@@ -187,17 +152,22 @@ def filter_file(
         steps = list[Filtered]()
         for place, step in enumerate(recipe.steps, 1):
             with naming(recipe, place):
-                last = filtered(last, step, compute, options, cover)
+                last = filtered(last, step, compute, here, cover)
             steps.append(last)
         _warm_up(last)
         _planned(last, limit, _SLACK)  # refuses too little memory before a file is made
         with sink_for(target, last, opened.head) as sink:
             boxes = _planned(last, limit, _SLACK, sink.grain)
-            report = stream(last, sink, boxes, token, progress)
+            if workers is None:
+                report = stream(last, sink, boxes, token, progress)
+            else:
+                task = describe(source, number, steps, options)
+                report = workers.stream(last, sink, boxes, task, target, token, progress)
             sink.finish(token, progress)
             opened.check_unchanged()
         texts = tuple(each.description for each in steps)
-        report = replace(report, peak_bytes=memory.peak())
+        peaks = [each for each in (memory.peak(), report.peak_bytes) if each]
+        report = replace(report, peak_bytes=max(peaks, default=None))
         return Filed(last.kind, last.shape, texts, opened.head.notices, report)
 
 

@@ -50,6 +50,14 @@ class Filtered(LazySource, Protocol):
     def description(self) -> str:
         """The step in words, with the numbers that were estimated."""
 
+    @property
+    def step(self) -> Step:
+        """The step, with those numbers."""
+
+    @property
+    def white(self) -> np.float32 | None:
+        """The brightest voxel of the source, if slices are scaled by it."""
+
 
 def whole(source: LazySource) -> Iterable[Box]:
     """Return one box with all of the source."""
@@ -62,6 +70,7 @@ def filtered(
     execute: Execute,
     options: RunOptions = DEFAULT_OPTIONS,
     cover: Cover = whole,
+    white: float | None = None,
 ) -> Filtered:
     """Return the result of a step, of which nothing is computed yet.
 
@@ -70,6 +79,8 @@ def filtered(
     cover : callable
         Returns boxes that cover a source, for values that depend on all of it: slices of other
         types than bytes are scaled by the brightest voxel.
+    white : float, optional
+        The brightest voxel, if it is known: the source is not covered for it again.
 
     Raises
     ------
@@ -82,7 +93,7 @@ def filtered(
     ):
         raise _needs_whole(step, spec.uncroppable(step.parameters))
     if source.kind is Kind.VOLUME:
-        return FilteredSlices(source, step, execute, options, cover)
+        return FilteredSlices(source, step, execute, options, cover, white)
     if step.estimates:
         name = spec.parameter(step.estimates[0]).label
         raise InvalidParameter(
@@ -109,11 +120,12 @@ class FilteredPicture:
     """
 
     kind = Kind.PICTURE
+    white = None
 
     def __init__(
         self, source: LazySource, step: Step, execute: Execute, options: RunOptions
     ) -> None:
-        self._source, self._step = source, step
+        self._source, self.step = source, step
         self._execute, self._options = execute, options
         stand_in = Image(np.broadcast_to(source.dtype.type(0), source.shape), source.title)
         request = Request(stand_in, step, options)
@@ -124,7 +136,7 @@ class FilteredPicture:
         self.grain: Sides = (*source.grain[:2], channels)
 
     def read(self, box: Box) -> NDArray[Any]:
-        step, region = self._step, _region(box)
+        step, region = self.step, _region(box)
         part = self._window(region)
         pixels = take(self._source, (part.rows, part.columns, range(self._source.shape[2])))
         planes = _run(
@@ -149,7 +161,7 @@ class FilteredPicture:
         )
 
     def _window(self, region: Region) -> Window:
-        return _window(region, self._source.shape, self._step)
+        return _window(region, self._source.shape, self.step)
 
 
 class FilteredSlices:
@@ -175,6 +187,7 @@ class FilteredSlices:
         execute: Execute,
         options: RunOptions,
         cover: Cover,
+        white: float | None = None,
     ) -> None:
         self._source, self._execute, self._options = source, execute, options
         self.title, self.dtype = source.title, source.dtype
@@ -182,11 +195,14 @@ class FilteredSlices:
         stand_in = Volume(np.broadcast_to(source.dtype.type(0), source.shape), title=source.title)
         Request(Scan((stand_in,)), step.with_numbers(), options)  # refuses it before the survey
         self._whole = bool(step.filter.uncroppable(step.parameters))
-        self._white: np.float32 | None = None
+        self.white: np.float32 | None = None
         if source.dtype != np.uint8:
-            self._white = white_of(extremes(source, cover(source))[1])
-        self._step = self._estimated(step)
-        self.description = Request(Scan((stand_in,)), self._step, options).describe()
+            known = white is not None
+            self.white = (
+                np.float32(white) if known else white_of(extremes(source, cover(source))[1])
+            )
+        self.step = self._estimated(step)
+        self.description = Request(Scan((stand_in,)), self.step, options).describe()
 
     def _estimated(self, step: Step) -> Step:
         """Return the step with numbers, estimated from the middle slice as the engine does."""
@@ -198,26 +214,26 @@ class FilteredSlices:
         return step.with_numbers(estimate(request, step.estimates))
 
     def read(self, box: Box) -> NDArray[Any]:
-        axis, source = self._step.axis, self._source
+        axis, source = self.step.axis, self._source
         part = self._part(box)
         across = range(box.first[axis], box.first[axis] + box.sides[axis])
         voxels = take(source, _with(axis, across, part.rows, part.columns))
         output: NDArray[Any] | None = None
         for place, number in enumerate(across):
             image = self._slice(voxels.take([place], axis), axis)
-            step = step_of(self._step, number)
+            step = step_of(self.step, number)
             planes = _run(image, step, part, self._execute, self._options)[:, :, 0]
             if output is None:
                 output = np.empty(box.sides, planes.dtype)
             np.moveaxis(output, axis, 0)[place] = planes
         assert output is not None  # a box has slices
-        if self._white is not None:
-            output *= self._white
+        if self.white is not None:
+            output *= self.white
         target = Volume(np.broadcast_to(self.dtype.type(0), box.sides), title=self.title)
         return target.with_voxels(output, copy=False).voxels
 
     def working_bytes(self, box: Box) -> int:
-        axis = self._step.axis
+        axis = self.step.axis
         part = self._part(box)
         rows, columns, size = len(part.rows), len(part.columns), self.dtype.itemsize
         sides = _with(axis, range(box.sides[axis]), range(rows), range(columns))
@@ -230,19 +246,19 @@ class FilteredSlices:
 
     def _part(self, box: Box) -> Window:
         """Return the window of each slice that the box needs."""
-        axis = self._step.axis
+        axis = self.step.axis
         height, width = (side for i, side in enumerate(self.shape) if i != axis)
         (top, left), (rows, columns) = (np.delete(each, axis).tolist() for each in box)
         region = Region(top, left, rows, columns)
         if self._whole:
             return Window(range(height), range(width), region)
-        return _window(region, (height, width, 1), self._step)
+        return _window(region, (height, width, 1), self.step)
 
     def _slice(self, voxels: NDArray[Any], axis: int) -> Image:
         """Return a box of one slice as a picture; see `kernelscope.engine.slices`."""
         pixels = np.ascontiguousarray(voxels.squeeze(axis))
         with _without_nan(self.title):
-            return as_picture(pixels, self._white, self.title)
+            return as_picture(pixels, self.white, self.title)
 
 
 def _window(region: Region, shape: Sides, step: Step) -> Window:

@@ -61,8 +61,14 @@ def stream(
     boxes: Sequence[Box],
     token: CancelToken | None = None,
     progress: Progress = no_progress,
+    at_once: int = AT_ONCE,
 ) -> Streamed:
     """Compute the boxes of a source and write them, in their order.
+
+    Parameters
+    ----------
+    at_once : int
+        Blocks that are read and computed at a time.
 
     Raises
     ------
@@ -75,14 +81,14 @@ def stream(
     start = time.perf_counter()
     waiting: deque[tuple[Box, Future[NDArray[Any]]]] = deque()
     left = iter(boxes)
-    with ThreadPoolExecutor(AT_ONCE, "kernelscope-block") as pool:
+    with ThreadPoolExecutor(at_once, "kernelscope-block") as pool:
 
         def begin() -> None:
             box = next(left, None)
             if box is not None:
                 waiting.append((box, pool.submit(source.read, box)))
 
-        for _ in range(AT_ONCE):
+        for _ in range(at_once):
             begin()
         try:
             for done in range(len(boxes)):
