@@ -26,6 +26,7 @@ from kernelscope.backends.cuda.card import Card, Lane
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.memory import Resident, Staging
 from kernelscope.backends.cuda.page_locked import ResultMemory
+from kernelscope.backends.cuda.pool import Pool
 from kernelscope.backends.cuda.thread import OwnerThread
 
 Kernel = Callable[..., float]
@@ -99,9 +100,21 @@ class Allocation:
     def __int__(self) -> int:
         return self._address
 
-    def free(self) -> None:
+    def assert_unused(self) -> None:
         assert not self._driver.users_of(self), "freed while in use"
+
+    def free(self) -> None:
+        self.assert_unused()
         assert self._driver.live.pop(self._address, None) is self, "freed twice"
+
+
+class CheckedPool(Pool):
+    """Notices when memory is given back while it is used; what is kept loses its content."""
+
+    def put(self, memory: Any, size: int) -> None:
+        memory.assert_unused()
+        memory.data.fill(UNTOUCHED)
+        super().put(memory, size)
 
 
 class Event:
@@ -338,6 +351,7 @@ class Driver:
             compute_capability=lambda: (9, 0),
             pci_bus_id=lambda: f"bus {ordinal}",
             get_attribute=ATTRIBUTES.__getitem__,
+            total_memory=lambda: self.memory,
         )
 
     def Stream(self, flags: int) -> Any:  # noqa: N802
@@ -415,6 +429,7 @@ def install(driver: Driver, patch: pytest.MonkeyPatch) -> None:
     package.driver = driver
     patch.setitem(sys.modules, "pycuda", package)
     patch.setitem(sys.modules, "pycuda.driver", cast(Any, driver))
+    patch.setattr("kernelscope.backends.cuda.card.Pool", CheckedPool)
 
 
 def _is_page_locked(array: NDArray[Any]) -> bool:
@@ -459,6 +474,7 @@ class FakeCard(Card):
         ordinal: int = 0,
         copy_seconds: float = 0.0,
         most_locked: int = 1 << 30,
+        most_kept: int = 1 << 30,
     ) -> None:
         self.ordinal, self.lost, self.architecture = ordinal, False, "sm_90"
         self.cuda: Driver = Driver(memory, refused, copy_seconds)
@@ -469,6 +485,7 @@ class FakeCard(Card):
         self.resident = Resident()
         self.locked: dict[int, int] = {}
         self.results = ResultMemory(self._lock, self._unlock, self._copiers, most_locked)
+        self.pool = CheckedPool(self.cuda.mem_alloc, most_kept)
         self._modules: dict[bytes, Any] = {}
         self.batches = {}
         self.paces = {}

@@ -152,7 +152,7 @@ def test_cancelling_leaves_nothing_behind(room: float) -> None:
 def test_a_copy_that_fails_leaves_nothing_behind(
     direction: str, room: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*arguments: Any) -> None:
+    def fail(*arguments: Any, **named: Any) -> None:
         raise RuntimeError("the link is down")
 
     session = Session(WeightedRows(BANDS), room=room)

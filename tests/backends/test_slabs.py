@@ -411,6 +411,7 @@ def test_what_a_copy_finds_lost_is_not_freed(
         session.filter(picture(VOLUME))
     assert (broken.lost, whole.lost) == (True, False)
     assert broken.cuda.live
+    whole.call(whole.pool.release)
     assert not whole.cuda.live
 
 

@@ -108,6 +108,7 @@ def test_the_sums_of_all_blocks_are_waited_for(dtype: type) -> None:
     expected = np.mean((first.astype(float) - second.astype(float)) ** 2)
     assert card.call(compute) == pytest.approx(expected, rel=1e-12)
     card.call(card.resident.clear)
+    card.call(card.pool.release)
     assert not card.cuda.live
 
 
@@ -134,4 +135,5 @@ def test_a_card_says_whether_its_samples_are_finite(odd_one: float, finite: bool
     assert card.call(is_finite, card, cubins, pixels) is None, "it is not there"
     assert card.call(compute) is finite
     card.call(card.resident.clear)
+    card.call(card.pool.release)
     assert not card.cuda.live

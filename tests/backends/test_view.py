@@ -105,4 +105,5 @@ def test_only_the_view_is_copied_and_its_memory_is_freed() -> None:
         return shown
 
     np.testing.assert_array_equal(card.call(compute), expected(pixels, 4))
+    card.call(card.pool.release)
     assert not card.cuda.live

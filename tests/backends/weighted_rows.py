@@ -265,8 +265,10 @@ class Session:
         """Memory of the cards belongs to images that may stay there, and is freed with them."""
         for card in self.cards:
             resident = card.resident
+            card.pool.release()
             assert sum(a.data.size for a in card.cuda.live.values()) == resident.size
             resident.clear()
+            card.pool.release()
             assert not card.cuda.live
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelscope.engine import costs as costs_module
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.costs import KEPT_POINTS, Costs, line
@@ -215,9 +216,38 @@ def test_costs_outlive_the_program_and_old_ones_go(tmp_path: Path) -> None:
         costs.record(result(request(64), 0.5), "card")
     for _ in range(KEPT_POINTS):
         costs.record(result(request(64), 0.25), "card")
+    assert Costs(path).predict(request(64), "card", "tuned") == 0.5, "one of a known kind waits"
+    costs.save()
     assert Costs(path).predict(request(64), "card", "tuned") == pytest.approx(0.25)
     assert [len(points) for points in json.loads(path.read_text()).values()] == [KEPT_POINTS]
     assert [file.name for file in path.parent.iterdir()] == ["costs.json"]
+
+
+def test_known_kinds_are_written_now_and_then_and_when_the_process_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, now = tmp_path / "costs.json", 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    costs = Costs(path)
+
+    def kept() -> int:
+        (points,) = json.loads(path.read_text()).values()
+        return len(points)
+
+    costs.record(result(request(64), 0.5), "card")
+    assert kept() == 1
+    for _ in range(3):
+        costs.record(result(request(64), 0.5), "card")
+    assert kept() == 1, "writing takes longer than many a run"
+    now += 11
+    costs.record(result(request(64), 0.5), "card")
+    assert kept() == 5
+    costs.record(result(request(64), 0.5), "card")
+    costs_module._save_all()
+    assert kept() == 6
+    path.unlink()
+    costs_module._save_all()
+    assert not path.exists(), "there was nothing new"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"a": 3}', b'{"a": [[1]]}', b"\xff\xfe"])

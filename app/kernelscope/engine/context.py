@@ -71,6 +71,7 @@ class RunLog:
         begun: float | None = None,
         parts: tuple[Part, ...] = (),
         kernels: tuple[KernelTime, ...] = (),
+        excess: float = 0.0,
     ) -> None:
         """Record a duration that was measured elsewhere; one that overlapped is not counted.
 
@@ -84,7 +85,7 @@ class RunLog:
         counted = counted and not overlapped
         start = begun - self.origin
         self._stages.append(
-            Stage(name, seconds, counted, repeats, overlapped, start, parts, kernels)
+            Stage(name, seconds, counted, repeats, overlapped, start, parts, kernels, excess)
         )
         if not self._logged:
             return

@@ -7,11 +7,13 @@ samples and 5 ms for 4 million, the line is 1 ms + 1 ms per million, so 2.5 mill
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import math
 import statistics
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,10 @@ say little about the cost of a sample, large ones little about the overhead."""
 OVERHEAD_SECONDS = 1e-4
 """Overhead that is assumed until two sizes have been measured, in seconds."""
 
+_SAVE_SECONDS = 10.0
+"""Runs of known kinds are written this often, and at the end: writing a file takes milliseconds, a
+small picture a tenth of one."""
+
 _MOST_BYTES = 1 << 22
 """Largest size of the file; real ones stay far below."""
 
@@ -58,8 +64,9 @@ class Costs:
 
     Runs are of one kind if they agree in
     device, level, filter, radius, whole numbers and choices among its settings, sample type,
-    channels and grey conversion. They are stored in a small file; if it is
-    damaged or cannot be written, knowledge is lost, but never a run.
+    channels and grey conversion. They are stored in a small file: the first run of a kind at once,
+    others every few seconds and when the process ends. If the file is damaged or cannot be written,
+    knowledge is lost, but never a run.
 
     Parameters
     ----------
@@ -71,6 +78,7 @@ class Costs:
         self._path = path
         self._lock = threading.Lock()
         self._points: dict[str, list[Point]] | None = None
+        self._saved = -math.inf
 
     def record(self, result: Result, device: str) -> None:
         """Learn from a run on the device of this name.
@@ -81,9 +89,19 @@ class Costs:
         request = result.request
         with self._lock:
             points = self._load().setdefault(kind_of(request, device, result.level), [])
+            is_new = not points
             points.append((math.prod(request.source.shape), result.seconds))
             del points[:-KEPT_POINTS]
-            self._save()
+            if is_new or time.monotonic() - self._saved > _SAVE_SECONDS:
+                self._save()
+            elif self._path is not None:
+                _unsaved.add(self)
+
+    def save(self) -> None:
+        """Write what is not in the file yet."""
+        with self._lock:
+            if self in _unsaved:
+                self._save()
 
     def predict(self, request: Request, device: str, level: str) -> float | None:
         """Return the seconds that `request` should take; None if nothing similar was run."""
@@ -102,6 +120,8 @@ class Costs:
         return self._points
 
     def _save(self) -> None:
+        self._saved = time.monotonic()
+        _unsaved.discard(self)
         if self._path is not None:
             try:
                 atomic.own_folder(self._path.parent)
@@ -110,6 +130,15 @@ class Costs:
                 )
             except OSError as error:
                 _logger.warning("costs cannot be kept in %s: %s", self._path, error)
+
+
+_unsaved: set[Costs] = set()
+
+
+@atexit.register
+def _save_all() -> None:
+    for costs in tuple(_unsaved):
+        costs.save()
 
 
 def line(points: list[Point]) -> tuple[float, float]:

@@ -10,6 +10,10 @@ _STEADY = 2.0
 """No estimate is shown before a stage has lasted this many seconds."""
 
 
+NOTABLE_EXCESS = 0.05
+"""Share of a time from which on it is an upper bound: repeats differ by less."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A piece of a stage that overlapped other stages.
@@ -91,6 +95,8 @@ class Stage:
         Where the stage overlapped others: its pieces, on each of the devices.
     kernels : tuple of KernelTime
         The time of each kernel, where stage ``kernel`` has several.
+    excess : float
+        The most seconds of it in which a GPU may have waited for the host to start kernels.
     """
 
     name: str
@@ -101,6 +107,12 @@ class Stage:
     start: float = 0.0
     parts: tuple[Part, ...] = ()
     kernels: tuple[KernelTime, ...] = ()
+    excess: float = 0.0
+
+    @property
+    def is_upper_bound(self) -> bool:
+        """Whether it may have taken a good deal less than `seconds`."""
+        return self.excess > NOTABLE_EXCESS * self.seconds
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernelscope.backends.cuda.page_locked import is_page_locked
 from kernelscope.errors import InvalidImage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -139,9 +140,14 @@ def of_scan(scan: Scan) -> tuple[NDArray[Any], ...]:
 
 
 def _own(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a result as an array to write to; a copy only if its memory cannot be released."""
+    """Return a result as an array to write to; a copy only if its memory cannot be released.
+
+    That of results of a GPU is page-locked and theirs alone while they live.
+    """
     owner = array if array.base is None else array.base
-    if not isinstance(owner, np.ndarray) or not owner.flags.owndata:
+    if not isinstance(owner, np.ndarray):
+        return array.copy()
+    if not owner.flags.owndata and not is_page_locked(owner):
         return array.copy()
     owner.flags.writeable = True
     view = array.view()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda import components, executor, info, lent, reduction, report, slabs
 from kernelscope.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
+from kernelscope.backends.cuda.kernel import hold_cubin
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.backends.cuda.view import View
 from kernelscope.engine.backend import Availability, Fact, FactGroup, close_all
@@ -122,9 +123,15 @@ class CudaBackend:
         context: RunContext,
     ) -> Source:
         devices = self._open()[: request.options.gpus]
+        first = devices[0]
         try:
             with self._translated_errors(devices):
-                return self._filter(devices, request, level, context)
+                work = self._filter, devices, request, level, context
+                # One GPU's thread does all of it: a call to it takes as long as a small kernel.
+                result = first.call(*work) if len(devices) == 1 else self._filter(*work[1:])
+                if first.results.is_wanting:  # afterwards: nobody waits for it
+                    first.submit(first.results.grow)
+                return result
         except KeyboardInterrupt:
             context.token.cancel()  # the devices' threads go on otherwise
             raise
@@ -203,32 +210,21 @@ class CudaBackend:
         level: Level,
         context: RunContext,
     ) -> Source:
-        source = request.source
+        source, log = request.source, context.log
         samples = self._samples(devices, request, context)
-        with context.log.stage("prepare"):
+        with log.stage("prepare"):
             parameters = request.step.filter.resolve(samples, request.known)
-            context.log.estimates |= request.step.filter.estimates(
-                request.step.parameters, parameters
-            )
-        with context.log.stage("compile", counted=False):
+            log.estimates |= request.step.filter.estimates(request.step.parameters, parameters)
+        with log.stage("compile", counted=False):
             context.progress("compile", 0.0)
-            runs = [
-                DeviceRun(
-                    device,
-                    self._cache,
-                    device.call(self._steps, device, request, parameters, level),
-                    request.options.repeat,
-                    request.options.cold,
-                )
-                for device in devices
-            ]
+            runs = [self._prepared(device, request, parameters, level) for device in devices]
             view = self._view(devices[0], request, runs[0].steps[-1].task)
-        context.log.first |= any(step.is_new for run in runs for step in run.steps)
+        log.first |= any(step.is_new for run in runs for step in run.steps)
         notices = (step.plan.notice for step in runs[0].steps)
-        context.log.notices += [notice for notice in notices if notice]
+        log.notices += [notice for notice in notices if notice]
         limit = request.options.memory_limit or self.memory_limit
         output, runs = slabs.apply(runs, source, limit, context, view)
-        with context.log.stage("convert"):
+        with log.stage("convert"):
             if source.kind is Kind.PICTURE:
                 request.step.filter.carry_alpha(
                     source.planes, output, request.step.parameters, request.step.border
@@ -238,11 +234,8 @@ class CudaBackend:
             same = isinstance(result, Image) and not result.has_alpha
             resident = devices[0].resident
             devices[0].call(resident.rename, output, result.pixels if same else None)
-        results = devices[0].results
-        if results.is_wanting:  # afterwards: nobody waits for it
-            devices[0].submit(results.grow)
-        context.log.metrics += report.metrics(runs)
-        context.log.launch = max(runs, key=lambda run: run.kernel_seconds).report
+        log.metrics += report.metrics(runs)
+        log.launch = max(runs, key=lambda run: run.kernel_seconds).report
         return result
 
     def _samples(
@@ -253,6 +246,17 @@ class CudaBackend:
         if len(devices) > 1 or request.options.memory_limit or self.memory_limit:
             return source.components
         return devices[0].call(components.known_by, devices[0], self._cache, source, context.log)
+
+    def _prepared(
+        self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level
+    ) -> DeviceRun:
+        """Return a run on one of the devices, with its kernels compiled."""
+        options = request.options
+        steps = device.call(self._steps, device, request, parameters, level)
+        run = DeviceRun(device, self._cache, steps, options.repeat, options.cold, request.timed)
+        if run.is_measured:
+            device.call(hold_cubin, self._cache, device)
+        return run
 
     def _is_finite(self, device: Card, output: NDArray[Any]) -> bool:
         """Return whether floats are known to be finite, from the card, which looks sooner."""

@@ -15,6 +15,7 @@ from kernelscope.backends.cuda import info, memory, occupancy
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.memory import Resident, Staging
 from kernelscope.backends.cuda.page_locked import PORTABLE, ResultMemory
+from kernelscope.backends.cuda.pool import MOST_BYTES, SHARE, Allocation, Pool
 from kernelscope.backends.cuda.thread import OwnerThread
 from kernelscope.errors import DeviceUnavailable
 
@@ -23,8 +24,8 @@ _Value = TypeVar("_Value")
 NON_BLOCKING = 1
 """CU_STREAM_NON_BLOCKING: no implicit order with the legacy stream."""
 
-MOST_KEPT = 64
-"""Plans that a device keeps."""
+MOST_KEPT = 192
+"""Plans and launches that a device keeps."""
 
 COPY_PROBE_BYTES = 256 << 20
 """Size of the copy that measures bandwidth: several times the largest L2."""
@@ -109,13 +110,17 @@ class Card:
     def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
         """Run `function` on the device's thread and return its result.
 
-        After a CUDA error, `lost` says whether the device is.
+        After a CUDA error, `lost` says whether the device is. On that thread it runs at once.
         """
+        if self._thread.is_current:
+            return function(*arguments)
         value: _Value = self._thread.call(self._watch, function, *arguments)
         return value
 
     def submit(self, function: Callable[..., _Value], *arguments: Any) -> Future[_Value]:
-        """Let `function` run as by `call` without waiting for it."""
+        """Let `function` run as by `call` without waiting; on that thread it runs at once."""
+        if self._thread.is_current:
+            return self._thread.run(function, *arguments)
         return self._thread.submit(self._watch, function, *arguments)
 
     def close(self) -> None:
@@ -133,6 +138,7 @@ class Card:
         self.resident = Resident()
         self.staging: Any = None  # a Staging, once there is a context
         self.results: Any = None  # a ResultMemory, likewise
+        self.pool: Any = None  # a Pool, likewise
         self._copiers = [OwnerThread(f"kernelscope-copy-{n}") for n in range(memory.COPIERS)]
         self._modules: dict[bytes, Any] = {}
         self.batches: dict[Hashable, int] = {}
@@ -148,6 +154,8 @@ class Card:
             self.stream = cuda.Stream(NON_BLOCKING)
             self.staging = Staging(self.stream, self._copiers)
             self.results = ResultMemory(self._lock, self._unlock, self._copiers)
+            most = min(MOST_BYTES, int(self.handle.total_memory() * SHARE))
+            self.pool = Pool(cuda.mem_alloc, most)
         except cuda.Error as error:
             raise DeviceUnavailable(
                 f"GPU {self.ordinal} could not be opened: {error}.",
@@ -184,6 +192,8 @@ class Card:
             if self.staging is not None:
                 self.staging.free()
             self.resident.clear()
+            if self.pool is not None:
+                self.pool.release()
             self._drop()
         self._context.pop()
         self._context.detach()
@@ -194,6 +204,8 @@ class Card:
 
     def _drop(self) -> None:
         self.resident.forget()
+        if self.pool is not None:
+            self.pool.forget()
         self.staging = self.stream = None
         self._lanes.clear()
         self._modules.clear()
@@ -315,11 +327,11 @@ class Card:
         return self._resident_blocks[key]
 
     def free_memory(self) -> int:
-        """Return the bytes that are free on the card now."""
+        """Return the bytes that are free on the card now, or kept for the next allocation."""
         free, _ = self.cuda.mem_get_info()
-        return int(free)
+        return int(free) + int(self.pool.size)
 
-    def allocate(self, size: int, keep: Any = None) -> Any:
+    def allocate(self, size: int, keep: Any = None) -> Allocation:
         """Allocate device memory, letting go of resident images other than `keep` if needed.
 
         Raises
@@ -327,7 +339,8 @@ class Card:
         pycuda.driver.MemoryError
             If it does not fit even then.
         """
-        return self.make_room(lambda: self.cuda.mem_alloc(max(size, 1)), keep)
+        pool: Pool = self.pool
+        return self.make_room(lambda: pool.take(max(size, 1)), keep)
 
     def make_room(self, make: Callable[[], _Value], keep: Any = None) -> _Value:
         """Return the object that `make` allocates; see `allocate`."""
@@ -335,7 +348,7 @@ class Card:
             try:
                 return make()
             except self.cuda.MemoryError:
-                if not self.resident.evict(keep):
+                if not self.pool.release() and not self.resident.evict(keep):
                     raise
 
     @property
@@ -354,6 +367,7 @@ class Card:
 
     def _measure_copy_rate(self) -> float:
         cuda, size = self.cuda, COPY_PROBE_BYTES
+        self.pool.release()
         source = cuda.mem_alloc(size)
         try:
             target = cuda.mem_alloc(size)

@@ -48,7 +48,7 @@ def on_card(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Any:
             if image.key is image:
                 _upload(device, cache, image.samples, int(source))
             else:
-                device.staging.upload(image.pixels, int(source))
+                device.staging.upload(image.pixels, int(source), followed=True)
     except BaseException:
         device.free(source)
         raise

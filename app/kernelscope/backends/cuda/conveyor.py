@@ -259,6 +259,7 @@ def _record(log: RunLog, runs: Sequence[DeviceRun], begun: float, seconds: float
             begun=log.origin + min(part.start for part in parts),
             parts=parts,
             kernels=kernels,
+            excess=sum(stage.excess for stage in longest),
         )
         if repeats:
             seconds -= sum(repeats) - busy

@@ -58,6 +58,10 @@ class DeviceRun:
     spare : Workspace
         Memory that only measuring needs, whose allocation is in no stage. The caller of
         `filter_rows` frees both: `free`.
+    timed : bool
+        It is one of several repeats that are runs of their own.
+    excess : float
+        Most seconds for which the card may have waited for the host while kernels were timed.
     busy_seconds : float
         How long the card ran timed kernels, every repeat and every launch of a batch.
     batch : int
@@ -69,11 +73,13 @@ class DeviceRun:
     steps: Sequence[PreparedFilter]
     repeat: int = 1
     cold: bool = False
+    timed: bool = False
     token: CancelToken = field(default_factory=CancelToken)
     report_progress: Callable[[float], None] = lambda fraction: None
     log: RunLog = field(default_factory=RunLog)
     report: LaunchReport | None = None
     longest: tuple[str, float] = ("", 0.0)
+    excess: float = 0.0
     busy_seconds: float = 0.0
     batch: int = 1
     kernel_seconds: float = 0.0
@@ -86,15 +92,25 @@ class DeviceRun:
         self.pacers: dict[Hashable, Pacer] = {}
         self.warm: set[str] = set()
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether its times are to be compared: the card is held until launches are queued."""
+        return self.timed or self.cold or self.repeat > 1
+
     def free(self) -> None:
-        """Free the memory of the launches."""
+        """Free the memory of the launches, and let go of the image.
+
+        The run refers to itself, so that it lives until garbage is collected: the image, and its
+        copy on the card, would as well.
+        """
         self.workspace.free()
         self.spare.free()
+        self.workspace.keep = self.spare.keep = None
 
     def restart(self, origin: float) -> None:
         """Discard the results of a failed attempt; the run started at `origin`."""
         self.log = RunLog(origin)
-        self.kernel_seconds = self.kernel_bytes = self.kernel_operations = 0.0
+        self.kernel_seconds = self.kernel_bytes = self.kernel_operations = self.excess = 0.0
         self.longest = ("", 0.0)
         self.workspace.keep = self.spare.keep = None
 

@@ -17,7 +17,7 @@ from kernelscope.backends.cuda import rim
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, Place, PreparedFilter
-from kernelscope.backends.cuda.kernel import Kernel, block_of, evictor, hold_cubin
+from kernelscope.backends.cuda.kernel import Kernel, block_of, evictor
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
 from kernelscope.backends.cuda.texture import Texture
@@ -80,7 +80,6 @@ def _prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) 
         # Now, as compiling is in no stage that is counted: the report asks for it after the run.
         threads = math.prod(block_of(planned, function, device))
         device.resident_blocks(cubin, planned.kernel, threads, planned.shared_bytes)
-    hold_cubin(cache, device)
     return PreparedFilter(spec, task, radius, whole, plan, cubins, is_new)
 
 
@@ -153,18 +152,22 @@ def launch(
     }
     evict = evictor(run) if run.cold else lambda: None
     textures, spares = list[Texture](), list[Texture]()
+    is_over = False
     try:
         kernels = [
-            Kernel(step, planned, cubin, place, scratch, run, evict, textures, spares)
-            for planned, cubin in zip(step.plan.launches, step.cubins, strict=True)
+            Kernel(step, number, place, scratch, run, evict, textures, spares)
+            for number in range(len(step.plan.launches))
         ]
+        before = run.excess
         taken, begun = _time(step, kernels, run, evict)
-        _note_times(step, kernels, taken, begun, run)
+        _note_times(step, kernels, taken, begun, run.excess - before, run)
         row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
         _note_work(step, (place.last - place.first) * row_samples, run)
         _note_longest(step, kernels, taken, run)
+        # Every launch has been waited for.
+        is_over = not any(kernel.leaves_work for kernel in kernels)
     finally:
-        if not device.lost:
+        if not device.lost and not is_over:
             device.wait(device.stream)
         if textures:
             with run.log.stage("free"):
@@ -222,6 +225,7 @@ def _note_times(
     kernels: Sequence[Kernel],
     taken: Sequence[Sequence[float]],
     begun: float | None,
+    excess: float,
     run: DeviceRun,
 ) -> None:
     """Add the stages of the kernels: their time, parts handed over, and launches timed in vain."""
@@ -233,6 +237,7 @@ def _note_times(
         seconds,
         repeats=totals if several else (),
         begun=begun,
+        excess=excess / run.repeat,
         kernels=tuple(
             KernelTime(planned.kernel, statistics.median(times), tuple(times) * several)
             for planned, times in zip(step.plan.launches, taken, strict=True)

@@ -1,10 +1,13 @@
 """One launch of a plan on one device: its arguments, warming up, batches and times.
 
-How a kernel is timed. Every timed launch stands between two events on the card's stream, behind a
-kernel that keeps the card busy while the host queues them; otherwise the host would be timed::
+How a kernel is timed. Every launch stands between two events on the card's stream; those of a
+measurement behind a kernel that keeps the card busy while the host queues them::
 
     host    queue: hold, event, launch ..., event   │ wait
     card    ├──── hold ────┤ event ├── launch ──┤ event
+
+Other runs do without that: it takes longer than a small picture. The card may then wait between the
+events for the host to queue the launch; `DeviceRun.excess` has the most that this can have been.
 
 A launch shorter than `SHORT_SECONDS` is timed in a batch, whose time is divided by its length.
 """
@@ -15,6 +18,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,8 +58,53 @@ MOST_LAUNCHES = 128
 QUEUE_SECONDS = 10e-6
 """How much longer the card is kept busy for each further launch of a batch."""
 
+GEOMETRY_NUMBERS = {3: 9, 4: 8}
+"""Fields of ``Geometry`` and of ``Volume``, by the axes of the source."""
+
 ALIGNMENT = 512
 """Bytes to which the driver's own allocations are aligned."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a launch of a plan needs of the driver, whatever rows it is for.
+
+    Attributes
+    ----------
+    step : PreparedFilter
+        Its plan has the launch.
+    module, function : object
+        Of PyCUDA; the function knows the types of its arguments.
+    block : tuple of int
+    reports : dict of tuple to LaunchReport
+        The report of the launch, by its grid.
+    """
+
+    step: PreparedFilter
+    module: Any
+    function: Any
+    block: tuple[int, int, int]
+    reports: dict[tuple[int, ...], LaunchReport]
+
+    @classmethod
+    def of(cls, step: PreparedFilter, number: int, device: Card) -> Ready:
+        """Return it for a launch by number; the device keeps those of the last launches."""
+        key = "ready", id(step), number
+        kept = device.kept(key)
+        if isinstance(kept, cls):
+            return kept
+        launch, cuda = step.plan.launches[number], device.cuda
+        module, function = device.function(step.cubins[number], launch.kernel)
+        pointers = 2 + len(launch.tables) + len(launch.scratch)
+        integers = GEOMETRY_NUMBERS[len(step.task.shape)] + (2 if launch.steps else 0)
+        function.prepare("P" * pointers + "i" * integers)
+        if launch.shared_bytes > 48 * 1024:
+            function.set_attribute(
+                cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes
+            )
+        made = cls(step, module, function, block_of(launch, function, device), {})
+        device.keep(key, made)
+        return made
 
 
 class Kernel:
@@ -76,8 +125,7 @@ class Kernel:
     def __init__(
         self,
         step: PreparedFilter,
-        launch: Launch,
-        cubin: Cubin,
+        number: int,
         place: Place,
         scratch: Mapping[str, int],
         run: DeviceRun,
@@ -85,14 +133,15 @@ class Kernel:
         textures: list[Texture],
         spares: list[Texture],
     ) -> None:
-        self._step, self._launch, self._cubin = step, launch, cubin
+        launch = step.plan.launches[number]
+        self._step, self._launch, self._cubin = step, launch, step.cubins[number]
         self._place, self._run, self._evict, self._spares = place, run, evict, spares
         self.batch = 1
         self.thrown_away: list[tuple[float, float]] = []
         self._measured = False
-        device, cuda = run.device, run.device.cuda
-        module, self._function = device.function(cubin, launch.kernel)
-        self._set_constants(module)
+        self._ready = Ready.of(step, number, run.device)
+        self._function, self._block = self._ready.function, self._ready.block
+        self._set_constants(self._ready.module)
         self._hardware_border = (
             launch.texture and place.hardware_border and launch.texture_of is None
         )
@@ -110,14 +159,7 @@ class Kernel:
         self._handed = None
         if launch.hand_over:
             self._handed = HandedOver(step.plan, launch, place, scratch, run)
-        integers = len(self._geometry(0, 0)) + (2 if launch.steps else 0)
-        self._function.prepare("P" * (2 + len(self._arguments)) + "i" * integers)
-        if launch.shared_bytes > 48 * 1024:
-            self._function.set_attribute(
-                cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes
-            )
-        self._block = block_of(launch, self._function, device)
-        self._hold = _holder(run)
+        self._hold = _holder(run) if run.is_measured else None
 
     def _set_constants(self, module: Any) -> None:
         """Copy the launch's constants to the module's constant memory."""
@@ -158,6 +200,11 @@ class Kernel:
             return Texture(columns, size // (4 * columns), np.dtype(np.float32), None)
         border = task.border if self._hardware_border else None
         return Texture(task.row_samples, place.source_rows, task.dtype, border)
+
+    @property
+    def leaves_work(self) -> bool:
+        """Whether copies of host memory may follow the last launch on the stream."""
+        return self._mapped is not None
 
     @property
     def _can_batch(self) -> bool:
@@ -292,7 +339,9 @@ class Kernel:
             if attempt:
                 self._evict()
             begin, end = cuda.Event(), cuda.Event()
-            self._hold(hold * 2**attempt)
+            if self._hold is not None:
+                self._hold(hold * 2**attempt)
+            queueing = time.perf_counter()
             begin.record(stream)
             for ends in itertools.islice(itertools.cycle(self._ends), self.batch):
                 self._function.prepared_async_call(
@@ -300,12 +349,16 @@ class Kernel:
                     shared_size=launch.shared_bytes,
                 )
             end.record(stream)
-            in_time = not begin.query()
+            queueing = time.perf_counter() - queueing
+            in_time = self._hold is not None and not begin.query()
             device.wait(end)
             if in_time or attempt == TRIES - 1 or not again:
                 break
             self.thrown_away.append((start, time.perf_counter() - start))
-        return float(end.time_since(begin)) * 1e-3 / self.batch
+        seconds = float(end.time_since(begin)) * 1e-3 / self.batch
+        if not in_time:
+            self._run.excess += min(queueing, seconds)
+        return seconds
 
     def _geometry(self, start: int, stop: int) -> tuple[int, ...]:
         """Return the fields of ``Geometry``, or for a volume of ``Volume``."""
@@ -329,7 +382,12 @@ class Kernel:
         """Return how the kernel was launched, and the compiler's report."""
         rows = self._place.last - self._place.first
         grid = self._launch.grid(self._step.task.output_shape, rows)
-        return launch_report(self._step, self._launch, self._cubin, grid, self._block, self._run)
+        reports = self._ready.reports
+        if grid not in reports:
+            reports[grid] = launch_report(
+                self._step, self._launch, self._cubin, grid, self._block, self._run
+            )
+        return reports[grid]
 
 
 def hold_cubin(cache: CubinCache, device: Card) -> Cubin:

@@ -68,7 +68,7 @@ def _of_blocks(
     found = np.empty(min(most, -(-samples // THREADS)), dtype)
     try:
         # Not `Card.allocate`, which might let go of the very images.
-        target = cuda.mem_alloc(found.nbytes)
+        target = device.pool.take(found.nbytes)
     except cuda.MemoryError:
         return None
     try:

@@ -9,17 +9,23 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin, resources
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.engine.timing import Metric
+from kernelscope.engine.timing import NOTABLE_EXCESS, Metric
 from kernelscope.spec.launch import Launch
 
 
 def metrics(runs: Sequence[DeviceRun]) -> list[Metric]:
-    """Return the metrics of all launches, of devices that worked at the same time."""
+    """Return the metrics of all launches, of devices that worked at the same time.
+
+    Rates of kernels are left out where the time of the kernels is an upper bound.
+    """
     seconds = max(1e-9, *(run.kernel_seconds for run in runs))
-    found = [
-        Metric("effective rate", sum(run.kernel_bytes for run in runs) / seconds, "B/s"),
-        Metric("arithmetic rate", sum(run.kernel_operations for run in runs) / seconds, "op/s"),
-    ]
+    found = []
+    if not any(run.excess > NOTABLE_EXCESS * run.kernel_seconds for run in runs):
+        done = sum(run.kernel_bytes for run in runs), sum(run.kernel_operations for run in runs)
+        found = [
+            Metric("effective rate", done[0] / seconds, "B/s"),
+            Metric("arithmetic rate", done[1] / seconds, "op/s"),
+        ]
     batch = max(runs, key=lambda run: run.kernel_seconds).batch
     if batch > 1:
         found.append(Metric("batch", batch, "launches"))

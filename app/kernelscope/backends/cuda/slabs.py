@@ -136,9 +136,10 @@ def _one_piece(
     )
     run.workspace.keep = run.spare.keep = key
     source = components.on_card(device, run.cache, image, log)
-    with log.stage("allocate"):
-        target = device.allocate(output.nbytes, keep=key)
+    target: Any = None
     try:
+        with log.stage("allocate"):
+            target = device.allocate(output.nbytes, keep=key)
         pages = nullcontext() if view is not None else device.staging.giving_pages_to(output)
         with pages, _launching(run):
             filter_rows(run, None, int(source), int(target))
@@ -148,7 +149,10 @@ def _one_piece(
             else:
                 components.download(device, run.cache, int(target), output)
     except BaseException:
-        device.free(target)
+        if not device.lost:
+            device.wait(device.stream)  # the upload may still be under way
+        if target is not None:
+            device.free(target)
         raise
     if view is not None:
         device.free(target)

@@ -40,10 +40,22 @@ class OwnerThread:
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether it is this thread that asks."""
+        return threading.current_thread() is self._thread
+
     def submit(self, function: Callable[..., _Value], *arguments: Any) -> Future[_Value]:
         """Run ``function(*arguments)`` on the thread, after earlier submissions."""
         future: Future[_Value] = Future()
         self._calls.put((future, function, arguments))
+        return future
+
+    @staticmethod
+    def run(function: Callable[..., _Value], *arguments: Any) -> Future[_Value]:
+        """Run ``function(*arguments)`` at once; return its value or error as `submit` does."""
+        future: Future[_Value] = Future()
+        _answer(future, function, arguments)
         return future
 
     def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:

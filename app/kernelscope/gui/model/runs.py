@@ -76,7 +76,8 @@ class Run:
         The first run of this work there, and too short for that not to matter: caches, memory
         and compiled code were not ready.
     warm : bool
-        Its kernels were: a warm-up went before them, or it is not the first run.
+        Its kernels were: a warm-up went before them, or it is not the first run. Their time is
+        no upper bound, as that of small pictures is in runs that are not measured.
     repeats : Repeats or None
         Of a measured run.
     kernels : tuple of float
@@ -140,6 +141,7 @@ class Run:
         transfers = {name: seconds[name] for name in _TRANSFERS if name in seconds}
         timed = timing.seconds is not None
         first = first and timed and timing.repeats is None
+        exact = not any(each.is_upper_bound for each in timing.stages)
         return cls(
             number=number,
             filter_name=spec.short or spec.name,
@@ -158,7 +160,9 @@ class Run:
             work=work_of(result.request),
             place=(where(result), tuple(transfers), result.request.options.memory_limit),
             first=first,
-            warm=timed and (not first or any(each.name == _WARM_UP for each in timing.stages)),
+            warm=timed
+            and exact
+            and (not first or any(each.name == _WARM_UP for each in timing.stages)),
             repeats=timing.repeats,
             kernels=timing.kernels,
             transfers=transfers,

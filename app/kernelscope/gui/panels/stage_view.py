@@ -43,6 +43,12 @@ _QUIET = (
 """Word and tooltip of stages that are in no total."""
 
 
+_UPPER_BOUND = (
+    "At most: the GPU may have waited for the computer to start the kernel. "
+    "Run measures it exactly."
+)
+
+
 class StageView(QWidget):
     """Title, total and stages of a run: a table, and beside it the time line if there is room."""
 
@@ -104,6 +110,9 @@ class StageView(QWidget):
             same = [stage for stage in run.stages if stage.name == name]
             if len(same) == 1 and same[0].repeats:
                 item.setToolTip(1, Spread(same[0].repeats).describe())
+            elif any(stage.is_upper_bound for stage in same):
+                item.setText(1, f"≤ {duration(seconds)}")
+                item.setToolTip(1, _UPPER_BOUND)
             kernels = [kernel for stage in same for kernel in stage.kernels]
             for kernel in kernels_added_up(kernels) if len(kernels) > 1 else ():
                 self._add_stage(f"    {kernel.name}", kernel.seconds, "", as_is=True)
