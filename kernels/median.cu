@@ -18,18 +18,24 @@
 // The compiler keeps windows up to 9 x 9 in registers: SIZE^2 cached reads, of larger ones as many for each
 // bit. At best 1 read from and 1 write to device memory.
 // `tuned` is two other methods: median_network.cuh for masks up to 13 x 13 (of more than 8 bits 15 x 15),
-// median_planes.cuh for larger ones.
+// median_planes.cuh for larger ones. Those from 13 x 13 on of large pictures of bytes: median_thresholds.cuh.
 #ifndef SIZE
 #define SIZE 3
 #endif
 #define RADIUS (SIZE / 2)
 #include "common.cuh"
+#include "edges.cuh"
 #include "levels.cuh"
 #include "median_search.cuh"
 
 // The largest mask that is sorted by a network. One of 15 x 15 has no room in registers, but is still twice as
 // fast where samples have more bits to search for.
 #define NETWORK_UP_TO (SAMPLE_BITS == 8 ? 13 : 15)
+
+// Whether to count with 32 thresholds at once, which is for bytes alone.
+#ifndef THRESHOLDS
+#define THRESHOLDS 0
+#endif
 
 #if !TUNED
 extern "C" __global__ void __launch_bounds__(1024)
@@ -65,6 +71,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     compute(source, output, g, Median());
 }
 
+#elif THRESHOLDS
+#include "median_thresholds.cuh"
 #elif SIZE <= NETWORK_UP_TO
 #include "median_network.cuh"
 #else

@@ -343,7 +343,14 @@ def level_launch(
 
 
 BY_SIZE = True
-"""Whether level *tuned* takes another level's kernel for small pictures; False for tests."""
+"""Whether level *tuned* takes another level's kernel, or another shape of its own, for small
+pictures; False for tests."""
+
+
+def is_small(task: CudaTask, least: float) -> bool:
+    """Return whether a kernel's second shape, for small pictures, is to compute fewer samples."""
+    return BY_SIZE and task.output_shape[0] * task.out_row_samples < least
+
 
 _SHARED_RADIUS = {Border.VALID: 5, Border.REDUCE: 4}
 _SHARED_RADIUS_ELSE = 2
@@ -387,8 +394,7 @@ def by_size(
         from times on an H100, 128 to 4096 pixels squared, taken as tests/gpu/bench_tuned.py does,
         which lists the remaining differences.
     """
-    samples = task.output_shape[0] * task.out_row_samples
-    if task.level != TUNED.id or not BY_SIZE or samples >= least:
+    if task.level != TUNED.id or not is_small(task, least):
         return launch
     quicker = CudaPlan.of(plan(replace(task, level=level.id, block=None)))
     notice = f"{TUNED.name} runs the kernel of level {level.name}, quicker at this size."
