@@ -264,7 +264,10 @@ class Driver:
         self.mapped: dict[int, Allocation] = {}
         self.allocations = self.peak = 0
         self.calls: list[str] = []
-        self.modules: dict[bytes, dict[str, Kernel]] = {b"hold": {"hold": lambda cycles: 0.0}}
+        self.modules: dict[bytes, dict[str, Kernel]] = {
+            b"hold": {"hold": lambda cycles: 0.0},
+            b"components": {"put": self._put, "take": self._take, "peak": self._peak},
+        }
         self.clock = 0.0
         self.late = False
         self._next = 1 << 12
@@ -402,6 +405,21 @@ class Driver:
         return SimpleNamespace(
             get_function=lambda name: Function(self, name, kernels[name]), get_global=get_global
         )
+
+    def _put(self, part: int, whole: int, count: int, components: int) -> float:
+        values = self.bytes_at(part).view(np.float32)[:count]
+        self.bytes_at(whole).view(np.float32)[::components][:count] = values
+        return 0.0
+
+    def _take(self, whole: int, part: int, count: int, components: int) -> float:
+        values = self.bytes_at(whole).view(np.float32)[::components][:count]
+        self.bytes_at(part).view(np.float32)[:count] = values
+        return 0.0
+
+    def _peak(self, whole: int, most: int, count: int, components: int) -> float:
+        values = self.bytes_at(whole).view(np.float32)[::components][:count]
+        self.bytes_at(most).view(np.float32)[0] = np.abs(values).max()
+        return 0.0
 
     def bytes_at(self, address: int, size: int | None = None) -> NDArray[np.uint8]:
         """Return `size` bytes from `address` on, or all of the allocation that lies there."""

@@ -60,22 +60,6 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
     monkeypatch.setattr(slabs, "WORTH_SHARING", 0)
 
-    def largest(whole: int, most: int, count: int, components: int) -> float:
-        values = driver.bytes_at(whole).view(np.float32)[::components]
-        driver.bytes_at(most).view(np.float32)[0] = np.abs(values[:count]).max()
-        return 1e-5
-
-    def put(part: int, whole: int, count: int, components: int) -> float:
-        values = driver.bytes_at(part).view(np.float32)[:count]
-        driver.bytes_at(whole).view(np.float32)[::components][:count] = values
-        return 1e-5
-
-    def take(whole: int, part: int, count: int, components: int) -> float:
-        values = driver.bytes_at(whole).view(np.float32)[::components][:count]
-        driver.bytes_at(part).view(np.float32)[:count] = values
-        return 1e-5
-
-    driver.modules[b"components"] = {"peak": largest, "put": put, "take": take}
     volumes = {"mri_nlm_scale": lambda *arguments: 1e-4, "mri_nlm_tuned": double}
     driver.modules |= {b"mri_nlm": volumes, b"mean": {"mean_tuned": same}}
     return driver

@@ -236,7 +236,7 @@ def test_short_launches_are_timed_in_batches_and_told_as_one(cold: bool) -> None
     # Known values are not queried again, and without repeats nothing else is done.
     session.card.cuda.calls.clear()
     session.filter(picture(BANDS, 1), cold=cold)
-    assert session.card.cuda.calls.count("add") == (42 if cold else 2)  # carefully, in two pieces
+    assert session.card.cuda.calls.count("add") == (42 if cold else 1)  # at the known pace
     assert "warm-up" not in [stage.name for stage in session.stages]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import conveyor
+from kernelscope.backends.cuda import conveyor, slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.spec.borders import Border
@@ -26,6 +26,11 @@ from tests.patience import PATIENCE
 VOLUME = (30, 3, 2, 2)
 PICTURE = (48, 5, 3)
 COPY_SECONDS = 1e-3
+
+
+@pytest.fixture(autouse=True)
+def small_volumes_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slabs, "WORTH_SHARING", 0)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

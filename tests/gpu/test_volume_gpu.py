@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, budget, executor
+from kernelscope.backends.cuda import CudaBackend, budget, executor, slabs
 from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.engine.control import CancelToken
@@ -59,6 +59,11 @@ CASES: list[tuple[int, dict[str, Any]]] = [
     (3, {"patch_radius": 5, "search_radius": 1}),  # tuned has no room: level global runs
 ]
 cases = pytest.mark.parametrize(("components", "parameters"), CASES)
+
+
+@pytest.fixture(autouse=True)
+def small_volumes_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slabs, "WORTH_SHARING", 0)
 
 
 @pytest.fixture(scope="module")
