@@ -40,9 +40,10 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.files import SAMPLES, read_image, write_image
+from kernelscope.files import read_image, write_image
 from kernelscope.images.image import Image
 from kernelscope.parallel import core_count
+from kernelscope.paths import RESOURCES
 
 SIDE = 2048
 JOBS = 2
@@ -61,9 +62,9 @@ class Taken(NamedTuple):
     processor: float
 
 
-def make(folder: Path, count: int) -> None:
+def make(folder: Path, count: int, suffix: str) -> None:
     """Write the pictures: parts of a photograph, four times as large, with noise."""
-    small = read_image(SAMPLES[0].path).pixels
+    small = read_image(RESOURCES / "camera.bmp").pixels
     photo = np.kron(small.reshape(*small.shape[:2], -1)[..., 0], np.ones((4, 4), np.uint8))
     random = np.random.default_rng(0)
     folder.mkdir()
@@ -71,7 +72,7 @@ def make(folder: Path, count: int) -> None:
         shifted = np.roll(photo, 10 * number, axis=1)[:SIDE, :SIDE]
         noisy = shifted + random.normal(0, 8, shifted.shape)
         pixels = np.clip(noisy, 0, 255).astype(np.uint8)
-        write_image(Image.from_array(pixels), folder / f"{number:03}.tif")
+        write_image(Image.from_array(pixels), folder / f"{number:03}{suffix}")
 
 
 def timed(work: Callable[[], object]) -> Taken:
@@ -89,10 +90,12 @@ def each(work: Callable[[Path], object], paths: list[Path], threads: int) -> Non
 class Bench:
     """The parts and the whole, on the same files."""
 
-    def __init__(self, folder: Path, count: int, recipe: Recipe, device: Device, jobs: int) -> None:
+    def __init__(
+        self, folder: Path, count: int, recipe: Recipe, device: Device, jobs: int, suffix: str
+    ) -> None:
         self.folder, self.recipe, self.jobs = folder, recipe, jobs
         self.options = RunOptions(device=device)
-        make(folder / "in", count)
+        make(folder / "in", count, suffix)
         self.paths = sorted((folder / "in").iterdir())
         self.backends = create_backends()
         first = read_image(self.paths[0])
@@ -141,11 +144,11 @@ class Bench:
 
 
 def measure(
-    count: int, rounds: int, recipe: Recipe, device: Device, jobs: int
+    count: int, rounds: int, recipe: Recipe, device: Device, jobs: int, suffix: str
 ) -> dict[str, object]:
     """Return medians of the rounds, the ratio to the slowest part, and the rounds."""
     with tempfile.TemporaryDirectory() as name:
-        bench = Bench(Path(name), count, recipe, device, jobs)
+        bench = Bench(Path(name), count, recipe, device, jobs, suffix)
         work = {
             "read": bench.read_alone,
             "filter": bench.filter_alone,
@@ -185,6 +188,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200, help="pictures (default: 200)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default: 3)")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
+    parser.add_argument("--suffix", default=".tif", help="format of the pictures")
     parser.add_argument("--jobs", type=int, default=JOBS, help="readers and writers")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
@@ -193,7 +197,8 @@ def main() -> None:
     report["load_before"] = os.getloadavg()[0]
     for filter_id, size in (("median", 5), ("median", 9)):
         recipe = Recipe((Step.create(filter_id, {"size": size}),))
-        found = measure(options.count, options.rounds, recipe, Device(options.device), options.jobs)
+        device = Device(options.device)
+        found = measure(options.count, options.rounds, recipe, device, options.jobs, options.suffix)
         report[f"{filter_id} {size}"] = found
         print(f"{filter_id} {size}: whole by slowest part {found['whole_by_slowest']:.3f}")
     report["load_after"] = os.getloadavg()[0]

@@ -30,7 +30,7 @@ def test_results_are_those_of_the_processor(count: int, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     for number in range(24):
         pixels = random.integers(0, 256, (300, 200 + number), np.uint8)
-        write_image(Image.from_array(pixels), tmp_path / f"in/{number:02}.tif")
+        write_image(Image.from_array(pixels), tmp_path / f"in/{number:02}.bmp")
     items = find_items([tmp_path / "in"], tmp_path / "out").items
     cpu, gpus = CpuBackend(), [CudaBackend() for _ in range(count)]
     first, *more = (dict[str, Backend](gpu=gpu, cpu=cpu) for gpu in gpus)
