@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.backends.emulator.compiler import HostCompiler, load_library
 from kernelscope.backends.emulator.launch import Memory, blocks_at_once, run_launch
@@ -191,6 +193,13 @@ def test_a_compiler_error_names_the_line_of_the_kernel() -> None:
     source = '#line 7 "mean.cu"\n__global__ void tried(int* output) { output[0] = nothing; }\n'
     with pytest.raises(AppError, match=r"mean\.cu:7:.*nothing"):
         compiler.compile("tried", translate(source, {}, "tried"), "host", {})
+
+
+def test_a_compiler_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelscope.backends.emulator.compiler._SECONDS", 0.2)
+    slow = HostCompiler((sys.executable, "-c", "import time; time.sleep(60)"))
+    with pytest.raises(CompileError, match=r"a\.cu: it took more than 0 seconds"):
+        slow.compile("a", "", "", {})
 
 
 def test_auto_never_takes_it() -> None:
