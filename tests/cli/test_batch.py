@@ -20,8 +20,10 @@ import pytest
 import tifffile
 from PIL import Image as PillowImage
 
-from kernelscope.batch import JOURNAL
+from kernelscope.backends.cuda import CudaBackend
+from kernelscope.batch import JOURNAL, Batch
 from kernelscope.cli.main import main
+from kernelscope.engine.backend import Availability
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.errors import ImageWriteError
@@ -86,6 +88,27 @@ def test_gpus_that_are_not_there_are_left_out(
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         assert batch(recipe, folder, "--out", tmp_path / "out", "--gpu", "0,1") == 0
     assert "--gpu has no effect" in capsys.readouterr().err
+    assert len(list((tmp_path / "out").rglob("*.png"))) == 6
+
+
+@pytest.mark.parametrize("chosen", [["--gpu", "0,2"], []])
+def test_each_gpu_that_is_there_takes_files(
+    chosen: list[str], recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets: list[Any] = []
+
+    class Noting(Batch):
+        def __init__(self, *arguments: Any, more: Any, **named: Any) -> None:
+            super().__init__(*arguments, more=more, **named)
+            sets[:] = [arguments[2], *more]
+
+    there = Availability(True, "made up")
+    monkeypatch.setattr(CudaBackend, "_availability", there)
+    monkeypatch.setattr("kernelscope.batch.Batch", Noting)
+    monkeypatch.setenv("KERNELSCOPE_GPU", "0,2")
+    assert batch(recipe, folder, "--out", tmp_path / "out", "--device", "cpu", *chosen) == 0
+    assert [each["gpu"].ordinals for each in sets] == [(0,), (2,)]
+    assert sets[0]["cpu"] is sets[1]["cpu"]
     assert len(list((tmp_path / "out").rglob("*.png"))) == 6
 
 

@@ -33,14 +33,25 @@ def create_backends(
         If the variable has anything but numbers.
     """
     if gpus is None:
-        try:
-            gpus = gpu_numbers(os.environ.get(GPU_VARIABLE) or "0")
-        except ValueError as error:
-            raise InvalidParameter(f"{GPU_VARIABLE}: {error}.") from None
+        gpus = usual_gpus()
     backends: tuple[Backend, ...] = (CudaBackend(gpus), CpuBackend())
     if emulated:
         backends += (EmulatorBackend(),)
     return {backend.id: backend for backend in backends}
+
+
+def usual_gpus() -> tuple[int, ...]:
+    """Return the numbers in `GPU_VARIABLE`, or the first GPU.
+
+    Raises
+    ------
+    InvalidParameter
+        If the variable has anything but numbers.
+    """
+    try:
+        return gpu_numbers(os.environ.get(GPU_VARIABLE) or "0")
+    except ValueError as error:
+        raise InvalidParameter(f"{GPU_VARIABLE}: {error}.") from None
 
 
 def gpu_numbers(text: str) -> tuple[int, ...]:

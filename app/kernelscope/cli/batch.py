@@ -153,10 +153,10 @@ def _backends_of_gpus(gpus: Sequence[int] | None) -> Iterator[list[dict[str, Bac
 
     Those that are not there are left out, unless none is.
     """
+    from kernelscope.backends import usual_gpus
+
     with ExitStack() as stack:
-        sets = [stack.enter_context(open_backends([each])) for each in gpus or ()]
-        if not gpus:
-            sets = [stack.enter_context(open_backends())]
+        sets = [stack.enter_context(open_backends([each])) for each in gpus or usual_gpus()]
         there = [each for each in sets if each[Device.GPU].availability().available] or sets[:1]
         yield [each | {Device.CPU.value: there[0][Device.CPU]} for each in there]
 
