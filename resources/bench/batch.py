@@ -1,6 +1,6 @@
 """A batch of pictures beside its parts: reading, filtering and writing alone.
 
-    python resources/bench/batch.py --json resources/bench/cpu-batch.json
+    python resources/bench/batch.py > resources/bench/batch-DATE.txt
     python resources/bench/batch.py --device gpu --jobs 8
 
 Makes pictures of 2048² 8-bit samples as TIFF, a photograph with noise, and applies a median to
@@ -178,6 +178,7 @@ def measure(
         "whole_by_slowest": walls["whole"] / walls[slowest],
         "whole_by_slowest_on_threads": walls["whole"] / threaded,
         "processor_seconds_by_cores": least,
+        "whole_processor_by_cores": busy["whole"] / core_count(),
         "whole_by_processor_seconds": walls["whole"] / least,
         "rounds": {part: [run._asdict() for run in runs] for part, runs in taken.items()},
     }
@@ -195,13 +196,23 @@ def main() -> None:
     report: dict[str, object] = {"pictures": options.count, "side": SIDE, "jobs": options.jobs}
     report["machine"] = machine.facts()
     report["load_before"] = os.getloadavg()[0]
+    for name, value in machine.facts().items():
+        print(f"{name}: {value}")
+    print(f"{options.count} pictures of {SIDE}² bytes as {options.suffix}, on the {options.device}")
+    print(f"load before: {report['load_before']:.2f}")
     for filter_id, size in (("median", 5), ("median", 9)):
         recipe = Recipe((Step.create(filter_id, {"size": size}),))
         device = Device(options.device)
         found = measure(options.count, options.rounds, recipe, device, options.jobs, options.suffix)
         report[f"{filter_id} {size}"] = found
-        print(f"{filter_id} {size}: whole by slowest part {found['whole_by_slowest']:.3f}")
+        parts, whole = found["processor_seconds_by_cores"], found["whole_processor_by_cores"]
+        print(
+            f"{filter_id} {size}: {found['whole_by_slowest']:.2f} times the slowest part,", end=""
+        )
+        print(f" {found['slowest']}; of each of {core_count()} cores the parts take {parts:.2f} s")
+        print(f"  together, and the whole {whole:.2f} s")
     report["load_after"] = os.getloadavg()[0]
+    print(f"load after: {report['load_after']:.2f}")
     if options.json is not None:
         options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
