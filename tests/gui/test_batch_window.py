@@ -243,6 +243,16 @@ def test_an_output_folder_that_is_still_typed_counts(
     assert len(list((tmp_path / "typed").glob("*.png"))) == COUNT
 
 
+def test_at_its_least_size_several_files_are_in_view(
+    qtbot: QtBot, batch: BatchWindow, folder: Path
+) -> None:
+    fill(qtbot, batch, folder)
+    batch.resize(1, 1)
+    qtbot.waitUntil(lambda: batch.size() == batch.minimumSize())
+    row = batch.table.visualRect(batch.table.model().index(2, 0))
+    assert row.bottom() < batch.table.viewport().height()
+
+
 def test_files_are_removed_by_the_keyboard(qtbot: QtBot, batch: BatchWindow, folder: Path) -> None:
     fill(qtbot, batch, folder)
     batch.table.setFocus()

@@ -172,6 +172,8 @@ class BatchWindow(QDialog):
         column.addLayout(bottom)
         unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
         self.resize(min(140 * unit, 1060), min(44 * line, 660))
+        # Smaller, the queue would have room for one file, and the lists would be cut off.
+        self.setMinimumSize(min(110 * unit, 720), min(30 * line, 420))
 
     def _connect(self) -> None:
         press = {
