@@ -172,11 +172,27 @@ struct Rest {
     }
 };
 
-// Write the medians of a row that lie between thresholds, all eight at once where no other thread has any.
-__device__ inline void write(
-    const unsigned (&exceeded)[WIDTH], int low, bool at_once, Sample* target, int channels, int columns)
+// Columns of a strip to write.
+struct Columns {
+    int first, end;
+};
+
+// Those in row y; not where the border cuts windows.
+__device__ inline Columns columns_of(const Geometry& g, int y, int x)
 {
-    if (at_once) {
+#if BORDER == BORDER_REDUCE
+    if (y < RADIUS || y >= g.height - RADIUS) return Columns{0, 0};
+    return Columns{RADIUS - x, g.out_width - RADIUS - x};
+#else
+    return Columns{0, g.out_width - x};
+#endif
+}
+
+// Write the medians of a row that lie between thresholds, all eight at once where no other thread has any.
+__device__ inline void write(const unsigned (&exceeded)[WIDTH], int low, bool at_once, Sample* target,
+    int channels, const Columns& columns)
+{
+    if (at_once && columns.first <= 0 && columns.end >= WIDTH) {
         unsigned words[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i)
@@ -186,7 +202,8 @@ __device__ inline void write(
     } else {
 #pragma unroll
         for (int x = 0; x < WIDTH; ++x)
-            if (x < columns && exceeded[x] > 0 && (exceeded[x] < 32 || low == HIGHEST))
+            if (x >= columns.first && x < columns.end && exceeded[x] > 0
+                && (exceeded[x] < 32 || low == HIGHEST))
                 target[x * channels] = low + exceeded[x];
     }
 }
@@ -221,7 +238,8 @@ __device__ inline void compute_rows(const Sample* tile, Sample* output, const Ge
         }
         if (!(by_all & 1)) lower.add(i);
         if (by_any >> 31) higher.add(i);
-        write(exceeded, task.low, at_once, target, g.channels, g.out_width - x);
+        write(exceeded, task.low, at_once, target, g.channels,
+            columns_of(g, y + i - task.first, x));
         if (i == task.last) break;
         target += (size_t)g.out_width * g.channels;
         move(counts, cells, low);
