@@ -33,7 +33,9 @@
 #define RANK (SIZE * SIZE / 2)
 #define LOWEST (-1)  // these thresholds tell 0 to 30
 #define HIGHEST 223  // ... and these 224 to 255
-#define NEXT 31      // from the thresholds of a strip to the next ones, which have one in common
+#define NEXT 31      // from thresholds to the next ones, which have one in common
+#define FEW 16       // slots, for each of which several threads find the time
+#define COARSE 2     // the round with coarse thresholds, unless slots are few by then
 
 typedef Counters<1 + bits_of(RANK)> Count;  // from -RANK - 1 to RANK
 
@@ -49,40 +51,47 @@ __device__ inline unsigned ones_from(unsigned n)
 #endif
 }
 
-// A threshold as a float: a whole number in units of the smallest float, as which the bits of a whole number
-// are the number itself.
-__device__ inline float to_units(int low)
-{
-    return __uint_as_float(low < 0 ? 0x80000000u - low : low);
-}
+// Thresholds: `low` and the 31 values after it, or if they are coarse 7, 15, ... 255.
+struct Thresholds {
+    float scale, start;
 
-// Which thresholds from `low` on a cell does not exceed. max(cell - low, 0) is a subtraction of floats that is
-// saturated to 0 to 1, as floats are what else is idle.
-__device__ inline unsigned within(unsigned cell, float low)
-{
+    // Whole numbers are floats here, in units of the smallest one: the bits of such a float are the number.
+    __device__ inline Thresholds(int low, bool coarse)
+        : scale(coarse ? 0.125f : 1), start(__uint_as_float(coarse ? 0 : low < 0 ? -low : 0x80000000u + low))
+    {
+    }
+
+    // Which of them a cell does not exceed. max(cell - low, 0) and cell / 8 are a product and a sum of floats,
+    // rounded down and saturated to 0 to 1: the units for floats are idle, those for whole numbers are not.
+    __device__ inline unsigned within(unsigned cell) const
+    {
 #ifdef __CUDA_ARCH__
-    float above;
-    asm("sub.rn.sat.f32 %0, %1, %2;" : "=f"(above) : "f"(__uint_as_float(cell)), "f"(low));
-    return ones_from(__float_as_uint(above));
+        float above;
+        asm("fma.rz.sat.f32 %0, %1, %2, %3;"
+            : "=f"(above)
+            : "f"(__uint_as_float(cell)), "f"(scale), "f"(start));
+        return ones_from(__float_as_uint(above));
 #else
-    const int bits = __float_as_uint(low);
-    return ones_from(max((int)cell - (bits < 0 ? -(bits & 255) : bits), 0));
+        const unsigned bits = __float_as_uint(start);
+        const int offset = bits >> 31 ? -(int)(bits & 255) : (int)bits;
+        return ones_from(max((int)(cell * scale) + offset, 0));
 #endif
-}
+    }
+};
 
-__device__ inline void read_row(unsigned (&words)[SPAN], const Sample* row, float low)
+__device__ inline void read_row(unsigned (&words)[SPAN], const Sample* row, const Thresholds& thresholds)
 {
 #pragma unroll
-    for (int i = 0; i < SPAN; ++i) words[i] = within(row[ALIGNMENT + i], low);
+    for (int i = 0; i < SPAN; ++i) words[i] = thresholds.within(row[ALIGNMENT + i]);
 }
 
 // Let two rows of cells enter the windows of a strip.
 __device__ inline void enter(
-    Count (&counts)[WIDTH], const Sample* row, const Sample* other, float low)
+    Count (&counts)[WIDTH], const Sample* row, const Sample* other, const Thresholds& thresholds)
 {
     unsigned in[SPAN], too[SPAN], first[2 * SIZE];
-    read_row(in, row, low);
-    read_row(too, other, low);
+    read_row(in, row, thresholds);
+    read_row(too, other, thresholds);
 #pragma unroll
     for (int i = 0; i < 2 * SIZE; ++i) first[i] = i < SIZE ? in[i] : too[i - SIZE];
     auto sum = count<2 * SIZE>(first);
@@ -94,11 +103,12 @@ __device__ inline void enter(
 }
 
 // Move the windows of a strip down: `row` leaves them.
-__device__ inline void move(Count (&counts)[WIDTH], const Sample* row, float low)
+__device__ inline void move(
+    Count (&counts)[WIDTH], const Sample* row, const Thresholds& thresholds)
 {
     unsigned in[SPAN], out[SPAN];
-    read_row(in, row + SIZE * PITCH, low);
-    read_row(out, row, low);
+    read_row(in, row + SIZE * PITCH, thresholds);
+    read_row(out, row, thresholds);
     auto change = difference(count<SIZE>(in), count<SIZE>(out));
 #pragma unroll
     for (int x = 0; x < WIDTH; ++x) {
@@ -107,8 +117,8 @@ __device__ inline void move(Count (&counts)[WIDTH], const Sample* row, float low
     }
 }
 
-// The first threshold for a strip: thresholds 7, 15, ... 255 are counted in a window in its middle, of which
-// every second row is enough.
+// The first threshold for a strip: coarse ones are counted in a window in its middle, of which every second row
+// is enough.
 __device__ inline int guess(const Sample* strip)
 {
     constexpr int rows = SIZE / 2 + 1;
@@ -208,24 +218,27 @@ __device__ inline void write(const unsigned (&exceeded)[WIDTH], int low, bool at
     }
 }
 
-__device__ inline void compute_rows(const Sample* tile, Sample* output, const Geometry& g,
-    const Task& task, bool at_once, int c, Rest& lower, Rest& higher)
+// Compute the rows of a task, or with coarse thresholds only return which of 0 to 7, 8 to 15, ... their medians
+// are among, as bits.
+__device__ inline unsigned compute_rows(const Sample* tile, Sample* output, const Geometry& g,
+    const Task& task, bool coarse, bool at_once, int c, Rest& lower, Rest& higher)
 {
     const int column = task.strip % BLOCK_COLUMNS * WIDTH;
     const int row = task.strip / BLOCK_COLUMNS * STRIP + task.first;
     const int x = blockIdx.x * (WIDTH * BLOCK_COLUMNS) + column;
     const int y = g.first + blockIdx.y * (STRIP * BLOCK_ROWS) + row;
     const Sample* cells = tile + row * PITCH + column;
-    const float low = to_units(task.low);
+    const Thresholds thresholds(task.low, coarse);
     Count counts[WIDTH];  // of cells that do not exceed a threshold, less RANK + 1
 #pragma unroll
     for (int i = 0; i < WIDTH; ++i) set(counts[i], -RANK - 1);
 #pragma unroll 1
     for (int i = 0; i < SIZE; i += 2)
         enter(counts, cells + i * PITCH,
-            i + 1 < SIZE ? cells + (i + 1) * PITCH : tile + TILE_ROWS * PITCH, low);
+            i + 1 < SIZE ? cells + (i + 1) * PITCH : tile + TILE_ROWS * PITCH, thresholds);
     lower = higher = Rest{STRIP, -1};
     Sample* target = output + output_offset(g, y, x) + c;
+    unsigned octets = 0;
 #pragma unroll 1
     for (int i = task.first;; ++i) {
         unsigned exceeded[WIDTH], by_all = ~0u, by_any = 0;
@@ -238,24 +251,31 @@ __device__ inline void compute_rows(const Sample* tile, Sample* output, const Ge
         }
         if (!(by_all & 1)) lower.add(i);
         if (by_any >> 31) higher.add(i);
-        write(exceeded, task.low, at_once, target, g.channels,
-            columns_of(g, y + i - task.first, x));
+        if (coarse) {
+#pragma unroll
+            for (int k = 0; k < WIDTH; ++k) octets |= 1u << exceeded[k];
+        } else {
+            write(exceeded, task.low, at_once, target, g.channels,
+                columns_of(g, y + i - task.first, x));
+        }
         if (i == task.last) break;
         target += (size_t)g.out_width * g.channels;
-        move(counts, cells, low);
+        move(counts, cells, thresholds);
         cells += PITCH;
     }
+    return octets;
 }
 
 // What is left of a strip, below (slot = strip) or above (slot = THREADS + strip) the thresholds tried.
 struct Left {
-    unsigned char low, first, last;  // low as threshold + 1
+    unsigned char low, first, last;  // low as the last threshold tried + 1
 };
 
 #define NONE 255  // as last row
 
 struct Work {
     Left left[2][2 * THREADS];  // of this round and of the next one
+    unsigned octets[2 * THREADS];  // which of 0 to 7, 8 to 15, ... that can be
     unsigned short slots[2 * THREADS];
     int numbers[2 * BLOCK_ROWS];  // of slots, by warp
 };
@@ -287,10 +307,21 @@ __device__ inline int list_slots(Work& work, int round)
     return total;
 }
 
-__device__ inline void keep(Work& work, int round, int slot, int low, const Rest& rest)
+__device__ inline void keep(Left& left, int low, const Rest& rest)
 {
-    work.left[round][slot] =
-        Left{(unsigned char)(low + 1), (unsigned char)rest.first, (unsigned char)rest.last};
+    left = Left{(unsigned char)(low + 1), (unsigned char)rest.first, (unsigned char)rest.last};
+}
+
+// The thresholds to try next for a slot: the nearest ones that medians can be among.
+__device__ inline int next_low(const Left& left, unsigned octets, bool is_lower)
+{
+    const int low = left.low - 1;
+    if (is_lower) {
+        const unsigned below = octets & ~0u >> (31 - max(low, 0) / 8);
+        return min(8 * (31 - __clz(below)) + 7, low) - NEXT;
+    }
+    const unsigned above = octets & ~0u << (low + 32) / 8;
+    return max(8 * (__ffs(above) - 1), low + 32) - 1;
 }
 
 // Four blocks a multiprocessor leave 128 registers a thread: masks from 17 x 17 on keep some hundred bytes in
@@ -308,39 +339,47 @@ extern "C" __launch_bounds__(THREADS, 4) __global__ void median_tuned(
     for (int c = 0; c < g.channels; ++c) {
         load(tile, source, g, c);
         work.left[0][thread].last = work.left[0][thread + THREADS].last = NONE;
+        work.octets[thread] = work.octets[thread + THREADS] = ~0u;
         // The first round: each thread has a strip. In the others each has what is left in a slot; where
         // slots are few, several threads have one, with thresholds further and further away.
         Task task{thread, 0, 0, min(STRIP, rows) - 1};
         if (exists) task.low = guess(tile + threadIdx.y * STRIP * PITCH + threadIdx.x * WIDTH);
-        bool active = exists;
+        bool active = exists, coarse = false;
         int slot = -1, copies = 1, round = 0;
 #pragma unroll 1
         for (int next = thread, total = 0;;) {
             if (active) {
                 Rest lower, higher;
-                compute_rows(tile, output, g, task, slot < 0 && aligned, c, lower, higher);
-                if (next % copies == copies - 1) {
-                    if (slot < THREADS && task.low > LOWEST)
-                        keep(work, round, task.strip, max(task.low - NEXT, LOWEST), lower);
+                const unsigned octets = compute_rows(
+                    tile, output, g, task, coarse, slot < 0 && aligned, c, lower, higher);
+                Left* left = work.left[round % 2];
+                if (coarse) {
+                    work.octets[slot] = octets;
+                    left[slot] = work.left[round % 2 ^ 1][slot];
+                } else if (next % copies == copies - 1) {
+                    if (slot < THREADS && task.low > LOWEST) keep(left[task.strip], task.low, lower);
                     if ((slot < 0 || slot >= THREADS) && task.low < HIGHEST)
-                        keep(work, round, task.strip + THREADS, min(task.low + NEXT, HIGHEST), higher);
+                        keep(left[task.strip + THREADS], task.low, higher);
                 }
             }
             next += THREADS;
             if (next - thread >= total) {
-                total = list_slots(work, round);
+                total = list_slots(work, round % 2);
                 if (total == 0) break;
-                copies = total > 16 ? 1 : min(32 / total, 8);
+                ++round;
+                coarse = round == COARSE && total > FEW;
+                copies = total > FEW ? 1 : min(32 / total, 8);
                 total *= copies;
                 next = thread;
-                round ^= 1;
             }
             active = next < total;
             if (active) {
                 slot = work.slots[next / copies];
-                const Left left = work.left[round ^ 1][slot];
+                const Left left = work.left[round % 2 ^ 1][slot];
                 const bool is_lower = slot < THREADS;
-                const int low = left.low - 1 + (is_lower ? -NEXT : NEXT) * (next % copies);
+                const int apart = NEXT * (next % copies);
+                const int low =
+                    next_low(left, work.octets[slot], is_lower) + (is_lower ? -apart : apart);
                 active = is_lower ? low > LOWEST - NEXT : low < HIGHEST + NEXT;
                 task = Task{slot % THREADS, clamp(low, LOWEST, HIGHEST), left.first, left.last};
             }
