@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.mri_nlm.model import Model, extend
+from kernelscope.filters.mri_nlm.pairs import plan_pairs
 from kernelscope.filters.mri_nlm.reach import reach_of
 from kernelscope.filters.mri_nlm.serial import nlm_serial
 from kernelscope.filters.mri_nlm.sigma import plan_local
@@ -60,6 +61,8 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     model = Model(sigmas, np.float32(strength), rician, local)
     if task.level == SERIAL.id:
         passes.append(CpuPass(nlm_serial, (extended, output, reach, model), output[..., 0].size))
+    elif not local:
+        passes.extend(plan_pairs(extended, output, reach, model, first))
     else:
         rows = min(height, max(_ROWS, _PLANE // extended.shape[3]))
         slices = min(depth, _SLICES)

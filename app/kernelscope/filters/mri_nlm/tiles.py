@@ -1,4 +1,5 @@
-"""Level *parallel*: offset by offset through a tile, a few rows of a few slices.
+"""Level *parallel* with a sigma for each voxel: offset by offset through a tile, a few rows of a
+few slices.
 
 The squared differences between the voxels of a tile and those at one offset are computed once and
 summed along x, y and z; each sum is shared by all patches that overlap there. The rows of a slice
@@ -10,9 +11,9 @@ a condition:
     line     a a a a m m m m b b b b  computed from the first voxel of the tile to its last;
                                       the results for the margins in between are not used
 
-Where sigma is one number for a component, the components are added up right away, each in units
-of its sigma. Where it is local, it differs from voxel to voxel and not within a patch: each
-component keeps separate sums, which are divided by sigma² when they are complete.
+Sigma differs from voxel to voxel and not within a patch: each component keeps separate sums, which
+are divided by sigma² when they are complete. A pair weighs differently for its two voxels, so both
+are computed; `pairs` is for one sigma.
 """
 
 from __future__ import annotations
@@ -33,13 +34,10 @@ class Scratch(NamedTuple):
     Attributes
     ----------
     squares, folded, partial, distances : ndarray, shape (samples,)
-    boxes : ndarray, shape (groups, samples)
-        Sums along x and y, of as many slices as a patch has. A group of components shares
-        them: all components, or where sigma is local each component has its own.
-    strengths : ndarray, shape (components,)
-        Makes squares binary logarithms of weights; 1 where sigma is local.
-    local_strengths : ndarray, shape (groups, slices, samples)
-        The same for each voxel; no groups unless sigma is local.
+    boxes : ndarray, shape (components, samples)
+        Sums along x and y, of as many slices as a patch has.
+    strengths : ndarray, shape (components, slices, samples)
+        Makes squares binary logarithms of weights, for each voxel.
     sums : ndarray, shape (components + 1, slices, samples)
         Weights times voxels, or their squares, and last the weights.
     """
@@ -50,7 +48,6 @@ class Scratch(NamedTuple):
     distances: Any
     boxes: Any
     strengths: Any
-    local_strengths: Any
     sums: Any
 
 
@@ -87,14 +84,6 @@ def square_differences(own: Line, other: Line, strength: Number, squares: Line) 
         squares[k] = strength * (difference * difference)
 
 
-@fused
-def add_square_differences(own: Line, other: Line, strength: Number, squares: Line) -> None:
-    """Add `strength` times (own - other)²."""
-    for k in range(squares.size):
-        difference = own[k] - other[k]
-        squares[k] += strength * (difference * difference)
-
-
 @kernel
 def fold(samples: Line, stride: Index, radius: Index, sums: Line) -> None:
     """Write to sums[k] the sum of samples[k], samples[k + stride], ...: ``2 radius + 1``."""
@@ -127,32 +116,6 @@ def add_weighted_squares(weights: Line, samples: Line, sums: Line) -> None:
 
 
 @inlined
-def box_together(
-    voxels: Array,
-    corner: Index,
-    shift: Index,
-    tile: Record,
-    patch: Record,
-    scratch: Record,
-    slot: Index,
-) -> None:
-    """Sum the squares of all components over rows and columns of a patch.
-
-    For the slice whose first cell is at `corner`, into the samples from `slot` on.
-    """
-    _, high, half = patch
-    squares = scratch.squares[: tile.length + 2 * (high * tile.pitch + half)]
-    folded = scratch.folded[: tile.length + 2 * high * tile.pitch]
-    own, other = voxels[0, corner:], voxels[0, corner + shift :]
-    square_differences(own, other, scratch.strengths[0], squares)
-    for c in range(1, voxels.shape[0]):
-        own, other = voxels[c, corner:], voxels[c, corner + shift :]
-        add_square_differences(own, other, scratch.strengths[c], squares)
-    fold(squares, 1, half, folded)
-    fold(folded, tile.pitch, high, scratch.boxes[0, slot : slot + tile.length])
-
-
-@inlined
 def box_each(
     voxels: Array,
     corner: Index,
@@ -162,13 +125,16 @@ def box_each(
     scratch: Record,
     slot: Index,
 ) -> None:
-    """As `box_together`, with separate sums for each component."""
+    """Sum the squares of each component over rows and columns of a patch.
+
+    For the slice whose first cell is at `corner`, into the samples from `slot` on.
+    """
     _, high, half = patch
     squares = scratch.squares[: tile.length + 2 * (high * tile.pitch + half)]
     folded = scratch.folded[: tile.length + 2 * high * tile.pitch]
     for c in range(voxels.shape[0]):
         own, other = voxels[c, corner:], voxels[c, corner + shift :]
-        square_differences(own, other, scratch.strengths[c], squares)
+        square_differences(own, other, np.float32(1), squares)
         fold(squares, 1, half, folded)
         fold(folded, tile.pitch, high, scratch.boxes[c, slot : slot + tile.length])
 
@@ -180,7 +146,7 @@ def local_distances(scratch: Record, done: Index, deep: Index, distances: Line) 
     distances[:] = 0
     for c in range(scratch.boxes.shape[0]):
         fold(scratch.boxes[c], distances.size, deep, partial)
-        add_weighted(partial, scratch.local_strengths[c, done], distances)
+        add_weighted(partial, scratch.strengths[c, done], distances)
 
 
 @kernel
@@ -201,22 +167,15 @@ def compare(
     """
     deep, high, half = patch
     components = voxels.shape[0]
-    local = scratch.local_strengths.size > 0
     distances = scratch.distances[: tile.length]
     for z in range(-deep, tile.slices + deep):
         corner = tile.first + z * tile.plane - high * tile.pitch - half
         slot = (tile.phase + z) % (2 * deep + 1) * tile.length
-        if local:
-            box_each(voxels, corner, shift, tile, patch, scratch, slot)
-        else:
-            box_together(voxels, corner, shift, tile, patch, scratch, slot)
+        box_each(voxels, corner, shift, tile, patch, scratch, slot)
         done = z - deep
         if done < 0:
             continue
-        if local:
-            local_distances(scratch, done, deep, distances)
-        else:
-            fold(scratch.boxes[0], tile.length, deep, distances)
+        local_distances(scratch, done, deep, distances)
         weigh(distances, scratch.sums[components, done])
         candidates = tile.first + done * tile.plane + shift
         for c in range(components):
@@ -228,19 +187,17 @@ def compare(
 
 @kernel
 def make_scratch(
-    components: Index, local: Flag, size: Record, longest: Index, pitch: Index, patch: Record
+    components: Index, size: Record, longest: Index, pitch: Index, patch: Record
 ) -> Any:
     """Return buffers for tiles of ``size`` slices and rows, whose lines are up to `longest`."""
     deep, high, half = patch
-    groups = components if local else 1
     return Scratch(
         np.empty(longest + 2 * (high * pitch + half), np.float32),
         np.empty(longest + 2 * high * pitch, np.float32),
         np.empty(longest, np.float32),
         np.empty(longest, np.float32),
-        np.empty((groups, (2 * deep + 1) * longest), np.float32),
-        np.ones(components, np.float32),
-        np.zeros((groups if local else 0, size[0], longest), np.float32),
+        np.empty((components, (2 * deep + 1) * longest), np.float32),
+        np.zeros((components, size[0], longest), np.float32),
         np.empty((components + 1, size[0], longest), np.float32),
     )
 
@@ -297,17 +254,13 @@ def nlm_tiles(
     plane = extended.shape[2] * pitch
     voxels = extended.reshape(components, extended.shape[1] * plane)
     longest = (tile[1] - 1) * pitch + width
-    local = model.local
-    scratch = make_scratch(components, local, tile, longest, pitch, reach.patch)
+    scratch = make_scratch(components, tile, longest, pitch, reach.patch)
     strength = np.float32(-math.log2(math.e)) * model.strength
-    if not local:
-        scratch.strengths[:] = strength / model.sigmas[:, 0, 0, 0] ** 2
     across = -(-height // tile[1])
     for unit in range(start, stop):
         corner = (unit // across * tile[0], unit % across * tile[1])
         size = (min(tile[0], depth - corner[0]), min(tile[1], height - corner[1]))
-        if local:
-            fetch_strengths(model, strength, corner, size, pitch, scratch.local_strengths)
+        fetch_strengths(model, strength, corner, size, pitch, scratch.strengths)
         scratch.sums[:] = 0
         first = (corner[0] + reach.margin[0]) * plane + (corner[1] + reach.margin[1]) * pitch
         count = (size[1] - 1) * pitch + width
