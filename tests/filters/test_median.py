@@ -24,6 +24,8 @@ from kernelscope.filters.median import cpu as median_cpu
 from kernelscope.filters.median.counting import median_counting
 from kernelscope.filters.median.cpu import BUBBLE, HUANG
 from kernelscope.filters.median.networks import Lane, Program, dump, median_program
+from kernelscope.filters.median.smallest import median_smallest
+from kernelscope.filters.shared.vectors import blank_row
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import Cpu, CpuTask
@@ -214,6 +216,31 @@ def test_counts_in_stripes_and_bands(border: Border) -> None:
         for start, stop in ((0, 1), (1, 2), (2, 7), (7, len(wanted))):
             median_counting(pixels, output, 9, border.code, start, stop)
         np.testing.assert_array_equal(output, wanted)
+
+
+@pytest.mark.parametrize("border", BORDERS)
+def test_3x3_of_bytes_in_rows_around_the_length_of_a_vector(
+    border: Border, backend: CpuBackend
+) -> None:
+    """Bits find each fault of a network; an odd number of rows leaves half of the last sweep."""
+    random = np.random.default_rng(6)
+    for shape in ((3, 33, 1), (4, 34, 1), (5, 35, 1), (8, 66, 1), (7, 12, 3), (6, 13, 3)):
+        for most in (2, 256):
+            pixels = random.integers(0, most, shape).astype(np.uint8)
+            wanted = oracle(pixels, {"size": 3}, border).astype(np.uint8)
+            np.testing.assert_array_equal(median(backend, pixels, 3, border), wanted, str(shape))
+
+
+def test_3x3_of_bytes_in_bands() -> None:
+    pixels = np.random.default_rng(8).integers(0, 256, (9, 40, 1)).astype(np.uint8)
+    pixels.flags.writeable = False
+    wanted = oracle(pixels, {"size": 3}, Border.MIRROR).astype(np.uint8)
+    output = np.zeros_like(wanted)
+    for start, stop in ((0, 1), (1, 4), (4, 9)):
+        before = output.copy()
+        median_smallest(pixels, output, blank_row(40), Border.MIRROR.code, start, stop)
+        before[start:stop] = wanted[start:stop]
+        np.testing.assert_array_equal(output, before)
 
 
 @pytest.mark.parametrize("border", [border for border in BORDERS if border is not Border.VALID])

@@ -8,11 +8,12 @@ middle values, of which the lower counts. For example:
     13 255 12    in order: 10 11 11 12 12 13 13 14 255 -> 12   gone from the result
     11 14 13
 
-Source: Korčuška 2013, chapters 1 and 5. Five ways to find the middle value, a module each:
+Source: Korčuška 2013, chapters 1 and 5. Six ways to find the middle value, a module each:
 
 ``selection``   Hoare's quickselect, or bubble sort, of each window
 ``huang``       a histogram that moves along the row
 ``networks``    minima and maxima of whole rows, planned here and run by ``parallel``
+``smallest``    the same for 3x3 of bytes, without rows in between
 ``counting``    histograms of columns, added up along the row
 ``cuda``        the search bit by bit, and the others, in ``kernels/median.cu``
 """

@@ -36,11 +36,14 @@ class Loops:
     ----------
     context, builder
         Numba's, of the intrinsic.
+    lanes : int
+        Samples of a step; rows are at least as long.
     """
 
-    def __init__(self, context: Any, builder: Any) -> None:
+    def __init__(self, context: Any, builder: Any, lanes: int = LANES) -> None:
         from llvmlite import ir  # type: ignore[import-untyped]
 
+        self.lanes = lanes
         self._ir = ir
         self._context = context
         self._builder = builder
@@ -71,17 +74,17 @@ class Loops:
 
     @contextmanager
     def steps(self, count: Any) -> Iterator[Any]:
-        """Write a loop over `count` samples, at least `LANES`, and yield where a step begins."""
+        """Write a loop over `count` samples, at least `lanes`, and yield where a step begins."""
         builder, intp = self._builder, count.type
-        steps = builder.sdiv(builder.add(count, intp(LANES - 1)), intp(LANES))
+        steps = builder.sdiv(builder.add(count, intp(self.lanes - 1)), intp(self.lanes))
         with self.repeat(steps) as step:
-            begin, last = builder.mul(step, intp(LANES)), builder.sub(count, intp(LANES))
+            begin, last = builder.mul(step, intp(self.lanes)), builder.sub(count, intp(self.lanes))
             yield builder.select(builder.icmp_signed("<", begin, last), begin, last)
 
     def load(self, row: Any, place: Any, bits: int = 16) -> Any:
-        """Return `LANES` samples of a row from `place` on, widened to so many bits."""
+        """Return as many samples of a row from `place` on, widened to so many bits."""
         builder, sample = self._builder, row.type.pointee
-        vector = self._ir.VectorType(sample, LANES).as_pointer()
+        vector = self._ir.VectorType(sample, self.lanes).as_pointer()
         pointer = builder.bitcast(builder.gep(row, [place]), vector)
         samples = builder.load(pointer, align=sample.width // 8)
         return samples if sample.width == bits else builder.zext(samples, self._kind(bits))
@@ -96,7 +99,7 @@ class Loops:
 
     def all(self, number: int, bits: int = 16) -> Any:
         """Return a vector of a constant."""
-        return self._ir.Constant(self._kind(bits), [number] * LANES)
+        return self._ir.Constant(self._kind(bits), [number] * self.lanes)
 
     def spread(self, number: Any, bits: int = 16) -> Any:
         """Return a vector of the lowest bits of a number."""
@@ -105,7 +108,7 @@ class Loops:
             number = self._builder.trunc(number, kind.element)
         none = self._ir.Constant(kind, self._ir.Undefined)
         first = self._builder.insert_element(none, number, self._ir.IntType(32)(0))
-        return self.chosen(first, none, [0] * LANES)
+        return self.chosen(first, none, [0] * self.lanes)
 
     def chosen(self, a: Any, b: Any, places: Sequence[int]) -> Any:
         """Return the lanes of two vectors, one after the other, that `places` name."""
@@ -119,7 +122,7 @@ class Loops:
         return builder.icmp_unsigned("!=", number, number.type(0))
 
     def _kind(self, bits: int) -> Any:
-        return self._ir.VectorType(self._ir.IntType(bits), LANES)
+        return self._ir.VectorType(self._ir.IntType(bits), self.lanes)
 
 
 @kernel
