@@ -17,8 +17,9 @@
 // as the largest value that no more than `rank` cells are below: SIZE^2 comparisons for each bit of a sample.
 // The compiler keeps windows up to 9 x 9 in registers: SIZE^2 cached reads, of larger ones as many for each
 // bit. At best 1 read from and 1 write to device memory.
-// `tuned` is two other methods: median_network.cuh for masks up to 13 x 13 (of more than 8 bits 15 x 15),
-// median_planes.cuh for larger ones. Those from 13 x 13 on of large pictures of bytes: median_thresholds.cuh.
+// `tuned` is other methods: median_rows.cuh for 3 x 3 of grey bytes, median_columns.cuh for masks of 5 x 5 to 9 x 9,
+// median_network.cuh for others up to 13 x 13 (of more than 8 bits 15 x 15), median_planes.cuh for larger
+// ones. Those from 13 x 13 on of large pictures of bytes: median_thresholds.cuh.
 #ifndef SIZE
 #define SIZE 3
 #endif
@@ -26,6 +27,7 @@
 #include "common.cuh"
 #include "edges.cuh"
 #include "levels.cuh"
+#include "median_cut.cuh"
 #include "median_search.cuh"
 
 // The largest mask that is sorted by a network. One of 15 x 15 has no room in registers, but is still twice as
@@ -35,6 +37,15 @@
 // Whether to count with 32 thresholds at once, which is for bytes alone.
 #ifndef THRESHOLDS
 #define THRESHOLDS 0
+#endif
+
+// The masks for which threads share sorted columns.
+#define COLUMNS_FROM 5
+#define COLUMNS_UP_TO 9
+
+// Whether the mask is 3 x 3 and the image one of grey bytes, whole words of four in a row.
+#ifndef GREY_BYTES
+#define GREY_BYTES 0
 #endif
 
 #if !TUNED
@@ -73,8 +84,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 #elif THRESHOLDS
 #include "median_thresholds.cuh"
+#elif GREY_BYTES
+#include "median_rows.cuh"
 #elif SIZE <= NETWORK_UP_TO
+#include "median_core.cuh"
+#if SIZE >= COLUMNS_FROM && SIZE <= COLUMNS_UP_TO
+#include "median_columns.cuh"
+#else
 #include "median_network.cuh"
+#endif
 #else
 #include "median_planes.cuh"
 #endif

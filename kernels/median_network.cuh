@@ -13,99 +13,33 @@
 // At best a sample is read from and written to device memory once.
 #ifndef KERNELSCOPE_MEDIAN_NETWORK
 #define KERNELSCOPE_MEDIAN_NETWORK
-#include "edges.cuh"
-#include "median_search.cuh"
-#include "networks.cuh"
+#include "median_core.cuh"
 
 #ifndef STEPS  // patches that a thread computes, one below the other
-#define STEPS (SIZE == 3 ? 2 : 1)
+#define STEPS (SIZE <= 5 ? 2 : 1)
 #endif
 #define COLUMNS (4 * BLOCK_COLUMNS)  // of values in a block
 #define ROWS (2 * STEPS * BLOCK_ROWS)
 #define PARTS ((SAMPLE_BITS == 32 ? 1 : 2) / LANES)  // of a block's tile, one after the other
 #define ALIGNMENT (BORDER == BORDER_VALID ? 0 : (8 - RADIUS) % 4)  // from a quad to the first cell
 #define QUADS ((ALIGNMENT + SIZE + 3 + 3) / 4)  // that hold the cells of a thread in a row
-#define CELLS (SIZE * SIZE)
-#define RANK (CELLS / 2)
-
-// The ranks among `count` of the cells that the median can have.
-__host__ __device__ constexpr int lowest(int count)
-{
-    return RANK - (CELLS - count) > 0 ? RANK - (CELLS - count) : 0;
-}
-
-__host__ __device__ constexpr int highest(int count)
-{
-    return count - 1 < RANK ? count - 1 : RANK;
-}
-
-// COUNT cells in order, without those that cannot be the median.
-template <int COUNT>
-using Core = Sorted<highest(COUNT) - lowest(COUNT) + 1>;
-
-// Merge more cells into a core.
-template <int COUNT, int N>
-__device__ inline Core<COUNT + N> add(const Core<COUNT>& core, const Sorted<N>& cells)
-{
-    constexpr int low = lowest(COUNT + N), high = highest(COUNT + N);
-    constexpr int from = low - N > lowest(COUNT) ? low - N : lowest(COUNT);
-    constexpr int start = low - COUNT > 0 ? low - COUNT : 0;
-    constexpr int stop = high < N ? high + 1 : N;
-    const auto kept = slice<from - lowest(COUNT), highest(COUNT) + 1 - from>(core);
-    return slice<low - from - start, high - low + 1>(merge(kept, slice<start, stop - start>(cells)));
-}
 
 // The cells of the windows of 4 x 2 values.
 struct Patch {
     Sorted<SIZE - 1> columns[SIZE + 3];     // the rows that all windows have
     Value top[SIZE + 3], bottom[SIZE + 3];  // those of the upper and of the lower windows alone
-};
 
-template <int FIRST, int COUNT>
-__device__ inline Sorted<COUNT*(SIZE - 1)> merge_columns(const Patch& patch)
-{
-    if constexpr (COUNT == 1) {
-        return patch.columns[FIRST];
-    } else {
-        constexpr int left = next_power_of_two((COUNT + 1) / 2);
-        return merge(
-            merge_columns<FIRST, left>(patch), merge_columns<FIRST + left, COUNT - left>(patch));
+    template <int X>
+    __device__ inline Sorted<SIZE - 1> column() const
+    {
+        return columns[X];
     }
-}
 
-// The medians of WIDTH x 2 windows from column X on, of which `core`, `top` and `bottom` are the cells in
-// the columns that they share.
-template <int X, int WIDTH>
-__device__ inline void refine(const Patch& patch, const Core<(SIZE + 1 - WIDTH) * (SIZE - 1)>& core,
-    const Sorted<SIZE + 1 - WIDTH>& top, const Sorted<SIZE + 1 - WIDTH>& bottom, Value (*medians)[4])
-{
-    constexpr int count = (SIZE + 1 - WIDTH) * (SIZE - 1);
-    if constexpr (WIDTH == 1) {
-        medians[0][X] = select<RANK - lowest(count)>(core, top);
-        medians[1][X] = select<RANK - lowest(count)>(core, bottom);
-    } else {
-        constexpr int half = WIDTH / 2, left = X + half - 1, right = X + SIZE;
-        refine<X, half>(patch, add<count>(core, merge_columns<left, half>(patch)),
-            merge(top, sort<half>(patch.top + left)), merge(bottom, sort<half>(patch.bottom + left)),
-            medians);
-        refine<X + half, half>(patch, add<count>(core, merge_columns<right, half>(patch)),
-            merge(top, sort<half>(patch.top + right)), merge(bottom, sort<half>(patch.bottom + right)),
-            medians);
+    template <int X>
+    __device__ inline Sorted<2 * (SIZE - 1)> pair() const
+    {
+        return merge(columns[X], columns[X + 1]);
     }
-}
-
-template <int X, int WIDTH>
-__device__ inline void medians_of(const Patch& patch, Value (*medians)[4])
-{
-    constexpr int first = X + WIDTH - 1, shared = SIZE + 1 - WIDTH, count = shared * (SIZE - 1);
-    refine<X, WIDTH>(patch,
-        slice<lowest(count), highest(count) - lowest(count) + 1>(merge_columns<first, shared>(patch)),
-        sort<shared>(patch.top + first), sort<shared>(patch.bottom + first), medians);
-}
-
-// Four samples side by side, read and written at once.
-struct alignas(4 * sizeof(Sample)) Quad {
-    unsigned words[sizeof(Sample)];
 };
 
 __device__ inline Value join(const Quad& a, const Quad& b, int i)
@@ -118,21 +52,6 @@ __device__ inline Value join(const Quad& a, const Quad& b, int i)
     return __byte_perm(a.words[0], b.words[0], 0x4400 + 0x1111 * i);
 #else
     return __byte_perm(a.words[i / 2], b.words[i / 2], i % 2 ? 0x7632 : 0x5410);
-#endif
-}
-
-__device__ inline Quad lanes(const Value (&values)[4], int number)
-{
-#if SAMPLE_BITS == 8
-    const unsigned pair = number ? 0x0062 : 0x0040;
-    return Quad{{__byte_perm(__byte_perm(values[0], values[1], pair),
-        __byte_perm(values[2], values[3], pair), 0x5410)}};
-#elif SAMPLE_BITS == 16
-    const unsigned pair = number ? 0x7632 : 0x5410;
-    return Quad{{__byte_perm(values[0], values[1], pair), __byte_perm(values[2], values[3], pair)}};
-#else
-    return Quad{{__float_as_uint(values[0]), __float_as_uint(values[1]), __float_as_uint(values[2]),
-        __float_as_uint(values[3])}};
 #endif
 }
 
@@ -189,36 +108,6 @@ __device__ inline void read_cells_slowly(Value (&cells)[2 * STEPS + SIZE - 1][SI
             cells[i][j] = tile[2 * STEPS * threadIdx.y + i][4 * threadIdx.x + j];
 }
 
-// Whether the border leaves cells out of the window around (y, x).
-__device__ inline bool is_cut(const Geometry& g, int y, int x)
-{
-    return BORDER == BORDER_REDUCE
-        && (y < RADIUS || y >= g.height - RADIUS || x < RADIUS || x >= g.width - RADIUS);
-}
-
-__device__ inline void write_medians(
-    const Value (&medians)[2 * STEPS][4], Sample* output, const Geometry& g, int y, int x, int c)
-{
-    const unsigned pitch = g.out_width * g.channels;
-    Sample* first = output + output_offset(g, y, x) + c;
-#pragma unroll
-    for (unsigned i = 0; i < 2 * STEPS * LANES; ++i) {
-        const unsigned step = i % (2 * STEPS), number = i / (2 * STEPS), row = step + number * ROWS;
-        if (y + (int)row >= g.last) continue;
-        Sample* target = first + (size_t)row * pitch;
-        // The network is for whole windows: other medians are searched for.
-        const bool cut = is_cut(g, y + row, x) || is_cut(g, y + row, x + 3);
-        if (g.channels == 1 && g.out_width % 4 == 0 && !cut) {
-            if (x < g.out_width) *(Quad*)target = lanes(medians[step], number);
-        } else {
-#pragma unroll
-            for (int k = 0; k < 4; ++k)
-                if (x + k < g.out_width && !(cut && is_cut(g, y + row, x + k)))
-                    target[k * g.channels] = lane(medians[step][k], number);
-        }
-    }
-}
-
 __device__ inline void find_medians(const Value (*cells)[SIZE + 3], Value (*medians)[4])
 {
     Patch patch;
@@ -257,7 +146,7 @@ __device__ inline void compute_part(
     Value medians[2 * STEPS][4];
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) find_medians(cells + 2 * step, medians + 2 * step);
-    write_medians(medians, output, g, y, x, c);
+    write_medians<2 * STEPS, ROWS>(medians, output, g, y, x, c);
 }
 
 // Blocks that a multiprocessor should hold: as many as the registers allow, but for a few bytes.
@@ -270,13 +159,7 @@ extern "C" __launch_bounds__(THREADS, RESIDENT) __global__ void median_tuned(
 #pragma unroll 1
     for (int i = 0; i < PARTS * g.channels; ++i)
         compute_part(source, output, g, top + i % PARTS * ROWS, left, i / PARTS);
-#if BORDER == BORDER_REDUCE
-    const int first = min(max(RADIUS, g.first), g.last), width = g.out_width;
-    const int left_end = min(RADIUS, width) * g.channels;
-    const Part whole{first, min(max(g.height - RADIUS, first), g.last), left_end,
-        max(left_end, (width - RADIUS) * g.channels)};
-    compute_around<RADIUS>(source, output, g, whole, Median());
-#endif
+    compute_cut_medians(source, output, g);
 }
 
 #endif

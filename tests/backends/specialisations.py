@@ -14,7 +14,7 @@ from kernelscope import filters
 from kernelscope.spec import launch as launching
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import Level
+from kernelscope.spec.levels import TUNED, Level
 from tests.contract.test_pictures import parameters_of, test_module
 
 DTYPES = tuple(map(np.dtype, (np.uint8, np.uint16, np.float32)))
@@ -25,8 +25,8 @@ def tuned_at_any_size() -> AbstractContextManager[Any]:
     return mock.patch.object(launching, "BY_SIZE", False)
 
 
-def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
-    """Yield (level, launch) for the filter's test cases at every level, type and border."""
+def _tasks(spec: FilterSpec) -> Iterator[tuple[Level, CudaTask]]:
+    """Yield the filter's test cases at every level, type, border and number of channels."""
     module = test_module(spec.id)
     assert module is not None
     for case, level, dtype, border, channels in itertools.product(
@@ -34,25 +34,39 @@ def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
     ):
         parameters = parameters_of(spec.id, case)
         shape = (128, 128, channels)
-        task = CudaTask(
-            shape, spec.output_shape(shape, parameters, border), dtype, parameters, border, level.id
-        )
+        output = spec.output_shape(shape, parameters, border)
+        yield level, CudaTask(shape, output, dtype, parameters, border, level.id)
+
+
+def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
+    """Yield (level, launch) for the filter's test cases at every level, type and border."""
+    for level, task in _tasks(spec):
         with tuned_at_any_size():  # others are launches of another level
             plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
         for launch in plan.launches:
             yield level, launch
 
 
+def small_launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
+    """Yield the launches of level *tuned* that have a shape of their own for small pictures."""
+    for level, task in _tasks(spec):
+        if level is TUNED:
+            for launch in CudaPlan.of(spec.implementation(Cuda).plan(task)).launches:
+                if launch.kernel.endswith(f"_{TUNED.id}"):
+                    yield level, launch
+
+
 def defines(spec: FilterSpec) -> list[dict[str, str]]:
     """Return the distinct sets of macros with which the filter's source is compiled."""
-    distinct = {tuple(sorted(launch.defines.items())) for _, launch in launches(spec)}
+    every = itertools.chain(launches(spec), small_launches(spec))
+    distinct = {tuple(sorted(launch.defines.items())) for _, launch in every}
     return [dict(items) for items in sorted(distinct)]
 
 
 def kernels(spec: FilterSpec) -> dict[frozenset[tuple[str, str]], set[str]]:
     """Return which kernels are launched of the source compiled with each set of macros."""
     found: dict[frozenset[tuple[str, str]], set[str]] = {}
-    for _, launch in launches(spec):
+    for _, launch in itertools.chain(launches(spec), small_launches(spec)):
         found.setdefault(frozenset(launch.defines.items()), set()).add(launch.kernel)
     return found
 

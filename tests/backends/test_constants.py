@@ -19,7 +19,7 @@ SHARED = {
     "laplace": {"QUAD", "TUNED_THREADS"},
     "mask": {"QUAD", "TUNED_THREADS"},
     "mean": {"BOX_HALF_BLOCK", "BOX_COLUMNS", "BOX_RUN", "BOX_STEP"},
-    "median": {"STEPS"},
+    "median": {"STEPS", "QUAD", "TUNED_THREADS"},
     "nlm": {"PART", "WARP_COLUMNS", "CHUNK_OFFSETS", "STRIP", "TILES", "WARPS"},
     "rotating_mask": {"QUAD", "TUNED_THREADS"},
     "sobel": {"QUAD", "TUNED_THREADS"},
@@ -69,11 +69,11 @@ def test_plans_pass_what_tuned_kernels_use(spec: FilterSpec) -> None:
     """The block of a launch, and the macros by which its kernel knows the block."""
     for level, launch in launches(spec):
         macros = launch.defines
-        if "TUNED_THREADS" in macros:
-            assert launch.block == (int(macros["TUNED_THREADS"]), 1)
         if "BOX_HALF_BLOCK" in macros:
             assert launch.block == (int(macros["BOX_HALF_BLOCK"]), 2)
-        if spec.id == "median" and level.id not in ("single-block", "selection"):
+        if "TUNED_THREADS" in macros:
+            assert launch.block == (int(macros["TUNED_THREADS"]), 1)
+        elif spec.id == "median" and level.id not in ("single-block", "selection"):
             assert launch.block == (int(macros["BLOCK_COLUMNS"]), int(macros["BLOCK_ROWS"]))
 
 

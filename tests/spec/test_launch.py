@@ -79,7 +79,6 @@ BY_SIZE: list[tuple[str, dict[str, Any], str]] = [
     ("mean", {"size": 9}, "shared"),
     ("threshold_mean", {"size": 5}, "shared"),
     ("threshold_mean", {"size": 7}, "shared"),
-    ("median", {"size": 3}, "shared"),
     ("median", {"size": 11}, "shared"),
 ]
 
@@ -113,8 +112,7 @@ def test_tuned_takes_a_quicker_level_for_a_small_picture(
         ("mean", {"size": 3}, 1000),  # 9,000,000 cells, nine of them for a sample
         ("mean", {"size": 15}, 200),
         ("threshold_mean", {"size": 3}, 1000),
-        ("median", {"size": 3}, 746),  # 40,000,000 comparisons, eight for each cell
-        ("median", {"size": 9}, 249),
+        ("median", {"size": 11}, 204),  # 40,000,000 comparisons, eight for each cell
     ],
 )
 def test_from_which_size_on_the_tuned_kernel_runs(
@@ -156,9 +154,9 @@ def planned(
         ("threshold_mean", {"size": 7}, Border.REDUCE, "global"),
         ("rotating_mask", {}, Border.VALID, "global"),
         ("rotating_mask", {}, Border.REDUCE, "global"),
-        ("median", {"size": 9}, Border.VALID, "global"),
+        ("median", {"size": 11}, Border.VALID, "global"),
         ("median", {"size": 9}, Border.REDUCE, "global"),
-        ("median", {"size": 9}, Border.KEEP, "shared"),
+        ("median", {"size": 11}, Border.KEEP, "shared"),
     ],
 )
 def test_the_quicker_level_depends_on_the_border(
@@ -191,7 +189,7 @@ SPREAD = {"mask": (tuple(range(500, 515)),) * 15}
         ("mask", SPREAD, "u1", 1, Border.REFLECT, 3795),
         ("rotating_mask", {}, "u2", 1, Border.REFLECT, 633),
         ("rotating_mask", {}, "f4", 1, Border.REFLECT, 895),
-        ("median", {"size": 9}, "f4", 1, Border.REFLECT, 125),  # 40,000,000 comparisons
+        ("median", {"size": 11}, "f4", 1, Border.REFLECT, 102),  # 40,000,000 comparisons
         ("median", {"size": 9}, "f4", 1, Border.REDUCE, 139),  # 50,000,000
         ("threshold_mean", {"size": 3}, "u1", 1, Border.VALID, 1000 + 2),
         ("mean", {"size": 3}, "u2", 1, Border.REFLECT, 1055),
@@ -258,11 +256,22 @@ def test_slow_sums_need_larger_pictures() -> None:
     assert list(kernels.values()) == ["mean_tuned", "mean_global", "mean_global", "mean_global"]
 
 
+def test_small_medians_have_a_shape_of_their_own() -> None:
+    """Of 3x3 grey bytes, all cells of a thread are read at once; of 5x5, blocks have fewer rows."""
+    small, large = (plan_at("median", "tuned", side, {"size": 3}) for side in (1020, 1024))
+    assert small.launches[0].defines["ROWS_AT_ONCE"] == "2"
+    assert small.launches[0].tile == (512, 2)
+    assert "ROWS_AT_ONCE" not in large.launches[0].defines
+    small, large = (plan_at("median", "tuned", side, {"size": 5}) for side in (64, 1024))
+    assert [each.launches[0].tile for each in (small, large)] == [(504, 4), (504, 8)]
+    assert not small.notice
+
+
 @pytest.mark.parametrize("border", [Border.REDUCE, Border.REFLECT])
 def test_a_median_of_cut_windows_stays_in_global_memory(border: Border) -> None:
     spec = filters.get("median")
     shape = (64, 64, 1)
-    task = CudaTask(shape, shape, np.dtype(np.uint8), spec.defaults(), border, "tuned")
+    task = CudaTask(shape, shape, np.dtype(np.uint8), spec.validate({"size": 11}), border, "tuned")
     (launch,) = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
     assert launch.kernel == ("median_global" if border is Border.REDUCE else "median_shared")
 

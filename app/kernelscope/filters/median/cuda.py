@@ -3,8 +3,8 @@
 Up to level *texture*, a thread searches for its median bit by bit, from the highest bit down: it
 counts how many cells of its window lie below the value found so far with the next bit set, and
 keeps the bit unless more than half do. *Tuned* runs a network of minima and maxima for masks up to
-13 x 13 or 15 x 15, and for larger ones searches whole bit planes. Larger masks of bytes count with
-32 thresholds at once, unless the picture is small.
+13 x 13 or 15 x 15, of which neighbours share parts up to 9 x 9, and for larger ones searches whole
+bit planes. Larger masks of bytes count with 32 thresholds at once, unless the picture is small.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from kernelscope.filters.shared.rows_cuda import QUAD, rows_launch
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, is_small, level_launch
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
@@ -39,7 +40,7 @@ _BLOCKS = ((32, 4), (32, 2), (32, 1), (16, 1), (8, 1))
 better in small blocks; at level *selection* the windows of a block have to fit into shared memory.
 """
 
-_NETWORK_OPERATIONS = {3: 17, 5: 60, 7: 140, 9: 240, 11: 392, 13: 600, 15: 824}
+_NETWORK_OPERATIONS = {3: 17, 5: 53, 7: 109, 9: 183, 11: 392, 13: 600, 15: 824}
 """Minima and maxima for each sample at level *tuned*; larger masks are searched bit by bit."""
 
 _LARGEST_NETWORK_OF_BYTES = 13
@@ -61,6 +62,12 @@ _STRIP, _WIDE_STRIP, _WIDE_FROM = 16, 32, 19
 enter before a strip has its first median."""
 
 _THRESHOLD_BLOCK, _STRIP_COLUMNS = (32, 4), 8
+
+_COLUMNS_FROM, _COLUMNS_UP_TO = 5, 9
+"""The masks for which neighbouring threads share sorted columns: macros of the same names."""
+
+_COLUMNS_THREADS = 128
+"""Of a block that shares columns, four to a thread."""
 
 _SMALL_WORK, _SMALL_WORK_CUT = 40e6, 50e6
 """Comparisons by a level that searches bit by bit, for one channel of a whole picture, from which
@@ -91,20 +98,75 @@ def _thresholds_launch(task: CudaTask, size: int) -> Launch:
     )
 
 
+_ROWS_OPERATIONS = 15.5
+"""Minima, maxima, byte moves and additions for each byte of a 3x3 mask that goes down the rows."""
+
+_ROWS_AT_ONCE = 2
+"""Rows of a thread in small pictures, of which all cells are read at once."""
+
+_SMALL_ROWS = 2**20
+"""Bytes of a grey picture from which on going down the rows is faster."""
+
+
+_SMALL_STEPS = 2**20
+"""Samples from which on threads that share columns of 5x5 compute one patch below another."""
+
+
+def _rows_launch(task: CudaTask, size: int) -> Launch:
+    """Return the launch for grey bytes, in whole words of four."""
+    if not is_small(task, _SMALL_ROWS):
+        return rows_launch(
+            "median", task, size, _ROWS_OPERATIONS, packed=True, SIZE=size, GREY_BYTES=1
+        )
+    launch = rows_launch(
+        "median",
+        task,
+        size,
+        _ROWS_OPERATIONS,
+        SIZE=size,
+        GREY_BYTES=1,
+        ROWS_AT_ONCE=_ROWS_AT_ONCE,
+    )
+    return replace(launch, tile=(QUAD * launch.block[0], _ROWS_AT_ONCE))
+
+
+def _is_of_grey_byte_quads(task: CudaTask) -> bool:
+    """Return whether rows consist of whole words of four grey bytes."""
+    return task.dtype.itemsize == 1 and task.shape[2] == 1 and task.shape[1] % QUAD == 0
+
+
+def _columns_block(size: int, bits: int, steps: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the threads and the pixels of a block whose threads share sorted columns.
+
+    Those at its ends only sort for others: one at the left, at the right as many as it takes to
+    hold the columns of a patch of four windows, the first of which belongs to the left one.
+    """
+    left, first_own = 1, 1 if size == _COLUMNS_FROM else 3
+    right = (size + 2 - first_own) // 4
+    columns = 4 * (_COLUMNS_THREADS - left - right)
+    return (_COLUMNS_THREADS, 1), (columns, 2 * steps * (1 if bits == 32 else 2))
+
+
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     size = int(task.parameters["size"])
     bits = 8 * task.dtype.itemsize
     of_bytes = task.level == TUNED.id and bits == 8 and size >= _THRESHOLDS_FROM
     if of_bytes and not is_small(task, task.shape[2] * _SMALL_THRESHOLDS):
         return _thresholds_launch(task, size)
+    if task.level == TUNED.id and size == 3 and _is_of_grey_byte_quads(task):
+        return _rows_launch(task, size)
     if task.level == TUNED.id:
         block, tile, own = (32, 8), (32, 32), dict[str, int]()
         network = _NETWORK_OPERATIONS.get(size)
         if bits == 8 and size > _LARGEST_NETWORK_OF_BYTES:
             network = None
-        if network is not None:
+        steps = 2 if size == 3 or (size == 5 and not is_small(task, _SMALL_STEPS)) else 1
+        if _COLUMNS_FROM <= size <= _COLUMNS_UP_TO:
+            block, tile = _columns_block(size, bits, steps)
+            own = {"STEPS": steps}
+        elif network is not None:
             # Samples of 8 or 16 bits are compared two at a time, one far below the other.
-            block, steps = (32, 4), 2 if size == 3 else 1
+            block = 32, 4
             tile = 4 * block[0], 2 * steps * block[1] * (1 if bits == 32 else 2)
             own = {"STEPS": steps}
         tuned = Launch(
@@ -120,6 +182,8 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
         # Where the border cuts windows, a tile has all of its cells looked at one by one; under
         # `valid` a tile saves nothing, as there is no rim.
         level = GLOBAL if task.border in (Border.REDUCE, Border.VALID) else SHARED
+        if _COLUMNS_FROM <= size <= _COLUMNS_UP_TO and task.border is not Border.REDUCE:
+            return tuned  # quicker from 128x128 on, on an H100; less takes no less time
         work = _SMALL_WORK_CUT if task.border is Border.REDUCE else _SMALL_WORK
         least = task.shape[2] * work / (bits * size * size)
         return by_size(task, tuned, plan_cuda, level, least)
