@@ -149,7 +149,8 @@ def _own(array: NDArray[Any]) -> NDArray[Any]:
         return array.copy()
     if not owner.flags.owndata and not is_page_locked(owner):
         return array.copy()
-    owner.flags.writeable = True
+    if not owner.flags.writeable:  # NumPy refuses to set it again on page-locked memory
+        owner.flags.writeable = True
     view = array.view()
     view.flags.writeable = True
     return view
