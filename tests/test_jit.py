@@ -302,3 +302,94 @@ def test_an_open_folder_is_closed_before_code_is_kept_in_it(tmp_path: Path) -> N
     folder.chmod(0o777)
     assert count_hits(tmp_path) == (1, "")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+# Code that came with the package ------------------------------------------------------
+
+PLAN = """
+from pathlib import Path
+import numpy as np
+from kernelscope import jit
+from kernelscope.filters import get
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import Cpu, CpuTask
+source, output = np.ones((4, 4, 1), np.uint8), np.zeros((4, 4, 1), np.uint8)
+task = CpuTask(source, output, {}, Border.REFLECT, "parallel")
+(sweep,) = get("negative").implementation(Cpu).plan(task)
+arguments = *sweep.arguments, 0, 4
+folder = Path(FOLDER)
+"""
+
+EXPORT = """
+jit.load_numba()
+folder = folder / jit.portable_name()
+folder.mkdir(parents=True)
+sweep.kernel.export(folder, *arguments)
+"""
+
+LOAD = """
+jit.PREBUILT = folder
+jit.load_numba()
+from numba.core import event
+with event.install_recorder("numba:compile") as recorder:
+    sweep.kernel.compile(*arguments)
+assert bool(recorder.buffer) is COMPILES, recorder.buffer
+sweep.kernel(*arguments)
+assert (output == 254).all()
+"""
+
+
+@pytest.fixture(scope="module")
+def prebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the code of a filter for processors of the baseline."""
+    folder = tmp_path_factory.mktemp("prebuilt")
+    python(
+        PLAN.replace("FOLDER", repr(str(folder))) + EXPORT,
+        NUMBA_CACHE_DIR=str(tmp_path_factory.mktemp("cache")),
+        NUMBA_CPU_NAME=jit.BASELINE,
+        NUMBA_CPU_FEATURES="",
+    )
+    return folder
+
+
+def load(folder: Path, cache: Path, before: str = "", *, compiles: bool) -> None:
+    code = PLAN.replace("FOLDER", repr(str(folder))) + before
+    python(code + LOAD.replace("COMPILES", str(compiles)), NUMBA_CACHE_DIR=str(cache))
+
+
+def can_run_baseline() -> bool:
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features()
+    return all(features.get(name) for name in jit._BASELINE_FEATURES)
+
+
+@pytest.mark.skipif(not can_run_baseline(), reason="has no code of that kind")
+def test_a_first_run_loads_what_came_with_the_package(prebuilt: Path, tmp_path: Path) -> None:
+    load(prebuilt, tmp_path, compiles=False)
+    assert not list(tmp_path.rglob("*.nbc"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "jit._BASELINE_FEATURES = ('no such feature',)",
+        "jit.portable_name = lambda: 'numba-0.1'",
+        "folder = folder / 'elsewhere'",
+    ],
+)
+def test_code_for_other_machines_or_versions_is_left_alone(
+    prebuilt: Path, tmp_path: Path, change: str
+) -> None:
+    load(prebuilt, tmp_path, change, compiles=True)
+    assert list(tmp_path.rglob("*.nbc"))
+
+
+def test_damaged_code_is_compiled_again(prebuilt: Path, tmp_path: Path) -> None:
+    (file,) = prebuilt.rglob("*.nbc")
+    folder = tmp_path / "prebuilt" / file.parent.name
+    folder.mkdir(parents=True)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / file.name).write_bytes(content)
+    load(folder.parent, tmp_path / "cache", compiles=True)

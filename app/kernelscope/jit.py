@@ -19,6 +19,7 @@ backend calls `Kernel.compile` on the worker thread, and passes the rows of the 
     first access:   function --> numba.njit --> dispatcher --> machine code for each set of types
                                                     |
                                               _CacheFiles: CACHE/kernelscope/numba-DIGEST/*.nbc
+                                                           or PREBUILT/VERSIONS-numba-DIGEST/*.nbc
 
 There are three things to know when writing kernels:
 
@@ -29,6 +30,10 @@ There are three things to know when writing kernels:
 - DIGEST is computed from the sources of all rooms that have kernels or constants of kernels, since
   Numba itself would not notice a change in a kernel that another one calls. After any such change
   all kernels are compiled again.
+
+A wheel may have code that was compiled when it was built (`.ci/prebuild.py`): a first run then
+loads what would take seconds to compile. It is for the same versions of the sources, of Numba and
+of Python, and for processors of `BASELINE`.
 """
 
 from __future__ import annotations
@@ -40,6 +45,7 @@ import logging
 import os
 import pickle
 import sys
+import sysconfig
 import tempfile
 import threading
 from collections.abc import Callable
@@ -80,6 +86,14 @@ Flag = Any
 Record = Any
 """A tuple, or a named tuple of any of these."""
 
+
+PREBUILT = Path(__file__).parent / "prebuilt"
+"""Code that came with the package: a folder for each set of versions."""
+
+BASELINE = "x86-64-v3"
+"""LLVM's name of the processors that such code is for: those of 2015 and later, most of them."""
+
+_BASELINE_FEATURES = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
 _logger = logging.getLogger(__name__)
 
@@ -144,14 +158,30 @@ class Kernel:
         bool
             False if this process had the code already.
         """
-        numba = load_numba()
-        dispatcher = self.dispatcher
-        types = tuple(numba.typeof(argument) for argument in arguments)
+        dispatcher, types = self.dispatcher, self.types_of(*arguments)
         is_new = types not in dispatcher.overloads
         if is_new and not can_cache():
             memory.require_compiling()
         dispatcher.compile(types)
         return is_new
+
+    @staticmethod
+    def types_of(*arguments: Any) -> tuple[Any, ...]:
+        """Return the types of `arguments` as Numba sees them."""
+        typeof = load_numba().typeof
+        return tuple(typeof(argument) for argument in arguments)
+
+    def export(self, folder: Path, *arguments: Any) -> None:
+        """Compile for the types of `arguments`, and save the code for `portable_name` there."""
+        from numba.core.serialize import dumps
+
+        self.compile(*arguments)
+        dispatcher, types = self.dispatcher, self.types_of(*arguments)
+        cache = dispatcher._cache
+        key = cache._index_key(types, dispatcher.targetctx.codegen())
+        path = cache._cache_file.portable_path(folder, key)
+        entry = dumps(cache._impl.reduce(dispatcher.overloads[types]))
+        atomic.replace(path, _digest(path, entry) + entry, durable=False)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.dispatcher(*arguments)
@@ -232,13 +262,32 @@ class _CacheFiles:
         digest = hashlib.sha256(repr((self._state, key)).encode()).hexdigest()
         return self._folder / f"{self._name}-{digest[:32]}.nbc"
 
+    def portable_path(self, folder: Path, key: Any) -> Path:
+        """Return the path of an entry among those that came with the package."""
+        types, _, code = key
+        digest = hashlib.sha256(repr((types, code)).encode()).hexdigest()
+        return folder / f"{self._name}-{digest[:32]}.nbc"
+
+    def _prebuilt(self, key: Any) -> Any:
+        """Return the entry that came with the package; None if it has none for this machine."""
+        folder = _prebuilt_folder()
+        path = folder and self.portable_path(folder, key)
+        try:
+            content = path.read_bytes() if path else b""
+        except OSError:
+            return _nothing()
+        digest, entry = content[:_DIGEST], content[_DIGEST:]
+        if path is None or digest != _digest(path, entry):
+            return _nothing()
+        return pickle.loads(entry)
+
     def load(self, key: Any) -> Any:
         """Return the entry saved under `key`, or None if there is none that can be trusted."""
         path = self._path(key)
         try:
             content = atomic.read_own(path, _MOST_BYTES)
         except FileNotFoundError:
-            return _nothing()
+            return self._prebuilt(key)
         except OSError as error:
             _logger.warning("a kernel will be compiled again: %s", error)
             return _nothing()
@@ -296,6 +345,28 @@ def load_numba() -> Any:
     import numba
 
     return numba
+
+
+def portable_name() -> str:
+    """Return the name of the folder of code that came with the package for these versions."""
+    import llvmlite
+    import numba
+
+    python, system = sys.implementation.cache_tag, sysconfig.get_platform()
+    versions = f"numba-{numba.__version__}", f"llvmlite-{llvmlite.__version__}"
+    return "-".join((*versions, str(python), system, BASELINE, cache_folder().name))
+
+
+@functools.cache
+def _prebuilt_folder() -> Path | None:
+    """Return the folder of code that came with the package, if this machine can run it."""
+    if not PREBUILT.is_dir():
+        return None
+    from llvmlite import binding
+
+    folder, features = PREBUILT / portable_name(), binding.get_host_cpu_features()
+    usable = folder.is_dir() and all(features.get(name) for name in _BASELINE_FEATURES)
+    return folder if usable else None
 
 
 @functools.cache

@@ -1,0 +1,277 @@
+"""What a person waits for beside kernels: copies, small pictures, volumes, first runs.
+
+    python resources/bench/waiting.py gpu --json resources/bench/gpu-waiting.json
+    python resources/bench/waiting.py cpu --json resources/bench/cpu-waiting.json
+
+*gpu* times runs through the engine and the library, a new picture each time: the copies of
+4096 x 4096 bytes, all of a run on 128 x 128, and volumes from host array to host array. Both modes
+time the first run of each filter on a computer that never ran one: a process of its own with empty
+caches, in which another filter ran before, as the window does when it starts. On the CPU the
+filters' code comes with the package in one column (`.ci/prebuild.py`, made here in a temporary
+folder), and is compiled in the other. Goals, floors and the figures before are those of issue 17.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import kernelscope as ks
+from kernelscope import filters, machine
+from kernelscope.backends import create_backends
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.run import execute
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.spec.devices import Device
+from kernelscope.spec.samples import Kind
+
+PREBUILD = Path(__file__).parents[2] / ".ci" / "prebuild.py"
+
+
+class Target(NamedTuple):
+    """Milliseconds to reach, that no program can beat, and of the program before."""
+
+    goal: float | None = None
+    floor: float | None = None
+    before: float | None = None
+
+
+TARGETS = {
+    # The link of an H100 carries 53.6 GB/s from and to page-locked memory.
+    "up, 4096² uint8, from a result": Target(0.35, 0.313, 1.4),
+    "up, 4096² uint8, from any array": Target(0.35, 0.67, 1.4),
+    "down, 4096² uint8": Target(0.35, 0.313, 1.5),
+    # Two copies, a launch with events and one wait, without any bookkeeping.
+    "128² uint8, stages": Target(0.12, 0.030, 0.38),
+    "128² uint8, engine": Target(None, 0.030, 1.04),
+    "128² uint8, library": Target(None, 0.030, 1.82),
+    "volume, 1 component, sigma given": Target(5, 2.5, 13.5),
+    "volume, 1 component, sigma estimated": Target(5.3, 2.6, 19.5),
+    "volume, 3 components, sigma given": Target(13, 6, 33.6),
+    "volume, 3 components, sigma estimated": Target(13.3, 6.1, None),
+}
+FIRST = Target(1000)
+
+FIRST_RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
+    *((name, {}) for name in filters.discover()),
+    ("median", {"size": 31}),
+    ("mean", {"size": 31}),
+    ("weighted_mean", {"size": 15}),
+)
+
+CHILD = """
+import json, sys, time
+from pathlib import Path
+import numpy as np
+from kernelscope import jit
+from kernelscope.backends import create_backends
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.library import arrays
+from kernelscope.spec.devices import Device
+name, values, volume, device, prebuilt = json.loads(sys.argv[1])
+if prebuilt:
+    jit.PREBUILT = Path(prebuilt)
+random = np.random.default_rng(0)
+picture = arrays.picture((random.random((512, 512)) * 255).astype(np.uint8), "a")
+source = picture
+if volume:
+    source = arrays.scan([("a", (random.random((48, 48, 48)) * 200).astype(np.float32))])
+backends, device = create_backends(), Device(device)
+other = "negative" if name != "negative" else "ripple"
+execute(Request.create(picture, other, device=device), backends)
+spent, begun = time.process_time(), time.perf_counter()
+execute(Request.create(source, name, values, device=device), backends)
+seconds, spent = time.perf_counter() - begun, time.process_time() - spent
+begun = time.perf_counter()
+execute(Request.create(source, name, values, device=device), backends)
+print(json.dumps([1e3 * seconds, 1e3 * spent, 1e3 * (time.perf_counter() - begun)]))
+for backend in backends.values():
+    backend.close()
+"""
+
+
+def first_run(name: str, values: dict[str, Any], device: str, prebuilt: Path | None) -> list[float]:
+    """Return milliseconds by the clock and of the processor, and those of a second run."""
+    volume = filters.get(name).kind is Kind.VOLUME
+    given = json.dumps([name, values, volume, device, str(prebuilt or "")])
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {
+            **os.environ,
+            "XDG_CACHE_HOME": cache,
+            "NUMBA_CACHE_DIR": f"{cache}/numba",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, given],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        raise SystemExit(f"{name} failed:\n{done.stderr}")
+    found: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def first_runs(device: str, only: str, prebuilt: Path | None) -> Iterator[dict[str, Any]]:
+    """Yield a row for each filter on a device, with code of the package or compiled."""
+    how = "loaded" if prebuilt else "compiled"
+    for name, values in FIRST_RUNS:
+        if only not in name or not filters.get(name).levels(device):
+            continue
+        title = " ".join((name, *map(str, values.values())))
+        first, spent, second = first_run(name, values, device, prebuilt)
+        yield row(f"first run, {how}: {title}", [first], FIRST, processor=spent, second=second)
+
+
+def prebuild(folder: Path, only: str) -> None:
+    """Compile the usual code of the filters as a package has it."""
+    chosen = {each for each in filters.discover() if filters.get(each).levels("cpu")}
+    chosen = {*(each for each in chosen if only in each), "negative", "ripple"}
+    command = [sys.executable, str(PREBUILD), "--usual", "--out", str(folder), "--only"]
+    subprocess.run([*command, *sorted(chosen)], check=True)
+
+
+def row(name: str, times: list[float], target: Target, **more: float) -> dict[str, Any]:
+    """Return the row of a measurement, in milliseconds."""
+    middle = statistics.median(times)
+    found: dict[str, Any] = {"name": name, "ms": round(middle, 4)}
+    found |= {key: value for key, value in target._asdict().items() if value is not None}
+    if target.floor:
+        found["ratio_to_floor"] = round(middle / target.floor, 2)
+    if target.goal:
+        found["met"] = middle <= target.goal
+    found |= {key: round(value, 3) for key, value in more.items()}
+    return found | {"times_ms": [round(each, 4) for each in times]}
+
+
+def stage(result: Result, name: str) -> float:
+    return 1e3 * sum(each.seconds for each in result.stages if each.name == name)
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    begun = time.perf_counter()
+    found = work()
+    return 1e3 * (time.perf_counter() - begun), found
+
+
+def pictures(backends: dict[str, Backend], repeats: int) -> Iterator[dict[str, Any]]:
+    """Yield rows for the copies of large pictures and all of a run on small ones."""
+    random = np.random.default_rng(0)
+
+    def run(pixels: Any) -> Result:
+        request = Request.create(Image.from_array(pixels), "mean", device=Device.GPU)
+        return execute(request, backends)
+
+    large = [random.integers(0, 256, (4096, 4096), np.uint8) for _ in range(3)]
+    results = [run(large[number % 3]) for number in range(repeats + 8)][8:]
+    for name, what in (
+        ("up, 4096² uint8, from any array", "upload"),
+        ("down, 4096² uint8", "download"),
+    ):
+        yield row(name, [stage(each, what) for each in results], TARGETS[name])
+    del results
+    kept = [ks.mean(each, device="gpu") for each in large * 2][3:]
+    again = [run(kept[number % 3][:]) for number in range(repeats + 3)][3:]
+    name = "up, 4096² uint8, from a result"
+    yield row(name, [stage(each, "upload") for each in again], TARGETS[name])
+    del again, kept, large
+    small = [random.integers(0, 256, (128, 128), np.uint8) for _ in range(8)]
+    found: dict[str, list[float]] = {"stages": [], "engine": [], "library": []}
+    for number in range(20 * repeats):
+        pixels = small[number % 8]
+        clock, result = timed(lambda pixels=pixels: run(pixels))
+        found["stages"].append(1e3 * result.seconds)
+        found["engine"].append(clock)
+        found["library"].append(timed(lambda pixels=pixels: ks.mean(pixels, device="gpu"))[0])
+    for what, times in found.items():
+        name = f"128² uint8, {what}"
+        yield row(name, times[20:], TARGETS[name])
+
+
+def volumes(backends: dict[str, Backend], repeats: int) -> Iterator[dict[str, Any]]:
+    """Yield rows for MRI NLM of 189×157×130 voxels, by the clock, new volumes each time."""
+    random = np.random.default_rng(0)
+    voxels = [random.normal(100, 15, (130, 157, 189)).clip(0).astype(np.float32) for _ in range(6)]
+    for count in (1, 3):
+        for how in ("given", "estimated"):
+            times, stages = [], []
+            for number in range(repeats + 3):
+                parts = (voxels[(number + part) % 6].copy() for part in range(count))
+                scan = Scan(tuple(Volume.from_array(part) for part in parts))
+                values = {"sigma": (15.0,) * count} if how == "given" else {}
+
+                def run(scan: Scan = scan, values: dict[str, Any] = values) -> Result:
+                    return execute(
+                        Request.create(scan, "mri_nlm", values, device=Device.GPU), backends
+                    )
+
+                clock, result = timed(run)
+                times.append(clock)
+                stages.append(1e3 * result.seconds)
+            name = f"volume, {count} component{'s' * (count > 1)}, sigma {how}"
+            yield row(name, times[3:], TARGETS[name], stages=statistics.median(stages[3:]))
+
+
+def gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    backends = create_backends()
+    try:
+        yield from pictures(backends, options.repeats)
+        yield from volumes(backends, options.repeats)
+    finally:
+        for backend in backends.values():
+            backend.close()
+    if not options.no_first:
+        yield from first_runs("gpu", options.only, None)
+
+
+def cpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        prebuild(Path(folder), options.only)
+        yield from first_runs("cpu", options.only, Path(folder))
+    if not options.no_compiled:
+        yield from first_runs("cpu", options.only, None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("device", choices=("cpu", "gpu"))
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--only", default="", help="first runs of filters that contain this")
+    parser.add_argument("--no-first", action="store_true", help="leave out first runs on the GPU")
+    parser.add_argument("--no-compiled", action="store_true", help="only code of the package")
+    options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for each in (gpu if options.device == "gpu" else cpu)(options):
+        rows.append(each)
+        verdict = "" if "met" not in each else ("met" if each["met"] else "missed")
+        goal = f"goal {each['goal']:g}" if "goal" in each else ""
+        before = f"before {each['before']:g}" if "before" in each else ""
+        print(
+            f"{each['name']:46} {each['ms']:10.3f} ms  {goal:10} {before:12} {verdict}", flush=True
+        )
+        if options.json:  # rows are kept if the rest is cut off
+            content = {"machine": machine.facts(), "rows": rows}
+            options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
