@@ -358,7 +358,7 @@ def load(folder: Path, cache: Path, before: str = "", *, compiles: bool) -> None
 
 
 def can_run_baseline() -> bool:
-    from llvmlite import binding
+    from llvmlite import binding  # type: ignore[import-untyped]
 
     features = binding.get_host_cpu_features()
     return all(features.get(name) for name in jit._BASELINE_FEATURES)

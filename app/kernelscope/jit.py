@@ -349,9 +349,8 @@ def load_numba() -> Any:
 
 def portable_name() -> str:
     """Return the name of the folder of code that came with the package for these versions."""
-    import llvmlite
-    import numba
-
+    numba = load_numba()
+    llvmlite = sys.modules["llvmlite"]  # which Numba has loaded
     python, system = sys.implementation.cache_tag, sysconfig.get_platform()
     versions = f"numba-{numba.__version__}", f"llvmlite-{llvmlite.__version__}"
     return "-".join((*versions, str(python), system, BASELINE, cache_folder().name))
@@ -362,7 +361,7 @@ def _prebuilt_folder() -> Path | None:
     """Return the folder of code that came with the package, if this machine can run it."""
     if not PREBUILT.is_dir():
         return None
-    from llvmlite import binding
+    from llvmlite import binding  # type: ignore[import-untyped]
 
     folder, features = PREBUILT / portable_name(), binding.get_host_cpu_features()
     usable = folder.is_dir() and all(features.get(name) for name in _BASELINE_FEATURES)

@@ -16,7 +16,7 @@ from kernelscope.backends.cuda import memory
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.memory import Staging
 from kernelscope.errors import DeviceUnavailable
-from tests.backends.fake_card import Driver, Error, FakeStream, install
+from tests.backends.fake_card import CardFull, Driver, Error, FakeStream, install
 
 CHUNK = memory.CHUNK_BYTES
 SIZES = [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5, (memory.CHUNKS + 3) * CHUNK]
@@ -211,3 +211,20 @@ def test_a_lost_device_ends_its_threads_and_frees_nothing(driver: Driver) -> Non
     device.close()
     assert not driver.attached
     assert not any(buffer.freed for buffer in driver.page_locked)
+
+
+def test_without_page_locked_memory_the_driver_copies(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*arguments: Any) -> Any:
+        raise CardFull
+
+    monkeypatch.setattr(driver, "pagelocked_empty", refuse)
+    device, source = Card(0), noise(3 * CHUNK + 7)
+    try:
+        result = device.call(there_and_back, device, device.staging, source)
+        np.testing.assert_array_equal(result, source)
+        assert driver.calls == ["upload", "download"]
+    finally:
+        device.close()
+    assert "page-locked memory ran out" in caplog.text

@@ -27,6 +27,7 @@ from kernelscope.errors import DeviceUnavailable, OutOfMemory
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
+from kernelscope.library import arrays
 from kernelscope.spec.borders import Border
 from tests.backends.fake_card import CardFull, Driver, Error, FakeCubins, Function, install
 from tests.backends.specialisations import tuned_at_any_size
@@ -451,6 +452,13 @@ def test_results_have_page_locked_memory_from_the_third_on(
         kept.append(execute(request, {"gpu": backend}).image.pixels)
         backend._devices[0].call(lambda: None)
     assert [is_page_locked(each) for each in kept] == [False, False, True, False]
+    # Callers of the library write to theirs.
+    for each in (kept[2], kept[3]):
+        own = arrays.of_picture(Image.from_array(each))
+        assert np.shares_memory(own, each)
+        own[0, 0] ^= 1
+        assert each[0, 0] == own[0, 0]
+        own[0, 0] ^= 1
     assert all(np.array_equal(each, pixels) for each in kept)
     backend.close()
     assert np.array_equal(kept[2], pixels)
@@ -497,3 +505,18 @@ def test_a_kernel_that_may_have_waited_for_the_host_has_an_upper_bound(
     measured = run(backend, image, "mean", level="tuned", gpus=1, repeat=2)
     assert "hold" in driver.calls
     assert not any(stage.is_upper_bound for stage in measured.stages)
+
+
+def test_page_locked_memory_that_runs_out_is_told_in_the_next_run(
+    backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Card, "_lock", lambda card, address, size: False)
+    pixels = np.random.default_rng(0).integers(0, 255, (600, 700), np.uint8)
+    notices = []
+    for _ in range(4):
+        result = run(backend, Image.from_array(pixels), "mean", level="tuned")
+        assert np.array_equal(result.image.pixels, pixels)
+        notices.append(result.notices)
+        backend._devices[0].call(lambda: None)
+    assert [bool(each) for each in notices] == [False, False, True, False]
+    assert "Page-locked memory ran out at 0 MiB" in notices[2][0]

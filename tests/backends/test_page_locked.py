@@ -148,9 +148,13 @@ def test_what_the_driver_refuses_is_logged_once_and_not_asked_for_again(
     with caplog.at_level(logging.WARNING):
         missed_twice(results)
         missed_twice(results)
-    assert [record.getMessage() for record in caplog.records] == [
-        "page-locked memory ran out at 2 MiB: further results are copied through buffers"
-    ]
+    notice = (
+        "Page-locked memory ran out at 2 MiB: further results of a GPU are copied through "
+        "buffers, which takes longer."
+    )
+    assert [record.getMessage() for record in caplog.records] == [notice]
+    assert results.pop_notice() == notice
+    assert not results.pop_notice(), "once"
     assert is_page_locked(kept)
     results.close()
 

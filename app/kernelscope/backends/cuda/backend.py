@@ -221,7 +221,7 @@ class CudaBackend:
             view = self._view(devices[0], request, runs[0].steps[-1].task)
         log.first |= any(step.is_new for run in runs for step in run.steps)
         notices = (step.plan.notice for step in runs[0].steps)
-        log.notices += [notice for notice in notices if notice]
+        log.notices += [notice for notice in (*notices, devices[0].results.pop_notice()) if notice]
         limit = request.options.memory_limit or self.memory_limit
         output, runs = slabs.apply(runs, source, limit, context, view)
         with log.stage("convert"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import weakref
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.page_locked import is_page_locked
 from kernelscope.backends.cuda.thread import OwnerThread
+
+_logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 2 << 20
 """Size of a staging buffer; the driver's own copy is as fast for less."""
@@ -118,7 +121,13 @@ class Staging:
 
         self._cuda = cuda
         self._stream = stream
-        self._memory = cuda.pagelocked_empty((CHUNKS, CHUNK_BYTES), np.uint8)
+        self._memory: Any = None
+        try:
+            self._memory = cuda.pagelocked_empty((CHUNKS, CHUNK_BYTES), np.uint8)
+        except cuda.MemoryError:
+            _logger.warning(
+                "page-locked memory ran out: the driver copies without our buffers, more slowly"
+            )
         self._events = [cuda.Event(cuda.event_flags.DISABLE_TIMING) for _ in range(CHUNKS)]
         self._copiers = copiers
 
@@ -131,7 +140,7 @@ class Staging:
             Only work on the same stream uses it: of a small one it suffices that it was read.
         """
         locked = is_page_locked(source)
-        if locked or source.nbytes <= CHUNK_BYTES:
+        if locked or self._memory is None or source.nbytes <= CHUNK_BYTES:
             self._cuda.memcpy_htod_async(target, source, self._stream)
             if locked or not followed or source.nbytes > BUFFERED_BYTES:
                 self._stream.synchronize()
@@ -158,7 +167,7 @@ class Staging:
 
     def download(self, source: int, target: NDArray[Any]) -> None:
         """Copy from device address `source` into the C-contiguous `target`."""
-        if target.nbytes <= CHUNK_BYTES or is_page_locked(target):
+        if self._memory is None or target.nbytes <= CHUNK_BYTES or is_page_locked(target):
             self._cuda.memcpy_dtoh_async(target, source, self._stream)
             self._stream.synchronize()
             return
@@ -221,7 +230,8 @@ class Staging:
 
     def free(self) -> None:
         """Give the page-locked memory back."""
-        self._memory.base.free()
+        if self._memory is not None:
+            self._memory.base.free()
 
 
 def _pieces(array: NDArray[Any]) -> list[tuple[int, NDArray[np.uint8]]]:

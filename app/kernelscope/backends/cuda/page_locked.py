@@ -116,6 +116,7 @@ class ResultMemory:
         self._returned: deque[Block] = deque()
         self._missed: Counter[int] = Counter()
         self._closed = False
+        self._notice = ""
         self._mutex = threading.Lock()
 
     def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -134,6 +135,11 @@ class ResultMemory:
     def is_wanting(self) -> bool:
         """Whether `grow` would make blocks."""
         return not self._closed and any(count > 1 for count in self._missed.values())
+
+    def pop_notice(self) -> str:
+        """Return that page-locked memory ran out, once; empty if it did not."""
+        notice, self._notice = self._notice, ""
+        return notice
 
     def grow(self) -> None:
         """Make the blocks that were missed twice; free ones go where all would be too many."""
@@ -199,7 +205,8 @@ class ResultMemory:
 
     def _give_up(self) -> None:
         self._most = self._total
-        _logger.warning(
-            "page-locked memory ran out at %d MiB: further results are copied through buffers",
-            self._most >> 20,
+        self._notice = (
+            f"Page-locked memory ran out at {self._most >> 20} MiB: further results of a GPU are "
+            "copied through buffers, which takes longer."
         )
+        _logger.warning("%s", self._notice)
