@@ -437,3 +437,14 @@ def test_work_on_other_streams_is_waited_for() -> None:
             late = cupy.asarray(image) + (busy[0, 0] * 0 != 0).astype(cupy.uint8)
         made = ks.median(late)
         np.testing.assert_array_equal(cupy.asnumpy(made), expected)
+
+
+@pytest.mark.gpu
+def test_large_results_on_the_host_are_arrays_to_write_to() -> None:
+    """From the third one on they lie in page-locked memory."""
+    image = picture(np.uint8, 1, 3000)
+    expected = ks.mean(image, device="cpu")
+    for _ in range(5):
+        made = ks.mean(image, device="gpu")
+        np.testing.assert_array_equal(made, expected)
+        made[...] = 0
