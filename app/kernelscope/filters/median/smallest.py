@@ -1,4 +1,4 @@
-"""Level *parallel* for 3x3 on bytes: two rows of medians in one sweep, from registers alone.
+"""Level *parallel* for 3x3 on bytes: eight rows of medians in one sweep, from registers alone.
 
 The three cells of each row are sorted, and the rows put below each other:
 
@@ -7,10 +7,11 @@ The three cells of each row are sorted, and the rows put below each other:
       11      13      14        the middle of the middle    13
        9      20      30        the lowest of the highest   14
 
-The middle of these three, 13, is the median of all nine (Smith 1996). Two rows of medians share two
-rows, which are compared once: 22 minima and maxima for each. `networks` has fewer for this mask,
-but writes rows down between its two loops. More rows in a sweep would save comparisons, but not
-time: rows of 4096 bytes push each other out of the level-1 cache.
+The middle of these three, 13, is the median of all nine (Smith 1996). A sorted row serves three
+rows of medians, and of each two of these the two rows that they share are compared once: 17.5
+minima and maxima for each median. `networks` has more, and writes rows down between its two loops.
+A step takes a whole line of the cache from each row, because rows of 4096 bytes push each other out
+of it.
 
 The windows of the first and the last column are put side by side, and are a short sweep.
 
@@ -29,9 +30,12 @@ from kernelscope.filters.shared.vectors import Loops, padded_row
 from kernelscope.jit import Index, Line, Plane, intrinsic, kernel
 
 _LANES = 32
-"""Bytes of a step: a register of AVX2."""
+"""Bytes that are compared at a time: a register of AVX2."""
 
-_GROUP = 2
+_STEP = 64
+"""Bytes of a step: a line of the cache."""
+
+_GROUP = 8
 """Rows of medians in a sweep."""
 
 
@@ -91,6 +95,7 @@ def sweep(
     from llvmlite import ir  # type: ignore[import-untyped]
 
     loops, comparer = Loops(context, builder, _LANES), Comparer(builder)
+    lines = Loops(context, builder, _STEP)
     byte = ir.IntType(8).as_pointer()
 
     def pointers(kind: Any, addresses: Any, number: int) -> list[Any]:
@@ -101,21 +106,25 @@ def sweep(
 
     sources = pointers(types[0], rows, _GROUP + 2)
     targets = pointers(types[1], medians, _GROUP)
-    with loops.steps(count) as x:
-        places = [x, builder.add(x, step), builder.add(x, builder.mul(step, step.type(2)))]
-        cells = [
-            comparer.sort(*(loops.load(source, place, 8) for place in places)) for source in sources
-        ]
-        for k in range(0, _GROUP, 2):
-            shared = comparer.shared(cells[k + 1], cells[k + 2])
-            loops.store(comparer.median(shared, cells[k]), targets[k], x)
-            loops.store(comparer.median(shared, cells[k + 3]), targets[k + 1], x)
+    with lines.steps(count) as begin:
+        for part in range(0, _STEP, _LANES):
+            x = builder.add(begin, count.type(part))
+            places = [x, builder.add(x, step), builder.add(x, builder.mul(step, step.type(2)))]
+            cells: list[Sorted] = []
+            # Rows are sorted when they are needed: registers have room for five of them.
+            for source in sources:
+                cells.append(comparer.sort(*(loops.load(source, place, 8) for place in places)))
+                k = len(cells) - 4
+                if k >= 0 and k % 2 == 0:
+                    shared = comparer.shared(cells[k + 1], cells[k + 2])
+                    loops.store(comparer.median(shared, cells[k]), targets[k], x)
+                    loops.store(comparer.median(shared, cells[k + 3]), targets[k + 1], x)
 
 
 def applies(source: NDArray[Any]) -> bool:
     """Return whether `median_smallest` computes the medians of 3x3."""
     _, width, channels = source.shape
-    return source.dtype == np.uint8 and (width - 2) * channels >= _LANES
+    return source.dtype == np.uint8 and (width - 2) * channels >= _STEP
 
 
 @kernel
@@ -139,8 +148,8 @@ def median_smallest(
     inset = 0 if border == VALID else channels
     length = output.shape[1] * channels
     spare = np.empty(length, np.uint8)
-    edges = np.zeros((_GROUP + 2, 6 * channels + _LANES), np.uint8)
-    found = np.empty((_GROUP, 2 * channels + _LANES), np.uint8)
+    edges = np.zeros((_GROUP + 2, 6 * channels + _STEP), np.uint8)
+    found = np.empty((_GROUP, 2 * channels + _STEP), np.uint8)
     rows, edge_rows = np.empty((2, _GROUP + 2), np.int64)
     medians, edge_medians = np.empty((2, _GROUP), np.int64)
     for k in range(_GROUP + 2):
@@ -158,7 +167,7 @@ def median_smallest(
             medians[k] = target[inset:].ctypes.data
         sweep(rows, medians, channels, (width - 2) * channels)
         if border != VALID:
-            sweep(edge_rows, edge_medians, 2 * channels, _LANES)
+            sweep(edge_rows, edge_medians, 2 * channels, _STEP)
             for k in range(y, min(y + _GROUP, stop)):
                 output[k, 0] = found[k - y, :channels]
                 output[k, width - 1] = found[k - y, channels : 2 * channels]
