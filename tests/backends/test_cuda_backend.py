@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from kernelscope.backends.cuda import CudaBackend, info, slabs
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin
+from kernelscope.backends.cuda.kernel import Ready
 from kernelscope.backends.cuda.page_locked import is_page_locked
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
@@ -520,3 +522,20 @@ def test_page_locked_memory_that_runs_out_is_told_in_the_next_run(
         backend._devices[0].call(lambda: None)
     assert [bool(each) for each in notices] == [False, False, True, False]
     assert "Page-locked memory ran out at 0 MiB" in notices[2][0]
+
+
+def test_launches_are_kept_with_plans_only(backend: CudaBackend) -> None:
+    """A plan that is made for one run may hold a map as large as a volume."""
+    image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    for _ in range(3):
+        run(backend, image, "mean", level="tuned", gpus=1)
+    card = backend._devices[0]
+
+    def ready() -> list[Ready]:
+        return [thing for thing in card._kept.values() if isinstance(thing, Ready)]
+
+    (launch,) = ready()
+    assert launch.step.is_kept
+    other = replace(launch.step, is_kept=False)
+    assert card.call(Ready.of, other, 0, card).step is other
+    assert ready() == [launch]

@@ -29,6 +29,8 @@ class PreparedFilter:
         One for each launch of the plan.
     is_new : bool
         The device had not loaded all of them before.
+    is_kept : bool
+        The device keeps it for later runs.
     """
 
     spec: FilterSpec
@@ -38,6 +40,7 @@ class PreparedFilter:
     plan: CudaPlan
     cubins: tuple[Cubin, ...]
     is_new: bool = False
+    is_kept: bool = False
 
     def done(self, number: int, fraction: float) -> float:
         """Return how much of the work is done when a part of launch `number` is."""

@@ -45,7 +45,7 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -
     kept: PreparedFilter | None = device.kept(key)
     if kept is None:
         kept = _prepare(spec, task, device, cache)
-        device.keep(key, replace(kept, is_new=False))
+        device.keep(key, replace(kept, is_new=False, is_kept=True))
     return kept
 
 

@@ -88,8 +88,11 @@ class Ready:
 
     @classmethod
     def of(cls, step: PreparedFilter, number: int, device: Card) -> Ready:
-        """Return it for a launch by number; the device keeps those of the last launches."""
-        key = "ready", id(step), number
+        """Return it for a launch by number; the device keeps those of plans that it keeps.
+
+        Others may hold a map of sigma, as large as a volume.
+        """
+        key = ("ready", id(step), number) if step.is_kept else None
         kept = device.kept(key)
         if isinstance(kept, cls):
             return kept
