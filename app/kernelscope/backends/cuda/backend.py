@@ -38,10 +38,6 @@ _RESTART = "Restart Kernelscope to use the GPU again; until then choose CPU."
 """After an illegal access CUDA refuses every new context for the rest of the process."""
 
 
-_LOOK_BYTES = 1 << 20
-"""From here on the card looks for values that are not finite: the host takes 0.1 ms a MB."""
-
-
 class CudaBackend:
     """One NVIDIA GPU, or several that share volumes and images too large for one.
 
@@ -229,7 +225,7 @@ class CudaBackend:
                 request.step.filter.carry_alpha(
                     source.planes, output, request.step.parameters, request.step.border
                 )
-            result = source.like(output, finite=self._is_finite(devices[0], output))
+            result = source.like(output, finite=self._is_finite(runs, output))
             # The card's copy lacks the carried-over alpha, and its voxels are not rounded.
             same = isinstance(result, Image) and not result.has_alpha
             resident = devices[0].resident
@@ -258,10 +254,13 @@ class CudaBackend:
             device.call(hold_cubin, self._cache, device)
         return run
 
-    def _is_finite(self, device: Card, output: NDArray[Any]) -> bool:
-        """Return whether floats are known to be finite, from the card, which looks sooner."""
-        if output.dtype.kind != "f" or output.nbytes < _LOOK_BYTES:
+    def _is_finite(self, runs: Sequence[DeviceRun], output: NDArray[Any]) -> bool:
+        """Return whether floats are known to be finite, from the cards, which look sooner."""
+        if output.dtype.kind != "f" or output.nbytes < reduction.LOOK_BYTES:
             return False
+        if all(run.is_finite for run in runs):
+            return True
+        device = runs[0].device
         return bool(device.call(reduction.is_finite, device, self._cache, output))
 
     def _view(self, device: Card, request: Request, task: CudaTask) -> View | None:

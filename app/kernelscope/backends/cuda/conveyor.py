@@ -29,6 +29,7 @@ from kernelscope.backends.cuda.card import Lane
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import filter_rows
 from kernelscope.backends.cuda.memory import Staging
+from kernelscope.backends.cuda.reduction import LOOK_BYTES, is_finite_at
 from kernelscope.backends.cuda.strips import Strip, strip
 from kernelscope.backends.cuda.thread import wait_for
 from kernelscope.engine.context import RunContext, RunLog
@@ -134,6 +135,7 @@ class Conveyor:
     def work(self, rows: tuple[int, int] | None) -> None:
         """Filter these rows, and then others until none are left; on the device's thread."""
         self.run.token = self._share.token
+        self.run.is_finite = self._output.nbytes >= LOOK_BYTES
         try:
             coming = self._fetch(rows)
             while coming is not None:
@@ -181,9 +183,17 @@ class Conveyor:
         target = run.workspace.get(f"target {number}", self._rows * _row_bytes(self._output))
         with run.device.staging.giving_pages_to(self._output[slab.first : slab.last]):
             filter_rows(run, slab, source, target)
+        self._look(target, rows)
         self._downloads.append(self._copy(run.device.downloads, self._download, slab, target))
         self._filtered += 1
         self._rows_done += rows
+
+    def _look(self, target: int, rows: int) -> None:
+        """Look for floats that are not finite in the rows of a slab."""
+        run, output = self.run, self._output
+        if output.dtype.kind == "f" and output.nbytes >= LOOK_BYTES and run.is_finite:
+            samples = rows * output[0].size
+            run.is_finite = bool(is_finite_at(run.device, run.cache, target, samples))
 
     def _copy(
         self, lane: Lane, copy: Callable[..., None], slab: Strip, at: int

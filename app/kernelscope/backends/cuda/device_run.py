@@ -67,6 +67,8 @@ class DeviceRun:
         Most seconds for which the card may have waited for the host while kernels were timed.
     busy_seconds : float
         How long the card ran timed kernels, every repeat and every launch of a batch.
+    is_finite : bool
+        All floats of the slabs were looked at and are finite.
     batch : int
         Launches between two events of the kernel that did the most.
     """
@@ -84,6 +86,7 @@ class DeviceRun:
     longest: tuple[str, float] = ("", 0.0)
     excess: float = 0.0
     busy_seconds: float = 0.0
+    is_finite: bool = False
     batch: int = 1
     kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0

@@ -14,6 +14,9 @@ from kernelscope.backends.cuda.sources import read_source
 
 THREADS = 256
 
+LOOK_BYTES = 1 << 20
+"""From here on the card looks for values that are not finite: the host takes 0.1 ms a MB."""
+
 _INFINITE = 0x7F800000
 """The bits of the smallest magnitude that is no finite number."""
 

@@ -50,7 +50,15 @@ def least_sigmas(source: Pixels | Components) -> tuple[float, ...]:
 
 def _peak(source: Components, number: int) -> float:
     quick = source.peak(number)
-    return _peaks(source.parts[number][..., np.newaxis])[0] if quick is None else quick
+    if quick is not None:
+        return quick
+    volume = source.parts[number]
+
+    def largest(part: slice) -> float:
+        # A slice at a time, which is read from memory once.
+        return max(max(float(each.max()), -float(each.min())) for each in volume[part])
+
+    return max(in_parts(largest, volume))
 
 
 def _peaks(source: Pixels) -> list[float]:
