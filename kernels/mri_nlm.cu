@@ -7,10 +7,10 @@
 // window around i: boxes, or rectangles of a slice. h^2 = 2 beta sigma^2; sigma, the standard deviation of the noise,
 // is known for each component or, LOCAL, for each voxel i. The volume is mirrored at its border.
 //
-// As in source V, the volume is given an apron first (mri_nlm_pad), so that no loop of global and shared tests a
-// border. These two do the same, a small patch around i in registers; only the memory of candidates j differs. The
-// offsets j - i come in steps: ROWS rows along x that lie side by side in a slice. A launch can stop after any step;
-// then scratch holds the sums.
+// As in source V, the volume is given an apron first (mri_nlm_pad), so that no loop tests a border. Levels global and
+// shared do the same, a small patch around i in registers; only the memory of candidates j differs. The offsets j - i
+// come in steps: ROWS rows along x that lie side by side in a slice. A launch can stop after any step; then scratch
+// holds the sums.
 //
 // level   demonstrates                                                                 u(j)
 // global  the formula, a thread a voxel                                                global

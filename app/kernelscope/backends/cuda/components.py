@@ -86,6 +86,11 @@ def result(device: Card, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArra
     return taken
 
 
+def memory_of(output: NDArray[Any]) -> NDArray[Any]:
+    """Return the memory of a `result`, in the order in which it lies there."""
+    return output if output.flags.c_contiguous else np.moveaxis(output, -1, 0)
+
+
 def download(device: Card, cache: CubinCache, source: int, output: NDArray[Any]) -> None:
     """Copy a result from the card into memory of `result`; on its thread."""
     if output.flags.c_contiguous:

@@ -5,9 +5,9 @@ stays there, where the next filter finds it. Slabs would let copies overlap comp
 have to be uploaded again for every filter, and the card would idle at the end of each. The one
 thing that overlaps is preparing the result's host memory.
 
-*Slabs*: a volume for several GPUs, and whatever does not fit, is cut into slabs that have all rows
-that their own depend on, so that the result has the same bytes wherever it is cut. See `budget` for
-their size and `conveyor` for the work.
+*Slabs*: a volume with much work for several GPUs, and whatever does not fit, is cut into slabs that
+have all rows that their own depend on, so that the result has the same bytes wherever it is cut.
+See `budget` for their size and `conveyor` for the work.
 """
 
 from __future__ import annotations
@@ -140,7 +140,11 @@ def _one_piece(
     try:
         with log.stage("allocate"):
             target = device.allocate(output.nbytes, keep=key)
-        pages = nullcontext() if view is not None else device.staging.giving_pages_to(output)
+        pages = (
+            nullcontext()
+            if view is not None
+            else device.staging.giving_pages_to(components.memory_of(output))
+        )
         with pages, _launching(run):
             filter_rows(run, None, int(source), int(target))
         with log.stage("download"):
