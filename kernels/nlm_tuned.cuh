@@ -24,7 +24,10 @@
 #include "common.cuh"
 
 #ifndef PRODUCTS
-#define PRODUCTS 0  // 1 for another way to distances, which suits the whole image of bytes
+#define PRODUCTS 0  // 1 for another way to weights, which suits the whole image of bytes
+#endif
+#ifndef WHOLE  // whether candidates are all pixels of the image, not those of a window
+#define WHOLE 0
 #endif
 #if PRODUCTS
 #include "nlm_products.cuh"
@@ -38,9 +41,6 @@
 #endif
 #ifndef TOGETHER  // how many colours share their weights
 #define TOGETHER 1
-#endif
-#ifndef WHOLE  // whether candidates are all pixels of the image, not those of a window
-#define WHOLE 0
 #endif
 #ifndef INSIDE  // whether candidates of a window lie inside the image
 #define INSIDE 0

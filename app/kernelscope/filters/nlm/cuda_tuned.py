@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,14 @@ _BAND = _COLUMNS + _CHUNK
 _SHARED = 48 * 1024
 """Bytes of shared memory that a block has on every card."""
 
-_TILES = {3: 4, 5: 4, 7: 4, 9: 2, 11: 1}
+_PRODUCT_TILES = {3: 4, 5: 4, 7: 2, 9: 2, 11: 2}
 """Groups of 16 pixels for which a warp keeps the patches, by the size of the patch: ``TILES``."""
 
 _PRODUCT_WARPS = 4
 """Warps of a block that multiplies matrices: macro ``WARPS``."""
+
+_STEPS = {3: 1, 5: 2, 7: 4, 9: 6, 11: 8}
+"""Products of 16 cells for a candidate of the whole image, by the size of the patch: ``STEPS``."""
 
 _WARPS_WANTED = 2048
 """Enough to occupy the largest cards."""
@@ -36,18 +40,18 @@ _MOST_LAYERS = 32
 """With more layers, adding up their sums takes as long as computing them."""
 
 _LARGEST_NORM = 4096.0
-"""Up to this exponent of a weight, rounding to single precision changes no byte by a level."""
+"""Up to this exponent of a weight, rounding to halves changes no byte by a level."""
 
 
 def plan_tuned(task: CudaTask) -> CudaPlan:
     """Return the launch of level *tuned*: matrix products where they are exact enough."""
     parameters = task.parameters
-    if parameters["search"] == "image":
-        one_by_one = colour_count(task.shape[2]) == 1 or parameters["colour"] == "separate"
-        # Cells of patches are centred, so that none is further than half of white from zero.
-        norm = _exponent(task, 1) * float(patch_profile(parameters).sum()) ** 2 / 4
-        if task.dtype == np.uint8 and one_by_one and norm <= _LARGEST_NORM:
-            return _plan_products(task)
+    one_by_one = colour_count(task.shape[2]) == 1 or parameters["colour"] == "separate"
+    # Cells of patches are centred, so that none is further than half of white from zero.
+    norm = _exponent(task, 1) * float(patch_profile(parameters).sum()) ** 2 / 4
+    exact = task.dtype == np.uint8 and one_by_one and norm <= _LARGEST_NORM
+    if exact and parameters["search"] == "image":
+        return _plan_products(task)
     return _plan_sums(task)
 
 
@@ -67,26 +71,63 @@ def _profile(task: CudaTask) -> NDArray[np.float32]:
     return patch_profile(task.parameters)[task.parameters["patch"] // 2 :].astype(np.float32)
 
 
+def _halves(task: CudaTask) -> dict[str, NDArray[Any]]:
+    """Return the constants of ``kernels/nlm_halves.cuh``."""
+    return {
+        "halves_profile": _profile(task),
+        "halves_scale": np.array(_exponent(task, 1) * (128 / 255) ** 2, np.float32),
+    }
+
+
+def _patch_halves(task: CudaTask, cells: int, columns: int) -> NDArray[np.uint32]:
+    """Return pairs of halves: 2 G² and the scale, rows of `columns` cells, zeros up to `cells`."""
+    patch = task.parameters["patch"]
+    profile = patch_profile(task.parameters)
+    weights = np.zeros((patch, columns))
+    weights[:, :patch] = 2 * _exponent(task, 1) * (128 / 255) ** 2 * np.outer(profile, profile)
+    filled = np.zeros(cells, np.float16)
+    filled[: weights.size] = weights.ravel()
+    return filled.view(np.uint32)
+
+
 def _plan_products(task: CudaTask) -> CudaPlan:
-    """Plan distances as matrix products: ``kernels/nlm_products.cuh``."""
+    """Plan weights as matrix products, in the whole image: ``kernels/nlm_products.cuh``."""
     patch = task.parameters["patch"]
     height, width, _ = task.output_shape
-    colours = colour_count(task.shape[2])
-    launch = Launch(
+    colours, steps, tiles = colour_count(task.shape[2]), _STEPS[patch], _PRODUCT_TILES[patch]
+    groups = math.ceil(width / 16)  # of candidates, in a row
+    prepare = Launch(
+        kernel="nlm_tuned_prepare",
+        defines=_defines(task, PRODUCTS=1, WHOLE=1, TILES=tiles, WARPS=_PRODUCT_WARPS),
+        block=BLOCK,
+        bytes_per_sample=1.0 + 32 * steps + 2,
+        operations_per_sample=4.0 * patch**2,
+        constants={
+            **_halves(task),
+            "products_weights": _patch_halves(task, 16 * steps, patch),
+        },
+        scratch=("candidates",),
+    )
+    weigh = replace(
+        prepare,
         kernel="nlm_tuned",
-        defines=_defines(task, PRODUCTS=1, TILES=_TILES[patch], WARPS=_PRODUCT_WARPS),
         block=(32, _PRODUCT_WARPS),
-        tile=(16 * _TILES[patch], _PRODUCT_WARPS),
+        tile=(16 * tiles, _PRODUCT_WARPS),
         bytes_per_sample=2.0,
         operations_per_sample=height * width * (4.0 * patch**2 + 5),
-        constants={
-            "products_profile": _profile(task),
-            "products_scale": np.array(_exponent(task, 1) * (128 / 255) ** 2, np.float32),
-        },
-        scratch=("sums",),
-        steps=height,
+        scratch=("candidates", "sums"),
+        steps=math.ceil(height * groups / _chunk(steps)),
     )
-    return CudaPlan((launch,), {"sums": Scratch(8 * colours * task.out_row_pixels)})
+    scratch = {
+        "candidates": Scratch(colours * groups * (512 * steps + 32), whole=True),
+        "sums": Scratch(8 * colours * task.out_row_pixels),
+    }
+    return CudaPlan((prepare, weigh), scratch)
+
+
+def _chunk(steps: int) -> int:
+    """Return how many groups of 16 candidates a block reads at once: ``CHUNK``."""
+    return 4 if steps == 6 else 32 // steps
 
 
 def _plan_sums(task: CudaTask) -> CudaPlan:

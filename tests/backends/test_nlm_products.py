@@ -1,0 +1,107 @@
+"""Non-local means of bytes as matrix products: how accurate halves are, at their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernelscope.backends.emulator import EmulatorBackend
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.request import Request
+from kernelscope.filters.nlm import SPEC, cuda_tuned
+from kernelscope.images.image import Image
+from kernelscope.spec.borders import Border
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
+from kernelscope.spec.levels import TUNED
+from tests.backends.specialisations import tuned_at_any_size
+from tests.filters.test_nlm import oracle
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("any_size")]
+
+SHAPE = (17, 22)
+
+LARGEST_ERROR = 0.6
+"""In levels: 0.5 is rounding to whole numbers."""
+
+
+@pytest.fixture
+def any_size() -> Iterator[None]:
+    with tuned_at_any_size():
+        yield
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[EmulatorBackend]:
+    backend = EmulatorBackend(threads=1)
+    yield backend
+    backend.close()
+
+
+def pictures() -> dict[str, NDArray[np.uint8]]:
+    """Return pictures whose distances are 0, as large as they can be, or close to each other."""
+    random, (y, x) = np.random.default_rng(0), np.mgrid[: SHAPE[0], : SHAPE[1]]
+    drawn = {
+        "black": np.zeros(SHAPE),
+        "white": np.full(SHAPE, 255),
+        "checks": (y + x) % 2 * 255,
+        "bright squares": np.where((y // 5 + x // 5) % 2, 255, 247),
+        "one white pixel": np.where((y == 9) & (x == 13), 255, 0),
+        "noise": random.integers(0, 256, SHAPE),
+        "bright noise": 245 + 4 * random.standard_normal(SHAPE),
+        "dark noise": 10 + 4 * random.standard_normal(SHAPE),
+        "waves": 128 + 100 * np.sin(x / 4 + y / 9) + 6 * random.standard_normal(SHAPE),
+    }
+    return {
+        name: np.clip(np.rint(picture), 0, 255).astype(np.uint8)[:, :, None]
+        for name, picture in drawn.items()
+    }
+
+
+def smallest_sigma(**parameters: Any) -> float:
+    """Return the smallest filter_sigma with which level *tuned* multiplies matrices."""
+    return next(
+        sigma
+        for sigma in np.geomspace(1e-4, 1, 400).tolist()
+        if "PRODUCTS" in plan((*SHAPE, 1), filter_sigma=sigma, **parameters).launches[0].defines
+    )
+
+
+def plan(shape: tuple[int, int, int], **parameters: Any) -> CudaPlan:
+    values = SPEC.validate(parameters)
+    task = CudaTask(shape, shape, np.dtype(np.uint8), values, Border.REFLECT, TUNED.id)
+    return CudaPlan.of(SPEC.implementation(Cuda).plan(task))
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "uniform"])
+@pytest.mark.parametrize("search", ["image"])
+@pytest.mark.parametrize("sigma", [0, 0.02, 0.5, 1e9])
+def test_every_weight_is_accurate(
+    emulator: EmulatorBackend, sigma: float, search: str, weights: str
+) -> None:
+    """From the smallest sigma that comes this way, 0 here, to where all weights are 1."""
+    chosen = {"search": search, "weights": weights, "search_radius": 6}
+    parameters = SPEC.validate(
+        {**chosen, "filter_sigma": sigma or 1.0001 * smallest_sigma(**chosen)}
+    )
+    for name, picture in pictures().items():
+        request = Request.create(Image.from_array(picture), SPEC.id, parameters)
+        actual = emulator.run(request, TUNED, RunContext()).planes
+        wanted = oracle(picture, parameters, Border.REFLECT)
+        error = np.abs(actual - wanted).max()
+        assert error < LARGEST_ERROR, f"{name}: {error}"
+
+
+@pytest.mark.parametrize("patch", [3, 5, 7, 9, 11])
+def test_the_whole_image_has_all_candidates(patch: int) -> None:
+    """The plan counts the chunks of the kernel, and its scratch has room for every group."""
+    prepare, weigh = (made := plan((50, 70, 1), search="image", patch=patch)).launches
+    steps = len(weigh.constants["products_weights"]) // 8
+    assert steps == -(-((patch**2 + 1) // 2 + 2) // 8)
+    groups = 50 * 5
+    assert made.scratch["candidates"].size(7, 50) == groups * (512 * steps + 32)
+    assert weigh.steps == -(-groups // cuda_tuned._chunk(steps))
+    assert prepare.constants is weigh.constants
