@@ -24,13 +24,18 @@
 #include "common.cuh"
 
 #ifndef PRODUCTS
-#define PRODUCTS 0  // 1 for another way to weights, which suits the whole image of bytes
+#define PRODUCTS 0  // 1 for another way to weights, which suits bytes
 #endif
 #ifndef WHOLE  // whether candidates are all pixels of the image, not those of a window
 #define WHOLE 0
 #endif
 #if PRODUCTS
+#include "nlm_halves.cuh"
+#if WHOLE
 #include "nlm_products.cuh"
+#else
+#include "nlm_window.cuh"
+#endif
 #else
 
 #ifndef PATCH

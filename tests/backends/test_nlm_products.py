@@ -77,7 +77,7 @@ def plan(shape: tuple[int, int, int], **parameters: Any) -> CudaPlan:
 
 
 @pytest.mark.parametrize("weights", ["gaussian", "uniform"])
-@pytest.mark.parametrize("search", ["image"])
+@pytest.mark.parametrize("search", ["window", "image"])
 @pytest.mark.parametrize("sigma", [0, 0.02, 0.5, 1e9])
 def test_every_weight_is_accurate(
     emulator: EmulatorBackend, sigma: float, search: str, weights: str
@@ -105,3 +105,24 @@ def test_the_whole_image_has_all_candidates(patch: int) -> None:
     assert made.scratch["candidates"].size(7, 50) == groups * (512 * steps + 32)
     assert weigh.steps == -(-groups // cuda_tuned._chunk(steps))
     assert prepare.constants is weigh.constants
+
+
+@pytest.mark.parametrize("patch", [5, 7])
+def test_candidates_come_in_bands_where_shared_memory_is_short(patch: int) -> None:
+    """The window of the usual radius is read at once, no larger one takes more memory than that."""
+    for radius in range(1, 51):
+        norms, weigh = (made := plan((40, 50, 1), patch=patch, search_radius=radius)).launches
+        if "PRODUCTS" not in norms.defines:
+            assert radius > 40
+            continue
+        _, band, pitch = weigh.constants["window"].tolist()
+        assert weigh.tile
+        squares = -(-(2 * radius + 4) // 4)
+        assert 1 <= band <= squares
+        assert band == squares or radius > 10
+        rows, columns = (side - 4 + 4 * squares for side in reversed(weigh.tile))
+        assert pitch % 2 == 1
+        assert pitch > columns
+        in_memory = rows if band == squares else weigh.tile[1] - 4 + 4 * band
+        assert weigh.shared_bytes == 16 * pitch * (2 * in_memory + patch - 1) <= 64 * 1024
+        assert made.scratch["norms"].size(5, 40) == 4 * (50 + 2 * radius) * (5 + 2 * radius)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.non_local import patch_profile
+from kernelscope.spec import launch as launches
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.spec.samples import colour_count, white_level
@@ -33,6 +34,22 @@ _PRODUCT_WARPS = 4
 _STEPS = {3: 1, 5: 2, 7: 4, 9: 6, 11: 8}
 """Products of 16 cells for a candidate of the whole image, by the size of the patch: ``STEPS``."""
 
+_WINDOW_TILES, _WINDOW_WARPS, _WINDOW_ACROSS = 2, 8, 2
+"""Squares of 4 x 4 pixels of a warp, warps of a block, and how many of them lie side by side:
+macros ``TILES``, ``WARPS`` and ``ACROSS``."""
+
+_WINDOW_TILE = 4 * _WINDOW_TILES * _WINDOW_ACROSS, 4 * _WINDOW_WARPS // _WINDOW_ACROSS
+"""Pixels of a block, in x and y."""
+
+_WINDOW_SHARED = 64 * 1024
+"""Bytes of shared memory that a block can ask for on every card."""
+
+_LEAST_PIXELS = 2**18
+"""Pixels from which on matrix products pay in a window: smaller pictures have too few blocks."""
+
+_NORM_STRIP = 8
+"""Rows of a thread that computes norms: ``STRIP``."""
+
 _WARPS_WANTED = 2048
 """Enough to occupy the largest cards."""
 
@@ -49,9 +66,11 @@ def plan_tuned(task: CudaTask) -> CudaPlan:
     one_by_one = colour_count(task.shape[2]) == 1 or parameters["colour"] == "separate"
     # Cells of patches are centred, so that none is further than half of white from zero.
     norm = _exponent(task, 1) * float(patch_profile(parameters).sum()) ** 2 / 4
-    exact = task.dtype == np.uint8 and one_by_one and norm <= _LARGEST_NORM
-    if exact and parameters["search"] == "image":
-        return _plan_products(task)
+    if task.dtype == np.uint8 and one_by_one and norm <= _LARGEST_NORM:
+        if parameters["search"] == "image":
+            return _plan_products(task)
+        if parameters["patch"] in (5, 7) and _fills_card(task) and (band := _band(task)):
+            return _plan_window(task, band)
     return _plan_sums(task)
 
 
@@ -128,6 +147,84 @@ def _plan_products(task: CudaTask) -> CudaPlan:
 def _chunk(steps: int) -> int:
     """Return how many groups of 16 candidates a block reads at once: ``CHUNK``."""
     return 4 if steps == 6 else 32 // steps
+
+
+def _plan_window(task: CudaTask, band: int) -> CudaPlan:
+    """Plan weights as matrix products, in a window: ``kernels/nlm_window.cuh``."""
+    patch, radius = task.parameters["patch"], task.parameters["search_radius"]
+    colours, columns = colour_count(task.shape[2]), task.output_shape[1] + 2 * radius
+    norms = Launch(
+        kernel="nlm_tuned_norms",
+        defines=_defines(
+            task,
+            PRODUCTS=1,
+            WHOLE=0,
+            TILES=_WINDOW_TILES,
+            WARPS=_WINDOW_WARPS,
+            ACROSS=_WINDOW_ACROSS,
+            INSIDE=int(task.border is Border.REDUCE),
+        ),
+        block=BLOCK,
+        tile=(BLOCK[0], _NORM_STRIP * BLOCK[1]),
+        bytes_per_sample=5.0,
+        operations_per_sample=6.0 * patch,
+        constants={
+            **_halves(task),
+            "window": np.array([radius, band, _pitch(task)], np.int32),
+            "window_weights": _window_halves(task),
+        },
+        scratch=("norms",),
+    )
+    weigh = replace(
+        norms,
+        kernel="nlm_tuned",
+        block=(32, _WINDOW_WARPS),
+        tile=_WINDOW_TILE,
+        bytes_per_sample=6.0,
+        operations_per_sample=(2 * radius + 1) ** 2 * (4.0 * patch**2 + 5),
+        shared_bytes=_shared(task, band),
+        # A sum over candidates begins with those of a square of pixels.
+        aligned=True,
+    )
+    row = 4 * colours * columns
+    return CudaPlan((norms, weigh), {"norms": Scratch(row, 2 * radius * row)})
+
+
+def _fills_card(task: CudaTask) -> bool:
+    """Return whether a picture has enough blocks without sharing out the search of each."""
+    return not launches.BY_SIZE or math.prod(task.output_shape[:2]) >= _LEAST_PIXELS
+
+
+def _band(task: CudaTask) -> int:
+    """Return for how many rows of squares shared memory suffices; 0 if there is too little."""
+    return max(
+        (band for band in range(1, _squares(task) + 1) if _shared(task, band) <= _WINDOW_SHARED),
+        default=0,
+    )
+
+
+def _shared(task: CudaTask, band: int) -> int:
+    """Return the shared memory of a block with candidates for `band` rows of squares."""
+    pitch, rows = _pitch(task), _WINDOW_TILE[1] - 4 + 4 * band
+    return 16 * pitch * (2 * rows + task.parameters["patch"] - 1)
+
+
+def _squares(task: CudaTask) -> int:
+    """Return how many squares of 4 x 4 candidates those of a square of pixels span."""
+    return math.ceil((2 * task.parameters["search_radius"] + 4) / 4)
+
+
+def _pitch(task: CudaTask) -> int:
+    """Return the positions of a row of shared memory: an odd number."""
+    return (_WINDOW_TILE[0] - 4 + 4 * _squares(task) + 1) | 1
+
+
+def _window_halves(task: CudaTask) -> NDArray[np.uint32]:
+    """Return the pairs that each of four threads has of a patch: ``places_of`` in the kernel."""
+    rows = _patch_halves(task, 64, 8).reshape(8, 4)
+    if task.parameters["patch"] == 7:
+        return rows.reshape(4, 8)
+    return np.concatenate([rows[:4], rows[4:6].reshape(4, 2)], axis=1)
 
 
 def _plan_sums(task: CudaTask) -> CudaPlan:

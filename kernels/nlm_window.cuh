@@ -1,0 +1,378 @@
+// tuned, in a window of bytes: weights as matrix products; nlm_halves.cuh explains them.
+//
+// Products are of 4 x 4 pixels and as many candidates. A warp has TILES such squares of pixels side by
+// side; it walks over the squares of candidates of their windows, and reads each once for all of its own.
+// With a radius of 10, 6 x 6 squares have the candidates of a square of pixels: 77 % of the pairs count.
+//
+//   shared memory    of (y, x)                                 a thread reads, for each candidate
+//   cells            v of (y, x) to (y, x + 7), as halves     1 or 2 rows of its patch, or one and half of one
+//   norms            |p|^2 of the candidate, and ones         a thread of four instead of one of the rows
+//
+// Launch: nlm_tuned_norms computes |p|^2 of all candidates; then blocks of 32 x WARPS threads for 4 TILES
+// ACROSS x 4 WARPS / ACROSS pixels. Where shared memory is short, the candidates come in several bands. A
+// pair that counts takes 1.3 x 16 STEPS multiplications on the tensor cores and 1.3 exponentials.
+#ifndef KERNELSCOPE_NLM_WINDOW
+#define KERNELSCOPE_NLM_WINDOW
+#include "nlm_halves.cuh"
+
+#ifndef WARPS  // of a block
+#define WARPS 8
+#endif
+#ifndef ACROSS  // how many of them lie side by side
+#define ACROSS 2
+#endif
+#ifndef TILES  // of 4 x 4 pixels, whose patches a warp keeps
+#define TILES 2
+#endif
+#ifndef BLOCKS  // of a multiprocessor, at least: few registers spill then, none in the loop over squares
+#define BLOCKS 3
+#endif
+#ifndef INSIDE  // whether candidates lie inside the image
+#define INSIDE 0
+#endif
+static_assert(PATCH == 5 || PATCH == 7, "how four threads share 5 or 7 rows of 8 cells and one of the norm");
+
+struct Window {
+    int radius;
+    int band;   // rows of squares of a window that the block reads at once
+    int pitch;  // positions in a row of shared memory; odd, so that four rows are in different banks
+};
+__constant__ Window window;
+
+namespace halves {
+
+constexpr int STEPS = (PATCH + 1) / 2;  // of 16 cells: two rows of 8, of the patch and one of its norm
+constexpr int COLUMNS = 4 * TILES * ACROSS, ROWS = 4 * WARPS / ACROSS;  // of pixels
+constexpr int STRIP = 8;  // rows of a thread of nlm_tuned_norms
+
+// Where a thread of a candidate reads its cells: all 8 of the row `first`, and 8 or 4 of the row `other`, from
+// cell `begin` on. A row of -1 is that of the norm.
+struct Places {
+    int first, other, begin;
+};
+
+__device__ inline Places places_of(int thread)
+{
+    if (PATCH == 5) return {thread, thread < 2 ? 4 : -1, thread % 2 * 4};
+    return {2 * thread, thread < 3 ? 2 * thread + 1 : -1, 0};
+}
+
+constexpr int OTHER = 4;  // the first pair of the other row, among those of a thread
+
+}  // namespace halves
+
+// For each of four threads, pairs of 2 G^2 times the scale; zero beyond the patch.
+__constant__ unsigned window_weights[4][2 * halves::STEPS];
+
+namespace halves {
+
+// Squares of candidates along an axis of the window.
+__device__ inline int squares()
+{
+    return (2 * window.radius + 4 + 3) / 4;
+}
+
+// Rows of candidates in shared memory.
+__device__ inline int rows_of_band(int count)
+{
+    return ROWS - 4 + 4 * count;
+}
+
+// Where a thread reads the cells of a candidate in shared memory.
+struct Cursor {
+    const uint4 *first, *other;
+
+    // Of the candidate that lies `further` positions away.
+    __device__ inline void read(Pair (&cells)[2 * STEPS], int further) const
+    {
+        const uint4 four = first[further];
+        cells[0] = four.x;
+        cells[1] = four.y;
+        cells[2] = four.z;
+        cells[3] = four.w;
+        if (PATCH == 5) {
+            const uint2 two = *(const uint2*)(other + further);
+            cells[OTHER] = two.x;
+            cells[OTHER + 1] = two.y;
+        } else {
+            const uint4 more = other[further];
+            cells[2 * STEPS - 4] = more.x;
+            cells[2 * STEPS - 3] = more.y;
+            cells[2 * STEPS - 2] = more.z;
+            cells[2 * STEPS - 1] = more.w;
+        }
+    }
+};
+
+// The block's memory.
+struct Memory {
+    uint4 *cells, *norms;
+
+    __device__ inline Memory(uint4* memory)
+        : cells(memory), norms(memory + (rows_of_band(window.band) + PATCH - 1) * window.pitch)
+    {
+    }
+
+    // For this thread and the candidate at (y, x).
+    __device__ inline Cursor at(int y, int x) const
+    {
+        const Places places = places_of(threadIdx.x % 4);
+        const int place = y * window.pitch + x;
+        const uint4* other = norms + place;
+        if (places.other >= 0)
+            other = (const uint4*)((const Pair*)(cells + place + places.other * window.pitch) +
+                places.begin / 2);
+        return {cells + place + places.first * window.pitch, other};
+    }
+};
+
+// 12 samples of a row from column x on, as bytes of three words; `row` begins at the channel.
+__device__ inline void twelve_samples(unsigned (&words)[3], const Sample* row, const Geometry& g, int x)
+{
+    if (g.channels == 1 && 4 <= x && x + 16 <= g.width) {
+        const size_t place = (size_t)(row + x);
+        const unsigned* from = (const unsigned*)(place & ~(size_t)3);
+        const unsigned shift = place % 4 * 8;
+#pragma unroll
+        for (int i = 0; i < 3; ++i) words[i] = __funnelshift_r(from[i], from[i + 1], shift);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 3; ++i)
+#pragma unroll 1
+        for (int k = 0; k < 4; ++k) {
+            const int column = border_index(x + 4 * i + k, g.width);
+            const unsigned sample = column < 0 ? 0 : row[(size_t)column * g.channels];
+            words[i] = words[i] >> 8 | sample << 24;
+        }
+}
+
+// Read `rows` rows of candidates from row `top` on, counted from the first candidate of the output; every thread
+// has to call this. Rows and columns beyond the last candidate repeat cells, and are no candidates.
+__device__ inline void load(const Memory& memory, const Sample* source, const Pair* norms,
+    const Geometry& g, int top, int left, int rows, int c)
+{
+    const int thread = threadIdx.y * 32 + threadIdx.x, around = HALF + window.radius;
+    const int shift = valid_shift(around) - around, colours = (g.channels - 1) | 1;
+    const int last = g.last - 1 + 2 * around, pitch = window.pitch;
+    const unsigned fours = (pitch + 3) / 4;  // of positions in a row
+    __syncthreads();  // what was there has been read
+    for (unsigned i = thread; i < (rows + PATCH - 1) * fours; i += 32 * WARPS) {
+        const int s = i / fours, t = (i - s * fours) * 4;
+        const int y = border_index(min(top + s, last) + shift, g.height);
+        unsigned words[3] = {};
+        if (y >= 0) twelve_samples(words, source + source_offset(g, y) + c, g, left + t + shift);
+        Pair even[6], odd[5];  // from every other cell on
+#pragma unroll
+        for (int k = 0; k < 6; ++k)
+            even[k] = centred_pair(__byte_perm(words[k / 2], 0x64, k % 2 ? 0x4342 : 0x4140));
+#pragma unroll
+        for (int k = 0; k < 5; ++k) odd[k] = __byte_perm(even[k], even[k + 1], 0x5432);
+        uint4* to = memory.cells + s * pitch + t;
+        to[0] = make_uint4(even[0], even[1], even[2], even[3]);
+        if (t + 1 < pitch) to[1] = make_uint4(odd[0], odd[1], odd[2], odd[3]);
+        if (t + 2 < pitch) to[2] = make_uint4(even[1], even[2], even[3], even[4]);
+        if (t + 3 < pitch) to[3] = make_uint4(odd[1], odd[2], odd[3], odd[4]);
+    }
+    const int columns = g.out_width + 2 * window.radius;
+    for (int s = threadIdx.y; s < rows; s += WARPS) {
+        const bool inside = top + s < g.last + 2 * window.radius;
+        const Pair* row = norms + ((size_t)(top + s - g.output_row) * colours + c) * columns + left;
+        for (int t = threadIdx.x; t < pitch; t += 32)
+            memory.norms[s * pitch + t] =
+                make_uint4(inside && left + t < columns ? row[t] : NEVER, ONES, 0, 0);
+    }
+    __syncthreads();
+}
+
+// The matrix A of 4 x 4 pixels, the first of which is the candidate at (y, x).
+__device__ inline void pixels_from(Pair (&pixels)[STEPS][4], const Memory& memory, int y, int x)
+{
+    const int thread = threadIdx.x % 4;
+    const Places places = places_of(thread);
+    const bool has_norm = places.other < 0 && places.begin == 0;
+    const Cursor cursor = memory.at(y + threadIdx.x / 16, x + threadIdx.x / 4 % 4);
+    Pair cells[2][2 * STEPS];
+#pragma unroll
+    for (int k = 0; k < 2; ++k) cursor.read(cells[k], 2 * k * window.pitch);
+#pragma unroll
+    for (int i = 0; i < 4 * STEPS; ++i) {
+        const Pair value = product(cells[i % 2][i / 2], window_weights[thread][i / 2]);
+        pixels[i / 4][i % 4] = i / 2 == OTHER && has_norm ? MINUS_ONES : value;
+    }
+    const float2 products = own_products<STEPS>(pixels, cells);
+    if (has_norm)
+#pragma unroll
+        for (int k = 0; k < 2; ++k)
+            pixels[OTHER / 2][k + 2] = split(SHIFT - (k ? products.y : products.x));
+}
+
+// All bits of the halves whose candidate is in the window of their pixel; `apart` is the first one's offset
+// from the start of the window along an axis, and `more` how much further the second one is.
+__device__ inline Pair in_window(int apart, int more)
+{
+    const unsigned most = 2 * window.radius;
+    return ((unsigned)apart <= most ? 0xffffu : 0) | ((unsigned)(apart + more) <= most ? 0xffff0000u : 0);
+}
+
+// Sums over candidates for the pixels of a warp, in this thread's part of the second product: where
+// threadIdx.x % 4 is 0, of v times weights and of weights, for two pixels of each square.
+typedef float Sums[TILES][4];
+
+// Add a square of candidates to COUNT squares of pixels from `tile` on; it is the window's number `square` of the
+// first one. `rows` are the bits that count by the rows of the window, for the four parts of a thread.
+template <int COUNT>
+__device__ inline void add_square(Sums& sums, const Pair (&pixels)[TILES][STEPS][4], int tile,
+    const Candidates<STEPS>& candidates, const Pair (&rows)[4], int square)
+{
+    const int apart = threadIdx.x % 2 * 2 - threadIdx.x / 4 % 4, edge = (2 * window.radius + 1) / 4;
+    Pair weights[COUNT][4];
+    weigh<COUNT, STEPS>(weights, pixels, tile, candidates);
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        Pair columns = ~0u;
+        if (square == i || square >= edge + i) columns = in_window(4 * (square - i) + apart, 1);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) weights[i][k] &= rows[k] & columns;
+        multiply(sums[tile + i], weights[i], candidates.values[0], candidates.values[1]);
+    }
+}
+
+// Add a row of squares, of which the first candidate of the warp's first square is at (y, x).
+__device__ inline void add_squares(Sums& sums, const Pair (&pixels)[TILES][STEPS][4],
+    const Memory& memory, const Pair (&rows)[4], int y, int x, int count)
+{
+    const int thread = threadIdx.x % 4, column = threadIdx.x / 4 % 4;
+    const int down = 2 * window.pitch;
+    Cursor cursor = memory.at(y + threadIdx.x / 16, x + column);
+    // v of two candidates: halves 2 and 3 of the cells from one after the first on, or from that itself.
+    const Pair* values = (const Pair*)(memory.cells + (y + thread / 2 + HALF) * window.pitch + x +
+        thread % 2 * 2 + HALF % 2) + HALF / 2;
+#pragma unroll 1
+    for (int i = 0; i < count + TILES - 1; ++i) {
+        Candidates<STEPS> candidates;
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+            cursor.read(candidates.cells[k], k * down);
+            candidates.values[k] = column % 2 ? ONES : values[4 * k * down];
+        }
+        cursor.first += 4;
+        cursor.other += 4;
+        values += 16;
+#pragma unroll
+        for (int tile = 0; tile < TILES; tile += 2) {
+            const bool one = (unsigned)(i - tile) < (unsigned)count;
+            const bool other = tile + 1 < TILES && (unsigned)(i - tile - 1) < (unsigned)count;
+            if (one && other)
+                add_square<2>(sums, pixels, tile, candidates, rows, i - tile);
+            else if (one)
+                add_square<1>(sums, pixels, tile, candidates, rows, i - tile);
+            else if (other)
+                add_square<1>(sums, pixels, tile + 1, candidates, rows, i - tile - 1);
+        }
+    }
+}
+
+__device__ inline void compute(
+    const Memory& memory, const Sample* source, Sample* output, const Pair* norms, const Geometry& g, int c)
+{
+    const int top = g.first + blockIdx.y * ROWS, left = blockIdx.x * COLUMNS, count = squares();
+    const int strip = threadIdx.y / ACROSS * 4, beside = threadIdx.y % ACROSS * 4 * TILES;
+    const int thread = threadIdx.x % 4, y = threadIdx.x / 16, x = threadIdx.x / 4 % 4;
+    const bool at_once = window.band >= count;
+    Pair pixels[TILES][STEPS][4];
+    Sums sums = {};
+    // The pixels themselves are read first, where candidates come in bands.
+    for (int first = at_once ? 0 : -window.band; first < count; first += window.band) {
+        const bool own = first < 0;
+        const int last = min(first + window.band, count);
+        load(memory, source, norms, g, top + (own ? window.radius : 4 * first), left,
+            rows_of_band(own ? 1 : last - first), c);
+        if (own || at_once)
+#pragma unroll
+            for (int tile = 0; tile < TILES; ++tile)
+                pixels_from(pixels[tile], memory, strip + (own ? 0 : window.radius),
+                    beside + 4 * tile + window.radius);
+        if (own) continue;
+#pragma unroll 1
+        for (int row = first; row < last; ++row) {
+            Pair rows[4];
+#pragma unroll
+            for (int k = 0; k < 4; ++k)
+                rows[k] = in_window(4 * row + thread / 2 + k / 2 * 2 - y - k % 2 * 2, 0);
+            add_squares(sums, pixels, memory, rows, strip + 4 * (row - first), beside, count);
+        }
+    }
+    if (thread > 0) return;
+#pragma unroll
+    for (int i = 0; i < 2 * TILES; ++i) {
+        const int row = top + strip + y + i % 2 * 2, column = left + beside + i / 2 * 4 + x;
+        if (row < g.last && column < g.out_width)
+            output[output_offset(g, row, column) + c] =
+                mean(sums[i / 2][i % 2 * 2], sums[i / 2][i % 2 * 2 + 1]);
+    }
+}
+
+}  // namespace halves
+
+// |p|^2 of the candidates of the output's pixels as sums of two halves, a row of them for each colour; NEVER
+// of those that lie outside the image where they have to be inside. A thread has a column of STRIP rows and
+// keeps the sums over rows of the last patch.
+extern "C" __global__ void nlm_tuned_norms(
+    const Sample* source, Sample* output, unsigned* norms, Geometry g)
+{
+    using namespace halves;
+    const int around = HALF + window.radius, shift = valid_shift(around) - around;
+    const int columns = g.out_width + 2 * window.radius, end = g.last + 2 * window.radius;
+    const int colours = (g.channels - 1) | 1, rows_at_once = gridDim.y * blockDim.y * STRIP;
+    for (int x = blockIdx.x * blockDim.x + threadIdx.x; x < columns; x += gridDim.x * blockDim.x)
+        for (int top = g.first + (blockIdx.y * blockDim.y + threadIdx.y) * STRIP; top < end;
+             top += rows_at_once)
+            for (int c = 0; c < colours; ++c) {
+                float sums[PATCH];
+                int places[PATCH];
+#pragma unroll
+                for (int t = 0; t < PATCH; ++t) places[t] = border_index(x + t + shift, g.width);
+#pragma unroll
+                for (int s = 0; s < STRIP + PATCH - 1; ++s) {
+                    const int y = border_index(min(top + s, end + PATCH - 2) + shift, g.height);
+                    const Sample* row = source + source_offset(g, max(y, 0)) + c;
+                    float sum = 0;
+#pragma unroll
+                    for (int t = 0; t < PATCH; ++t) {
+                        Sample sample = 0;
+                        if (y >= 0 && places[t] >= 0) sample = row[(size_t)places[t] * g.channels];
+                        sum += profile(t) * centred(sample) * centred(sample);
+                    }
+                    sums[s % PATCH] = sum;
+                    const int candidate = top + s - (PATCH - 1);
+                    if (s < PATCH - 1 || candidate >= end) continue;
+                    float norm = 0;
+#pragma unroll
+                    for (int k = 0; k < PATCH; ++k) norm += profile(k) * sums[(s + 1 + k) % PATCH];
+                    const bool inside = (unsigned)(candidate - window.radius) < (unsigned)g.height &&
+                        (unsigned)(x - window.radius) < (unsigned)g.width;
+                    norms[((size_t)(candidate - g.output_row) * colours + c) * columns + x] =
+                        INSIDE && !inside ? NEVER : split(halves_scale * norm);
+                }
+            }
+}
+
+extern __shared__ uint4 window_memory[];
+
+extern "C" __launch_bounds__(32 * WARPS, BLOCKS) __global__ void nlm_tuned(
+    const Sample* source, Sample* output, const unsigned* norms, Geometry g)
+{
+    using namespace halves;
+    const Memory memory(window_memory);
+    const int colours = (g.channels - 1) | 1;
+    for (int c = 0; c < colours; ++c) compute(memory, source, output, norms, g, c);
+    // Alpha, which two and four channels have, is put back later: any value will do.
+    for (int i = threadIdx.y * 32 + threadIdx.x; i < ROWS * COLUMNS; i += 32 * WARPS) {
+        const int column = blockIdx.x * COLUMNS + i % COLUMNS;
+        const int row = g.first + blockIdx.y * ROWS + i / COLUMNS;
+        if (colours < g.channels && row < g.last && column < g.out_width)
+            output[output_offset(g, row, column) + colours] = 0;
+    }
+}
+#endif
