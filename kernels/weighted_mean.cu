@@ -10,7 +10,8 @@
 // constant      one read serves all threads of a warp              constant   global
 // shared        a block reads its tile and halo just once          constant   shared
 // texture       the texture unit fetches and treats borders        constant   texture
-// tuned         see tuned_correlation.cuh                          constant   global
+// tuned         bytes: see binomial_products.cuh                   global     shared
+//               other types: see tuned_correlation.cuh             constant   global
 //
 // Launch: blocks of 32 x 8 threads stride over the output, a thread a pixel at a time (single_block: one
 // block of 32 x 32).
@@ -18,8 +19,14 @@
 // and 1 write to device memory.
 #define SEPARABLE 1
 #include "correlation.cuh"
+#ifndef DIGITS
+#define DIGITS 0  // of the weights of a row, where the tensor cores multiply them by bytes
+#endif
 #if TUNED
 #include "tuned_correlation.cuh"
+#if DIGITS
+#include "binomial_products.cuh"
+#endif
 #endif
 
 #if !TUNED
@@ -52,6 +59,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     weighted_mean_texture(cudaTextureObject_t source, Sample* output, Geometry g)
 {
     compute(source, output, g, Correlation{constant_weights});
+}
+#elif DIGITS
+extern "C" __global__ void __launch_bounds__(TUNED_THREADS)
+    weighted_mean_tuned(const Sample* source, Sample* output, const uint4* fragments, Geometry g)
+{
+#if TENSOR_CORES
+    products::correlate(source, output, fragments, g);
+#else
+    correlate_tuned(source, output, g);
+#endif
 }
 #else
 extern "C" __global__ void weighted_mean_tuned(const Sample* source, Sample* output, Geometry g)

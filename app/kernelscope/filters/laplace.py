@@ -62,7 +62,6 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
         weights,
         one_part(len(weights)),
         negative,
-        dot_products=False,
         packed=True,
         **defines,
     )

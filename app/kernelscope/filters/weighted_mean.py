@@ -114,7 +114,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     row = binomial(task.parameters["size"])
     weights = np.outer(row, row)
-    launch = cuda_correlation(task, "weighted_mean", weights, weights, dot_products=False)
+    launch = cuda_correlation(task, "weighted_mean", weights, weights, tensor_rows=1)
     level = quick_level(task, len(row) // 2, CONSTANT)
     least = correlation_pays_from(task, launch, len(row), separable=True)
     return by_size(task, launch, plan_cuda, level, least)

@@ -617,12 +617,6 @@ UNCHECKED T tex2D(cudaTextureObject_t texture, float x, float y)
 
 // --- instructions of PTX, named as there; the results come first ---
 
-inline void dp4a_u32_s32(int& result, unsigned samples, int weights, int sum)
-{
-    for (int i = 0; i < 4; ++i)
-        sum += (int)(samples >> 8 * i & 255) * (signed char)((unsigned)weights >> 8 * i);
-    result = sum;
-}
 inline void sqrt_approx_ftz_f32(float& result, float f) { result = sqrtf(f); }
 inline void ex2_approx_ftz_f32(float& result, float f) { result = exp2f(f); }
 
@@ -735,4 +729,43 @@ inline void mma_sync_aligned_m16n8k8_row_col_f32_f16_f16_f32(
     float& d0, float& d1, float& d2, float& d3, unsigned a0, unsigned a1, unsigned b0)
 {
     emulator::multiply<8>({&d0, &d1, &d2, &d3}, {{a0, a1}, {b0}});
+}
+
+// The same of bytes: A of 16 x 32 signed ones, B of 32 x 8 unsigned ones, C and D of whole numbers. The lane 4 g + t
+// has rows g and g + 8 of A and C, column g of B, and every fourth four columns of A or rows of B.
+namespace emulator {
+struct ByteFragments {
+    unsigned a[4], b[2];
+};
+struct ByteSums {
+    unsigned of[4];  // they wrap around
+};
+}  // namespace emulator
+inline void mma_sync_aligned_m16n8k32_row_col_s32_s8_u8_s32(int& d0, int& d1, int& d2, int& d3,
+    unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1)
+{
+    using namespace emulator;
+    const unsigned row = own_lane() / 4, pair = own_lane() % 4;
+    const ByteFragments own = {{a0, a1, a2, a3}, {b0, b1}};
+    const ByteSums sums = exchange(~0u, own, [=](auto of) {
+        ByteSums sums = {};
+        for (unsigned t = 0; t < 4; ++t) {
+            const ByteFragments left = of(4 * row + t);
+            for (int n = 0; n < 2; ++n) {
+                const ByteFragments right = of(4 * (2 * pair + n) + t);
+                for (int half = 0; half < 2; ++half)
+                    for (int m = 0; m < 2; ++m)
+                        for (int i = 0; i < 32; i += 8)
+                            sums.of[2 * m + n] += (signed char)(left.a[2 * half + m] >> i)
+                                * (int)(right.b[half] >> i & 255);
+            }
+        }
+        return sums;
+    });
+    int* const d[] = {&d0, &d1, &d2, &d3};
+    for (int i = 0; i < 4; ++i) *d[i] = (int)((unsigned)*d[i] + sums.of[i]);
+}
+inline void cvt_pack_sat_u8_s32_b32(unsigned& result, int high, int low, unsigned above)
+{
+    result = min(max(low, 0), 255) | min(max(high, 0), 255) << 8 | above << 16;
 }
