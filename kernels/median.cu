@@ -17,7 +17,7 @@
 // as the largest value that no more than `rank` cells are below: SIZE^2 comparisons for each bit of a sample.
 // The compiler keeps windows up to 9 x 9 in registers: SIZE^2 cached reads, of larger ones as many for each
 // bit. At best 1 read from and 1 write to device memory.
-// `tuned` is other methods: median_rows.cuh for 3 x 3 of grey bytes, median_columns.cuh for masks of 5 x 5 to 9 x 9,
+// `tuned` is other methods: median_rows.cuh for 3 x 3 of grey bytes, median_columns.cuh for masks of 5 x 5 to 11 x 11,
 // median_network.cuh for others up to 13 x 13 (of more than 8 bits 15 x 15), median_planes.cuh for larger
 // ones. Those from 13 x 13 on of large pictures of bytes: median_thresholds.cuh.
 #ifndef SIZE
@@ -41,7 +41,7 @@
 
 // The masks for which threads share sorted columns.
 #define COLUMNS_FROM 5
-#define COLUMNS_UP_TO 9
+#define COLUMNS_UP_TO 11
 
 // Whether the mask is 3 x 3 and the image one of grey bytes, whole words of four in a row.
 #ifndef GREY_BYTES

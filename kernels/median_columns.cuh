@@ -1,4 +1,4 @@
-// tuned, masks of 5 x 5 to 9 x 9: as median_network.cuh, but neighbours share sorted columns as well.
+// tuned, masks of 5 x 5 to 11 x 11: as median_network.cuh, but neighbours share sorted columns as well.
 //
 // Launch: blocks of BLOCK_COLUMNS threads side by side. A thread sorts its own four columns of the rows that two
 // rows of windows share, and merges them to two pairs of columns. They go to shared memory; there the
@@ -6,7 +6,7 @@
 // of a block and the last ones have no windows of their own: LEFT + RIGHT.
 //
 // A value of 8 or 16 bits holds two samples, the second one from two rows further down.
-// Minima and maxima for a value: 53, 109 and 184 for SIZE 5, 7 and 9.
+// Minima and maxima for a value: 53, 109, 184 and 276 for SIZE 5, 7, 9 and 11.
 #ifndef KERNELSCOPE_MEDIAN_COLUMNS
 #define KERNELSCOPE_MEDIAN_COLUMNS
 #include "median_core.cuh"
@@ -255,7 +255,7 @@ __device__ inline void compute_part(const Sample* source, Sample* output, const 
 
 // Blocks that a multiprocessor should hold: as many as the registers allow, but for a few bytes.
 #ifndef RESIDENT
-#define RESIDENT (SIZE == 9 ? 5 : SIZE == 5 && SAMPLE_BITS == 8 ? 8 : 6)
+#define RESIDENT (SIZE == 11 && SAMPLE_BITS == 16 ? 4 : SIZE >= 9 ? 5 : SIZE == 5 && SAMPLE_BITS == 8 ? 8 : 6)
 #endif
 
 extern "C" __launch_bounds__(BLOCK_COLUMNS, RESIDENT) __global__ void median_tuned(

@@ -58,7 +58,7 @@ def test_large_masks_equal_scipy(
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("size", [5, 7, 9])
+@pytest.mark.parametrize("size", [5, 7, 9, 11])
 def test_shared_columns_equal_scipy(
     backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, dtype: str, size: int
 ) -> None:

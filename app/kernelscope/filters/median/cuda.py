@@ -3,7 +3,7 @@
 Up to level *texture*, a thread searches for its median bit by bit, from the highest bit down: it
 counts how many cells of its window lie below the value found so far with the next bit set, and
 keeps the bit unless more than half do. *Tuned* runs a network of minima and maxima for masks up to
-13 x 13 or 15 x 15, of which neighbours share parts up to 9 x 9, and for larger ones searches whole
+13 x 13 or 15 x 15, of which neighbours share parts up to 11 x 11, and for larger ones searches whole
 bit planes. Larger masks of bytes count with 32 thresholds at once, unless the picture is small.
 """
 
@@ -40,7 +40,7 @@ _BLOCKS = ((32, 4), (32, 2), (32, 1), (16, 1), (8, 1))
 better in small blocks; at level *selection* the windows of a block have to fit into shared memory.
 """
 
-_NETWORK_OPERATIONS = {3: 17, 5: 53, 7: 109, 9: 183, 11: 392, 13: 600, 15: 824}
+_NETWORK_OPERATIONS = {3: 17, 5: 53, 7: 109, 9: 183, 11: 276, 13: 600, 15: 824}
 """Minima and maxima for each sample at level *tuned*; larger masks are searched bit by bit."""
 
 _LARGEST_NETWORK_OF_BYTES = 13
@@ -63,8 +63,11 @@ enter before a strip has its first median."""
 
 _THRESHOLD_BLOCK, _STRIP_COLUMNS = (32, 4), 8
 
-_COLUMNS_FROM, _COLUMNS_UP_TO = 5, 9
+_COLUMNS_FROM, _COLUMNS_UP_TO = 5, 11
 """The masks for which neighbouring threads share sorted columns: macros of the same names."""
+
+_ALWAYS_UP_TO = 9
+"""The largest of them for which small pictures were measured."""
 
 _COLUMNS_THREADS = 128
 """Of a block that shares columns, four to a thread."""
@@ -182,7 +185,7 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
         # Where the border cuts windows, a tile has all of its cells looked at one by one; under
         # `valid` a tile saves nothing, as there is no rim.
         level = GLOBAL if task.border in (Border.REDUCE, Border.VALID) else SHARED
-        if _COLUMNS_FROM <= size <= _COLUMNS_UP_TO and task.border is not Border.REDUCE:
+        if _COLUMNS_FROM <= size <= _ALWAYS_UP_TO and task.border is not Border.REDUCE:
             return tuned  # quicker from 128x128 on, on an H100; less takes no less time
         work = _SMALL_WORK_CUT if task.border is Border.REDUCE else _SMALL_WORK
         least = task.shape[2] * work / (bits * size * size)
