@@ -35,7 +35,11 @@
 #define HIGHEST 223  // ... and these 224 to 255
 #define NEXT 31      // from thresholds to the next ones, which have one in common
 #define FEW 16       // slots, for each of which several threads find the time
-#define COARSE 2     // the round with coarse thresholds, unless slots are few by then
+#define COARSE 2     // the round with coarse thresholds, if so many slots are left by then:
+#define MANY (THREADS / 2)
+
+// The row of white cells never leaves, and they do not exceed the last coarse threshold, 255.
+static_assert((SIZE + 1) * SIZE - RANK <= 1 << bits_of(RANK), "beyond a count, as for SIZE 11");
 
 typedef Counters<1 + bits_of(RANK)> Count;  // from -RANK - 1 to RANK
 
@@ -367,7 +371,7 @@ extern "C" __launch_bounds__(THREADS, 4) __global__ void median_tuned(
                 total = list_slots(work, round % 2);
                 if (total == 0) break;
                 ++round;
-                coarse = round == COARSE && total > FEW;
+                coarse = round == COARSE && total > MANY;
                 copies = total > FEW ? 1 : min(32 / total, 8);
                 total *= copies;
                 next = thread;

@@ -96,7 +96,7 @@ def test_blocks_inside_the_picture_and_short_strips(
     """
     monkeypatch.setattr(cuda, "_SMALL_THRESHOLDS", 0)
     found = pictures((80, 544))
-    for name in ("noise", "patches", "steep"):
+    for name in ("noise", "patches", "steep", "two values"):
         assert_right(backend, found[name], 13, border, name)
 
 
