@@ -3,8 +3,8 @@
 Up to level *texture*, a thread searches for its median bit by bit, from the highest bit down: it
 counts how many cells of its window lie below the value found so far with the next bit set, and
 keeps the bit unless more than half do. *Tuned* runs a network of minima and maxima for masks up to
-13 x 13 or 15 x 15, of which neighbours share parts up to 11 x 11, and for larger ones searches whole
-bit planes. Larger masks of bytes count with 32 thresholds at once, unless the picture is small.
+13 x 13 or 15 x 15, of which neighbours share parts up to 11 x 11, and for larger ones searches bit
+planes. Larger masks of bytes count with 32 thresholds at once, unless the picture is small.
 """
 
 from __future__ import annotations
