@@ -262,6 +262,8 @@ def test_small_medians_have_a_shape_of_their_own() -> None:
     assert small.launches[0].defines["ROWS_AT_ONCE"] == "2"
     assert small.launches[0].tile == (512, 2)
     assert "ROWS_AT_ONCE" not in large.launches[0].defines
+    assert large.launches[0].tile == (512, 2)
+    assert plan_at("median", "tuned", 4096, {"size": 3}).launches[0].tile == (1024, 12)
     small, large = (plan_at("median", "tuned", side, {"size": 5}) for side in (64, 1024))
     assert [each.launches[0].tile for each in (small, large)] == [(504, 4), (504, 8)]
     assert not small.notice

@@ -110,6 +110,9 @@ _ROWS_AT_ONCE = 2
 _SMALL_ROWS = 2**20
 """Bytes of a grey picture from which on going down the rows is faster."""
 
+_WIDE_ROWS = 2**23
+"""Bytes of a grey picture from which on a thread goes down eight columns, and not four: on an H100
+four take 0.83 of the time at 2048x2048, eight 0.92 at 8192x8192."""
 
 _SMALL_STEPS = 2**20
 """Samples from which on threads that share columns of 5x5 compute one patch below another."""
@@ -118,8 +121,9 @@ _SMALL_STEPS = 2**20
 def _rows_launch(task: CudaTask, size: int) -> Launch:
     """Return the launch for grey bytes, in whole words of four."""
     if not is_small(task, _SMALL_ROWS):
+        wide = not is_small(task, _WIDE_ROWS)
         return rows_launch(
-            "median", task, size, _ROWS_OPERATIONS, packed=True, SIZE=size, GREY_BYTES=1
+            "median", task, size, _ROWS_OPERATIONS, packed=wide, SIZE=size, GREY_BYTES=1
         )
     launch = rows_launch(
         "median",
