@@ -311,6 +311,28 @@ def _add_run_options(
         type=byte_size,
         help="GPU memory for images, like 256M; larger ones go in strips (default: all free)",
     )
+    _add_block_options(group)
+    _add_comparison_options(group)
+    group.add_argument(
+        "--nan",
+        metavar="X",
+        type=real_number,
+        help="number that replaces NaN in INPUT and the files read with it; OUTPUT has NaN there "
+        "again (default: such files are refused)",
+    )
+    group.add_argument(
+        "--lossy",
+        action="store_true",
+        help="write even if the format of OUTPUT loses something: bit depth, alpha, colour, or the "
+        "position of a volume",
+    )
+    group.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
+    return group
+
+
+def _add_block_options(group: argparse._ArgumentGroup) -> None:
+    """Add the options for files that are filtered in blocks."""
     group.add_argument(
         "--memory",
         metavar="SIZE",
@@ -331,23 +353,6 @@ def _add_run_options(
         help="with --memory: compute the blocks on the workers of a Dask cluster, such as "
         "tcp://node1:8786; all machines have the files under the same names",
     )
-    _add_comparison_options(group)
-    group.add_argument(
-        "--nan",
-        metavar="X",
-        type=real_number,
-        help="number that replaces NaN in INPUT and the files read with it; OUTPUT has NaN there "
-        "again (default: such files are refused)",
-    )
-    group.add_argument(
-        "--lossy",
-        action="store_true",
-        help="write even if the format of OUTPUT loses something: bit depth, alpha, colour, or the "
-        "position of a volume",
-    )
-    group.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
-    return group
 
 
 def _add_comparison_options(group: argparse._ArgumentGroup) -> None:
