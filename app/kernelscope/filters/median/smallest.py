@@ -150,8 +150,10 @@ def median_smallest(
     spare = np.empty(length, np.uint8)
     edges = np.zeros((_GROUP + 2, 6 * channels + _STEP), np.uint8)
     found = np.empty((_GROUP, 2 * channels + _STEP), np.uint8)
-    rows, edge_rows = np.empty((2, _GROUP + 2), np.int64)
-    medians, edge_medians = np.empty((2, _GROUP), np.int64)
+    rows = np.empty(_GROUP + 2, np.int64)
+    edge_rows = np.empty(_GROUP + 2, np.int64)
+    medians = np.empty(_GROUP, np.int64)
+    edge_medians = np.empty(_GROUP, np.int64)
     for k in range(_GROUP + 2):
         edge_rows[k] = edges[k].ctypes.data
     for k in range(_GROUP):
@@ -169,5 +171,6 @@ def median_smallest(
         if border != VALID:
             sweep(edge_rows, edge_medians, 2 * channels, _STEP)
             for k in range(y, min(y + _GROUP, stop)):
-                output[k, 0] = found[k - y, :channels]
-                output[k, width - 1] = found[k - y, channels : 2 * channels]
+                for c in range(channels):  # slices would take seconds to compile
+                    output[k, 0, c] = found[k - y, c]
+                    output[k, width - 1, c] = found[k - y, channels + c]
