@@ -8,13 +8,38 @@
 #include "correlation.cuh"
 #include "tuned_rows.cuh"
 
+// 1 for bytes with weights that are bytes: one instruction multiplies four samples and adds up. Not
+// the samples are shifted to where the weights are, but for each of the QUAD results the weights have
+// been, so that all results use the same words of the image.
+#ifndef DOT
+#define DOT 0
+#endif
 // The mask is the outer product of its first row with itself.
 #ifndef SEPARABLE
 #define SEPARABLE 0
 #endif
 
 // Sums are compared and divided as floats where these are exact.
-#define FLOAT_FINISH (SAMPLE_BITS < 32 && WEIGHT_TYPE == 2)
+#define FLOAT_FINISH (SAMPLE_BITS < 32 && (WEIGHT_TYPE == 2 || DOT))
+
+#if DOT
+typedef Row<RADIUS> Words;
+__constant__ int constant_words[QUAD][SIZE][Words::COUNT];
+
+// Whole numbers of less than 2^22 are added to the bits of 1.5 * 2^23, which makes them floats.
+#define NOTHING 0x4b400000
+__device__ inline float total_of(int sum) { return __int_as_float(sum) - 12582912.0f; }
+
+__device__ inline int dot(unsigned samples, int weights, int sum)
+{
+    int result;
+    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(result) : "r"(samples), "r"(weights), "r"(sum));
+    return result;
+}
+#else
+#define NOTHING 0
+__device__ inline Weight total_of(Weight sum) { return sum; }
+#endif
 
 // Sums of the rows of results, by how many source rows are still to come. Each source row moves them
 // on: it is row SIZE - 1 - i of the mask to sum i, which stood at i + 1 before.
@@ -23,13 +48,24 @@ struct Sums {
 
     __device__ inline Weight before(int i, int v) const
     {
-        return i + 1 < SIZE ? values[i + 1][v] : 0;
+        return i + 1 < SIZE ? values[i + 1][v] : NOTHING;
     }
 
     // Add a row of a grey image of whole quads.
     __device__ inline void add(const Row<RADIUS>& quads)
     {
-#if SEPARABLE
+#if DOT
+#pragma unroll
+        for (int i = 0; i < SIZE; ++i)
+#pragma unroll
+            for (int v = 0; v < QUAD; ++v) {
+                int sum = before(i, v);
+#pragma unroll
+                for (int w = (Words::SKIP + v) / QUAD; w <= (Words::SKIP + v + SIZE - 1) / QUAD; ++w)
+                    sum = dot(quads.quads[w], constant_words[v][SIZE - 1 - i][w], sum);
+                values[i][v] = sum;
+            }
+#elif SEPARABLE
         Factor row[QUAD + 2 * RADIUS];
         quads.unpack(row);
 #pragma unroll
@@ -128,7 +164,7 @@ struct Finish {
 #if FLOAT_FINISH
         float values[QUAD];
 #pragma unroll
-        for (int v = 0; v < QUAD; ++v) values[v] = sums[v];
+        for (int v = 0; v < QUAD; ++v) values[v] = total_of(sums[v]);
         if (divisor != 1) {
             // The product with the reciprocal, corrected by its remainder, is the nearest quotient.
 #pragma unroll

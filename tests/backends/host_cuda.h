@@ -103,6 +103,12 @@ T __shfl_down_sync(unsigned, T, int) { std::abort(); }
 inline void bar_sync(unsigned, int) { std::abort(); }
 
 // Instructions, named as in PTX; the results come first.
+inline void dp4a_u32_s32(int& result, unsigned samples, int weights, int sum)
+{
+    for (int i = 0; i < 4; ++i)
+        sum += (int)(samples >> 8 * i & 255) * (signed char)((unsigned)weights >> 8 * i);
+    result = sum;
+}
 
 float root_error = 0;  // relative: PTX allows 2^-23 either way
 inline void sqrt_approx_ftz_f32(float& result, float f)

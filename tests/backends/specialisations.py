@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 
 from kernelscope import filters
+from kernelscope.filters.shared import correlation_cuda
 from kernelscope.spec import launch as launching
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
@@ -53,6 +54,15 @@ def small_launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
         if level is TUNED:
             for launch in CudaPlan.of(spec.implementation(Cuda).plan(task)).launches:
                 if launch.kernel.endswith(f"_{TUNED.id}"):
+                    yield level, launch
+            # Masks of bytes in pictures that are too small for the tensor cores.
+            with (
+                tuned_at_any_size(),
+                mock.patch.object(correlation_cuda, "products_pay", return_value=False),
+            ):
+                plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
+            for launch in plan.launches:
+                if "DOT" in launch.defines:
                     yield level, launch
 
 

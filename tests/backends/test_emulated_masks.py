@@ -17,10 +17,11 @@ from scipy.special import comb
 from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.filters.shared.products_cuda import digits_of
+from kernelscope.filters.shared.products_cuda import digits_of, products_pay
 from kernelscope.images.image import Image
 from kernelscope.spec import launch
 from kernelscope.spec.borders import Border
+from kernelscope.spec.launch import CudaTask
 from kernelscope.spec.levels import TUNED
 from tests.filters.test_exactness import BOUNDS, masks, pictures, rounded
 from tests.oracle import windows
@@ -196,3 +197,14 @@ def test_binomial_sums_at_their_largest(tuned: Filter, size: int) -> None:
         wanted = rounded(np.einsum("...st,st", cells, weights), int(weights.sum()), 255)
         actual = tuned("weighted_mean", pixels.astype(np.uint8), {"size": size}, Border.MIRROR)
         np.testing.assert_array_equal(actual, wanted)
+
+
+@pytest.mark.parametrize(("size", "rows"), [(3, 3), (9, 9), (13, 1), (15, 1)])
+def test_the_tensor_cores_are_for_large_pictures(size: int, rows: int) -> None:
+    least = 2**24 if size in (9, 15) else 2**26
+    for samples, pay in ((least - 2**12, False), (least, True)):
+        shape = (samples // 2**12, 2**12, 1)
+        task = CudaTask(shape, shape, BYTE, {}, Border.REFLECT, TUNED.id)
+        assert products_pay(task, size, rows) is pay
+    words = CudaTask(shape, shape, np.dtype(np.uint16), {}, Border.REFLECT, TUNED.id)
+    assert not products_pay(words, size, rows)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.filters.mean import SPEC as MEAN
+from kernelscope.filters.shared import correlation_cuda
 from kernelscope.spec.borders import Border
 from kernelscope.spec.parameters import Mask, OddParameter
 from tests.backends import host_kernels
@@ -38,12 +39,12 @@ pytestmark = [
 
 LEVELS = pytest.mark.parametrize("level", ["global", "tuned"])
 BYTE = np.dtype(np.uint8)
-CASES = pytest.mark.parametrize(
-    ("dtype", "level"),
-    [(BYTE, "global"), (np.dtype(np.uint16), "global"), (np.dtype(np.uint16), "tuned")],
-    ids=str,
-)
-"""Those of masks: the tuned ones of bytes are in test_emulated_masks.py."""
+
+
+@pytest.fixture(autouse=True)
+def without_tensor_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their kernels exchange values within a warp: see test_emulated_masks.py."""
+    monkeypatch.setattr(correlation_cuda, "products_pay", lambda *_: False)
 
 
 def every_extreme_window() -> NDArray[Any]:
@@ -77,10 +78,11 @@ def check_mask(mask: Mask, pixels: NDArray[Any], level: str) -> None:
             np.testing.assert_array_equal(actual, wanted, f"{mask}, {parameters}")
 
 
-@CASES
+@INTEGERS
+@LEVELS
 @pytest.mark.parametrize("side", [-1, 0, 1], ids=["below", "at", "above"])
 def test_masks_on_both_sides_of_each_bound(dtype: np.dtype[Any], level: str, side: int) -> None:
-    """Floats, 32 and 64 bits: whatever the plan chooses is exact."""
+    """Bytes four at a time, floats, 32 and 64 bits: whatever the plan chooses is exact."""
     white, checked = white_of(dtype), 0
     extremes, alike, *_ = pictures(dtype)
     for bound in BOUNDS:
@@ -92,7 +94,8 @@ def test_masks_on_both_sides_of_each_bound(dtype: np.dtype[Any], level: str, sid
     assert checked > 20
 
 
-@CASES
+@INTEGERS
+@LEVELS
 def test_ties_of_divisors_without_exact_reciprocals(dtype: np.dtype[Any], level: str) -> None:
     """Halves come of even divisors; a product with 1 / 6 or 1 / 22 may miss them by a bit."""
     pixels = np.random.default_rng(3).integers(0, 256, (48, 80, 1)).astype(dtype)
@@ -100,15 +103,38 @@ def test_ties_of_divisors_without_exact_reciprocals(dtype: np.dtype[Any], level:
         check_mask(((0, 0, 0), (1, divisor - 2, 1), (0, 0, 0)), pixels, level)
 
 
-def test_sums_next_to_ties_where_floats_step_by_two() -> None:
+@INTEGERS
+def test_sums_next_to_ties_where_floats_step_by_two(dtype: np.dtype[Any]) -> None:
     """Divided by a power of two, a sum beyond 2**24 that is a tie but for 1 would become one."""
-    dtype = np.dtype(np.uint16)
     white = white_of(dtype)
     *_, nearly_white, _ = pictures(dtype)
     for power in range(4, 20):
         half = 2**power
         if half * white < 2**27:
             check_mask(((0, 0, 0), (half - 1, half, 1), (0, 0, 0)), nearly_white, "tuned")
+
+
+def test_sums_of_dot_products_do_not_leave_the_bits_of_a_float() -> None:
+    """Weights of 127, which fit bytes, make 2**22 out of greys that do not saturate."""
+    mask = ((127,) * 13,) * 13
+    check_mask(mask, np.full((16, 24, 1), 200, np.uint8), "tuned")
+
+
+@pytest.mark.parametrize("side", [-1, 0, 1], ids=["below", "at", "above"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_dot_products_on_both_sides_of_their_bound(side: int, sign: int) -> None:
+    """Sums of 2**22 take 13 x 13 bytes of weights; white pictures have no larger ones."""
+    weights = np.full(169, (2**22 // 255 + side) // 169)
+    weights[: 2**22 // 255 + side - int(weights.sum())] += 1
+    mask = tuple(map(tuple, (sign * weights.reshape(13, 13)).tolist()))
+    for pixels in (np.full((16, 24, 1), 255, np.uint8), next(pictures(BYTE))):
+        check_mask(mask, pixels, "tuned")
+
+
+@pytest.mark.parametrize("largest", [127, 128])
+def test_weights_that_fit_a_byte_and_those_that_do_not(largest: int) -> None:
+    mask: Mask = ((largest, 0, -largest), (0, 1, 0), (-largest, 0, largest))
+    check_mask(mask, next(pictures(BYTE)), "tuned")
 
 
 # Other filters ------------------------------------------------------------------------
@@ -121,6 +147,7 @@ def test_sums_next_to_ties_where_floats_step_by_two() -> None:
         *(("laplace", {"form": form}) for form in ("4", "8", "5x5")),
         *(("sobel", {"form": form}) for form in ("sum", "magnitude", "directions")),
         ("rotating_mask", {}),
+        ("weighted_mean", {"size": 15}),
     ],
 )
 def test_packed_and_small_sums_hold_the_largest(
@@ -139,16 +166,6 @@ def test_packed_and_small_sums_hold_the_largest(
                 host_kernels.run(name, pixels, options, "tuned"),
                 apply(spec, pixels, options, level="serial"),
             )
-
-
-def test_weighted_sums_of_16_bits_hold_the_largest() -> None:
-    """Those of bytes are in test_emulated_masks.py."""
-    spec, parameters = filters.get("weighted_mean"), {"size": 15}
-    for pixels in steep(np.dtype(np.uint16)):
-        np.testing.assert_array_equal(
-            host_kernels.run("weighted_mean", pixels, parameters, "tuned"),
-            apply(spec, pixels, parameters, level="serial"),
-        )
 
 
 @pytest.mark.parametrize("error", [-(2.0**-23), 2.0**-23])

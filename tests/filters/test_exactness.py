@@ -21,6 +21,7 @@ from kernelscope.filters.shared.correlation import _GROUP, Divisor, one_part, wo
 from kernelscope.filters.shared.correlation_cuda import (
     _FLOAT_GAIN,
     _exact_in_floats,
+    _fits_dot_products,
     reciprocal,
     weight_type,
 )
@@ -285,7 +286,7 @@ def test_float_masks_use_float32_while_it_errs_by_less_than_a_level(
 
 
 def test_weights_of_the_gpu_switch_at_their_bounds() -> None:
-    """Float masks by their gain."""
+    """Float masks by their gain, bytes four at a time by their largest sum."""
 
     def kind(gain: float) -> int:
         weights = np.array([[0, 0, 0], [0, (gain + 1) / 2, (1 - gain) / 2], [0, 0, 0]])
@@ -293,6 +294,17 @@ def test_weights_of_the_gpu_switch_at_their_bounds() -> None:
 
     assert (kind(_FLOAT_GAIN), kind(_FLOAT_GAIN * 1.01)) == (2, 3)
     assert _FLOAT_GAIN * 2.0**-24 * 8 < 1e-4, "the part of white that single precision may lose"
+    for total, fits in ((2**22 // 255, True), (2**22 // 255 + 1, False)):
+        weights = np.full((15, 15), total // 225)
+        weights[0, : total - int(weights.sum())] += 1 if total > weights.sum() else 0
+        weights[1, 1] += total - int(weights.sum())
+        assert int(weights.sum()) == total
+        assert weights.max() < 128
+        assert _fits_dot_products(weights, task(np.dtype(np.uint8))) == fits
+    for largest, fits in ((127, True), (128, False)):
+        weights = np.zeros((3, 3), np.int64)
+        weights[1, 1] = -largest
+        assert _fits_dot_products(weights, task(np.dtype(np.uint8))) == fits
 
 
 def test_32_bit_quotients_by_multiplication_are_right_up_to_their_bound() -> None:

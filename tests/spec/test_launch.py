@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from kernelscope import filters
+from kernelscope.filters.shared import correlation_cuda
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
@@ -219,7 +221,6 @@ def test_from_which_size_on_depends_on_type_channels_and_border(
 @pytest.mark.parametrize(
     ("filter_id", "parameters", "dtype", "channels", "border", "level"),
     [
-        ("mask", SPREAD, "u1", 3, Border.REFLECT, "constant"),
         ("mask", SPREAD, "u2", 3, Border.REFLECT, "shared"),
         ("sobel", {"form": "winner"}, "f4", 3, Border.REFLECT, "global"),
         ("threshold_mean", {"size": 3}, "f4", 1, Border.REFLECT, "global"),
@@ -279,7 +280,9 @@ def test_a_median_of_cut_windows_stays_in_global_memory(border: Border) -> None:
 
 
 def rows_at(filter_id: str, side: int, parameters: Mapping[str, Any]) -> int:
-    with tuned_at_any_size():
+    """Of kernels without tensor cores."""
+    without = mock.patch.object(correlation_cuda, "products_pay", return_value=False)
+    with tuned_at_any_size(), without:
         (launch,) = plan_at(filter_id, "tuned", side, parameters).launches
     assert launch.tile is not None
     return launch.tile[1]

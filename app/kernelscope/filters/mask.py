@@ -13,6 +13,7 @@ Source: Korčuška 2013, section 1.2.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from kernelscope.filters.shared.correlation import (
     one_part,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
+from kernelscope.filters.shared.rows_cuda import SMALL
 from kernelscope.spec.explanation import Cells, Example, Explanation, weighted
 from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
@@ -149,6 +151,10 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     launch = cuda_correlation(task, "mask", mask, parts, negative, tensor_rows=len(mask))
     level = quick_level(task, len(mask) // 2, CONSTANT)
     least = correlation_pays_from(task, launch, len(mask))
+    # Masks of bytes in colour that no tuned kernel is for: large pictures do without the tile.
+    large = task.output_shape[0] * task.out_row_samples >= SMALL
+    if math.isinf(least) and task.dtype.itemsize == 1 and large:
+        level = CONSTANT
     return by_size(task, launch, plan_cuda, level, least)
 
 

@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.correlation import NEGATIVE, Divisor, mask_array
-from kernelscope.filters.shared.products_cuda import SIXTEEN, digits_of, products_launch
-from kernelscope.filters.shared.rows_cuda import LATE, SMALL, rows_launch, rows_pay_from
+from kernelscope.filters.shared.products_cuda import (
+    SIXTEEN,
+    digits_of,
+    products_launch,
+    products_pay,
+)
+from kernelscope.filters.shared.rows_cuda import LATE, QUAD, SMALL, rows_launch, rows_pay_from
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import TUNED
@@ -56,6 +61,33 @@ def _exact_in_floats(total: float, divisor: float, task: CudaTask) -> bool:
     white = float(np.iinfo(task.dtype).max)
     power_of_two = task.border is not Border.REDUCE and np.frexp(divisor)[0] == 0.5
     return total * white < 2**24 and (power_of_two or max(total, abs(divisor)) * white < 2**23)
+
+
+def _fits_dot_products(weights: NDArray[Any], task: CudaTask) -> bool:
+    """Return whether weights and samples are bytes in grey rows of whole words."""
+    return (
+        task.dtype == np.uint8
+        and task.shape[2] == 1
+        and task.shape[1] % QUAD == 0
+        and bool((np.abs(weights) < 128).all())
+        and int(np.abs(weights).sum()) * 255 < 2**22
+    )
+
+
+def _shifted_words(weights: NDArray[Any], border: Border) -> NDArray[np.int8]:
+    """Return the rows of a mask as words of bytes, shifted for each of four results.
+
+    Returns
+    -------
+    ndarray of int8, shape (4, side, bytes of the image's words around four results)
+    """
+    size = len(weights)
+    skip = 0 if border is Border.VALID else -(size // 2) % QUAD
+    length = -(-(skip + size - 1 + QUAD) // QUAD) * QUAD
+    words = np.zeros((QUAD, size, length), np.int8)
+    for shift in range(QUAD):
+        words[shift, :, skip + shift : skip + shift + size] = weights
+    return words
 
 
 def _follows(divisor_parts: NDArray[Any], border: Border) -> int:
@@ -105,7 +137,8 @@ def cuda_correlation(
         A choice of `NEGATIVE`, or ``keep`` for filters that leave the sign of floats alone.
     tensor_rows : int
         Rows of the mask that the filter's tuned kernel for bytes multiplies on the tensor cores
-        (macro ``DIGITS``): all of them, the first of a separable mask, or none.
+        (macro ``DIGITS``): all of them, the first of a separable mask, or none. Smaller pictures
+        have masks of bytes multiplied four cells at a time (macro ``DOT``).
     packed : bool
         See `rows_launch`.
     defines
@@ -122,7 +155,8 @@ def cuda_correlation(
     tuned = task.level == TUNED.id
     exact = kind == 0 and _exact_in_floats(float(np.abs(weights).sum()), total, task)
     digits = None
-    if tuned and tensor_rows and kind < 2 and task.dtype == np.uint8:
+    words: dict[str, NDArray[Any]] = {}
+    if tuned and tensor_rows and kind < 2 and products_pay(task, size, tensor_rows):
         digits = digits_of(weights[:tensor_rows])
         defines |= {
             "DIGITS": len(digits),
@@ -133,15 +167,18 @@ def cuda_correlation(
             small = exact and int(np.abs(weights).sum()) * 255 < 2**22
             defines["FLOAT_QUOTIENTS"] = int(exact) + int(small)
     elif tuned and exact:
-        kind = 2
+        if tensor_rows > 1 and _fits_dot_products(weights, task):
+            words["constant_words"] = _shifted_words(weights, task.border)
+        else:
+            kind = 2
     table = weights.reshape(-1).astype(_TYPES[kind])
     follows = _follows(divisor_parts, task.border)
     operations = 2 * size * size + 1
-    defines |= {"SIZE": size, "WEIGHT_TYPE": kind}
+    defines |= {"SIZE": size, "WEIGHT_TYPE": kind, **({"DOT": 1} if words else {})}
     in_constant = {"constant_weights": table}
     arguments = {"finishing": _finishing(task, kind, total, negligible, follows, negative)}
     if tuned:
-        constants = {**in_constant, **arguments}
+        constants = {**words, **in_constant, **arguments}
         launch = rows_launch(filter_id, task, size, operations, constants, packed, **defines)
         return products_launch(launch, task, digits) if digits else launch
     return level_launch(
@@ -166,8 +203,8 @@ def correlation_pays_from(
 ) -> float:
     """Return the least samples for which a tuned `launch` pays, for a mask of `size` x `size`.
 
-    Sums of whole numbers take several times as many instructions as floats (on the tensor cores
-    aside), so that saving loads pays late; with masks that levels do not unroll later
+    Sums of whole numbers take several times as many instructions as floats (`DOT` and the tensor
+    cores aside), so that saving loads pays late; with masks that levels do not unroll later
     still, and in colour, where neighbours share no loads, never. Nor do floats in colour gain
     before the picture is large, as long as levels unroll the whole mask. Those of separable masks
     save more than loads.
@@ -177,7 +214,7 @@ def correlation_pays_from(
         cut = task.border is Border.REDUCE and size > 8
         return min(1.0, 8 / size) * SMALL * (0.3 if cut else 1.0)
     colour = task.shape[2] > 1
-    if launch.defines["WEIGHT_TYPE"] in ("0", "1") and "DIGITS" not in launch.defines:
+    if launch.defines["WEIGHT_TYPE"] in ("0", "1") and not {"DOT", "DIGITS"} & {*launch.defines}:
         if size <= LARGEST_UNROLLED:
             return LATE
         return math.inf if colour else 16 * SMALL

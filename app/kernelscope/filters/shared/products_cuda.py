@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.spec.launch import CudaTask, Launch, is_small
 
 SIXTEEN = 16
 """Samples that are copied at once where rows consist of as many."""
@@ -25,6 +25,28 @@ _MOST_ROWS_ELSE = 128
 _LEAST_ROWS, _SAMPLES_A_ROW = 8, 2**20
 """Rows that a warp goes down: the more, the more rows around a tile are read as well; in smaller
 pictures fewer, so that there are enough warps. Measured on an H100."""
+
+
+LEAST_SAMPLES, LEAST_SAMPLES_OF_LARGE = 2**26, 2**24
+"""Of bytes in the output, from which on these kernels are used; the second for masks that take
+longest otherwise, see `products_pay`. At 2**28 they were quicker for every mask, on an H100, from
+by a tenth (3x3) to four times (15x15). Smaller pictures keep kernels that were measured there."""
+
+_LARGE_MASK, _LARGE_SEPARABLE = 9, 15
+
+
+def products_pay(task: CudaTask, size: int, rows: int) -> bool:
+    """Return whether the tensor cores are quicker for `size` x `size` cells.
+
+    Parameters
+    ----------
+    rows : int
+        Of the mask that are multiplied: 1 if it is separable.
+    """
+    if task.dtype != np.uint8:
+        return False
+    large = size >= (_LARGE_MASK if rows > 1 else _LARGE_SEPARABLE)
+    return not is_small(task, LEAST_SAMPLES_OF_LARGE if large else LEAST_SAMPLES)
 
 
 def digits_of(weights: NDArray[np.int64]) -> list[NDArray[np.int8]]:
