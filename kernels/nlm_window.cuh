@@ -16,13 +16,13 @@
 #include "nlm_halves.cuh"
 
 #ifndef WARPS  // of a block
-#define WARPS 8
+#define WARPS (WHOLE == 1 ? 4 : 8)
 #endif
 #ifndef ACROSS  // how many of them lie side by side
 #define ACROSS 2
 #endif
 #ifndef TILES  // of 4 x 4 pixels, whose patches a warp keeps
-#define TILES 2
+#define TILES (WHOLE == 0 ? 2 : PATCH <= 5 ? 4 : 2)
 #endif
 #ifndef BLOCKS  // of a multiprocessor, at least: few registers spill then, none in the loop over squares
 #define BLOCKS 3
