@@ -58,7 +58,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #define PIXELS (SAMPLE_BITS == 8 ? 16 : SAMPLE_BITS == 16 ? 8 : 4)
 #endif
 
+#if SAMPLE_BITS < 32
 constexpr int PER_WORD = 32 / SAMPLE_BITS;  // samples
+#endif
 
 // Sample i of words that lie one after another.
 __device__ inline Sample sample_of(const unsigned* words, int i)
