@@ -25,7 +25,10 @@ from kernelscope import filters, handbook, manual  # noqa: E402  (of this checko
 from kernelscope.handbook import formulas, pictures  # noqa: E402
 
 OTHERS = {
-    "Results": ("bench/README.md", "bench/nlm-strength.md", "bench/mri-strength.md"),
+    "Results": (
+        *("bench/README.md", "bench/limits.md"),
+        *("bench/nlm-strength.md", "bench/mri-strength.md"),
+    ),
     "Project": ("../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md", "README.md"),
 }
 """Pages that are not in ``resources/docs``, by section of the navigation."""

@@ -18,6 +18,12 @@ EXPERIMENTS = (
 TEXTBOOKS = ("gpu-textbook-4096", "gpu-textbook-256", "gpu-textbook-nlm")
 """Our kernels and textbook kernels, written by ``tests.gpu.bench_levels`` or ``textbook_nlm``."""
 
+LIMITS = (
+    *("gpu-limits-before", "gpu-limits", "gpu-waiting", "cpu-waiting"),
+    *("cpu-turns-before", "cpu-turns"),
+)
+"""Files of which ``limits_page.py`` makes a page of its own."""
+
 SEVERAL = "h200-one-to-four-gpus-2026-11-21"
 """A run on several GPUs, as text: used where no JSON file has such rows."""
 
@@ -40,4 +46,6 @@ def experiment(name: str) -> Report:
 
 def bench_files() -> list[Path]:
     """Return the files of the bench, without those of other programs."""
-    return [path for path in sorted(FOLDER.glob("*.json")) if path.stem not in TEXTBOOKS]
+    return [
+        path for path in sorted(FOLDER.glob("*.json")) if path.stem not in (*TEXTBOOKS, *LIMITS)
+    ]
