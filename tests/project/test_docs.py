@@ -233,8 +233,20 @@ def test_examples_of_apply(line: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / output).stat().st_size > 0
 
 
+@pytest.mark.parametrize("line", [line for line in commands("cluster.md") if " apply " in line])
+def test_examples_of_apply_on_clusters_are_understood(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Up to the file or the scheduler, which are not there: tests of `lazy` have both."""
+    monkeypatch.chdir(tmp_path)
+    nobody = "tcp://127.0.0.1:9"
+    assert main(shlex.split(line.replace("tcp://node1:8786", nobody))[1:]) == 1
+    missing = nobody if "--scheduler" in line else "scan.tif"
+    assert missing in capsys.readouterr().err
+
+
 def test_no_example_of_apply_is_left_out() -> None:
-    tried = {"command-line.md", "volumes.md"}
+    tried = {"command-line.md", "volumes.md", "cluster.md"}
     for page in PAGES:
         assert page in tried or not any(" apply " in line for line in commands(page)), page
 
