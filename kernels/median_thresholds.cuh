@@ -389,13 +389,7 @@ extern "C" __launch_bounds__(THREADS, 4) __global__ void median_tuned(
             }
         }
     }
-#if BORDER == BORDER_REDUCE
-    const int first = min(max(RADIUS, g.first), g.last), width = g.out_width;
-    const int left_end = min(RADIUS, width) * g.channels;
-    const Part whole{first, min(max(g.height - RADIUS, first), g.last), left_end,
-        max(left_end, (width - RADIUS) * g.channels)};
-    compute_around<RADIUS>(source, output, g, whole, Median());
-#endif
+    compute_cut_medians(source, output, g);
 }
 
 #endif
