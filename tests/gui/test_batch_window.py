@@ -26,6 +26,7 @@ from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
+from kernelscope.spec.devices import Device
 from tests.gui.helpers import (
     FakeCpu,
     answer,
@@ -225,10 +226,13 @@ def test_the_settings_come_back(qtbot: QtBot, open_batch: Opener, tmp_path: Path
     QTest.keyClick(field, Qt.Key.Key_Return)
     first.form.formats.setCurrentIndex(first.form.formats.findData(".tif"))
     first.form.formats.activated.emit(first.form.formats.currentIndex())
+    first.form.devices.setCurrentIndex(first.form.devices.findData(Device.CPU))
+    first.form.devices.activated.emit(first.form.devices.currentIndex())
     first.form.lossy.click()
     again = open_batch()
     assert again.form.settings() == first.form.settings()
     assert (again.form.folder, again.form.suffix) == (tmp_path / "there", ".tif")
+    assert again.form.device is Device.CPU
     assert again.form.lossy.isChecked()
 
 

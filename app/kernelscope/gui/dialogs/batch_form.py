@@ -172,7 +172,7 @@ class BatchForm(QWidget):
         self.devices.setCurrentIndex(max(0, self.devices.findData(self._device)))
 
     def _on_device(self) -> None:
-        self._device = self.devices.currentData()
+        self._device = self.device
         self.changed.emit()
 
     @property
