@@ -132,73 +132,46 @@ def test_values_and_buttons_are_whole_in_a_small_window(qtbot: QtBot, viewer: Ke
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
-def test_every_kernel_is_found_in_its_source(
-    qtbot: QtBot, background: Background, spec: FilterSpec, edits: Edits
-) -> None:
-    viewer = KernelViewer(background, {}, edits)
-    qtbot.addWidget(viewer)
-    for level in spec.levels("gpu"):
-        viewer.show_request(request(spec.id, level.id))
-        view = current(viewer)
-        start, stop = view.marked_lines
-        assert stop > start + 2, level.id
-        kernel = plan(request(spec.id, level.id), level).launch.kernel
-        marked = view.toPlainText().split("\n")[start:stop]
-        assert any(f"{kernel}(" in line for line in marked)
-        assert marked[-1].startswith("}")
-
-
-def test_the_kernel_in_view_is_that_of_the_macros(viewer: KernelViewer) -> None:
-    marked = {}
-    for search in ("window", "image"):
-        image = Image.from_array(np.zeros((100, 70), np.uint16))
-        viewer.show_request(Request.create(image, "nlm", {"search": search}, level="tuned"))
-        view = current(viewer)
-        start, stop = marked[search] = view.marked_lines
-        assert "nlm_tuned(" in "".join(view.toPlainText().split("\n")[start:stop])
-        assert not set(view.dimmed_lines) & set(range(start, stop))
-        tabs = viewer.findChild(QTabWidget, "kernelFiles")
-        assert "Dimmed lines are left out" in tabs.tabToolTip(tabs.currentIndex())
-        dim = theme.quiet_text(view.palette()).name()
-        dimmed = {
-            each.cursor.blockNumber()
-            for each in view.extraSelections()
-            if each.format.foreground().color().name() == dim
-        }
-        assert dimmed == set(view.dimmed_lines)
-        if search == "image":
-            assert set(range(*marked["window"])) <= dimmed
-    assert marked["image"][1] < marked["window"][0]
-
-
-def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
-    tabs = viewer.findChild(QTabWidget, "kernelFiles")
-    names = [tabs.tabText(place) for place in range(tabs.count())]
-    assert names[0] == "mean.cu"
-    assert {"common.cuh", "texture.cuh"} <= set(names)
-    assert len(set(names)) == len(names)
-    for file in source_files("mean"):
-        assert file.text == (KERNELS / file.name).read_text(encoding="utf-8")
-    assert current(viewer).toPlainText() == source_files("mean")[0].text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
-def test_all_files_stand_side_by_side(
+def test_the_files_of_a_launch_stand_side_by_side(
     qtbot: QtBot, background: Background, spec: FilterSpec, edits: Edits
 ) -> None:
     viewer = KernelViewer(background, {}, edits)
     qtbot.addWidget(viewer)
     unit = viewer.fontMetrics().averageCharWidth()
     viewer.resize(210 * unit, 600)
-    viewer.show_request(request(spec.id))
-    viewer.show()
-    bar = viewer.findChild(QTabWidget, "kernelFiles").tabBar()
-    last = bar.tabRect(bar.count() - 1)
-    assert bar.tabRect(0).left() == 0
-    assert last.right() <= bar.width()
-    assert all("…" not in bar.tabText(place) for place in range(bar.count()))
-    assert not any(button.isVisible() for button in bar.findChildren(QToolButton))
+    for level in spec.levels(Device.GPU):
+        viewer.show_request(request(spec.id, level.id))
+        viewer.show()
+        bar = viewer.findChild(QTabWidget, "kernelFiles").tabBar()
+        last = max(bar.tabRect(place).right() for place in range(bar.count()))
+        assert bar.tabRect(0).left() == 0
+        assert last <= bar.width(), level
+        assert all("…" not in bar.tabText(place) for place in range(bar.count()))
+        assert not any(button.isVisible() for button in bar.findChildren(QToolButton))
+
+
+def test_files_that_the_launch_leaves_out_are_in_a_menu(viewer: KernelViewer) -> None:
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+    names = [tabs.tabText(place) for place in range(tabs.count())]
+    shown = {name for place, name in enumerate(names) if tabs.isTabVisible(place)}
+    button = viewer.findChild(QToolButton, "kernelOtherFiles")
+    assert {"mean.cu", "common.cuh", "levels.cuh"} <= shown
+    assert [action.text() for action in button.menu().actions()] == [
+        name for name in names if name not in shown
+    ]
+    assert button.text() == f"{len(names) - len(shown)} left out"
+    (action,) = (action for action in button.menu().actions() if action.text() == "box.cuh")
+    combo = viewer.findChild(QComboBox, "kernelOther")
+    combo.setCurrentIndex(combo.findData("texture"))  # whose tab moves all others on
+    action.trigger()
+    assert tabs.tabText(tabs.currentIndex()) == "box.cuh"
+    assert set(current(viewer).dimmed_lines) == set(range(current(viewer).blockCount()))
+
+
+def test_without_files_left_out_there_is_no_menu(viewer: KernelViewer) -> None:
+    image = Image.from_array(np.zeros((100, 70), np.uint8))
+    viewer.show_request(Request.create(image, "negative", {}))
+    assert not viewer.findChild(QToolButton, "kernelOtherFiles").isVisibleTo(viewer)
 
 
 def test_the_tabs_cut_off_no_underscores(viewer: KernelViewer) -> None:

@@ -1,9 +1,21 @@
-"""Tabs of source files, narrow enough for ten side by side."""
+"""Tabs of source files: those of a launch side by side, the others in a menu."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QProxyStyle, QStyle, QStyleOption, QTabBar, QWidget
+from collections.abc import Collection
+from functools import partial
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import (
+    QMenu,
+    QProxyStyle,
+    QStyle,
+    QStyleOption,
+    QTabBar,
+    QTabWidget,
+    QToolButton,
+    QWidget,
+)
 
 _AROUND_TAB = 6
 """Horizontal padding of a tab in pixels, both sides together."""
@@ -38,3 +50,48 @@ class FileTabs(QTabBar):
     def tabSizeHint(self, index: int) -> QSize:
         shift = self.style().pixelMetric(QStyle.PixelMetric.PM_TabBarTabShiftVertical, None, self)
         return super().tabSizeHint(index) + QSize(0, shift)
+
+
+class SourceTabs(QTabWidget):
+    """The files of a kernel; those that a launch leaves out are in a menu at the right.
+
+    A filter with kernels for many sizes has twice as many headers as there is room for, and a
+    launch uses half of them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("kernelFiles")
+        self.setTabBar(FileTabs())
+        self.setDocumentMode(True)
+        self._others = QToolButton()
+        self._others.setObjectName("kernelOtherFiles")
+        self._others.setAccessibleName("Files left out")
+        self._others.setToolTip("Headers of which the macros of the launch leave nothing")
+        self._others.setAutoRaise(True)
+        self._others.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._others.setMenu(QMenu(self._others))
+        self._others.hide()
+        self.setCornerWidget(self._others, Qt.Corner.TopRightCorner)
+
+    def leave_out(self, unused: Collection[int]) -> None:
+        """Put the files at these places into the menu, and all others side by side."""
+        for place in range(self.count()):
+            self.setTabVisible(place, place not in unused)
+        menu = self._others.menu()
+        menu.clear()
+        for place in unused:
+            name = self.tabText(place)
+            menu.addAction(name).triggered.connect(partial(self._show_file, name))
+        self._others.setText(f"{len(unused)} left out")
+        self._others.setVisible(bool(unused))
+
+    def show_place(self, place: int) -> None:
+        """Show the file at this place, also one that was left out."""
+        self.setTabVisible(place, True)
+        self.setCurrentIndex(place)
+
+    def _show_file(self, name: str) -> None:
+        """Show a file; its place may have changed since the menu was made."""
+        places = (place for place in range(self.count()) if self.tabText(place) == name)
+        self.show_place(next(places))

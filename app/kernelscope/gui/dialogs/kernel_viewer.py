@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QSplitter,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -39,7 +38,7 @@ from kernelscope.gui.dialogs.code_view import CodeView
 from kernelscope.gui.dialogs.difference_view import DifferenceView
 from kernelscope.gui.dialogs.edit_panel import ORIGINAL, EditPanel
 from kernelscope.gui.dialogs.editor_keys import make_keys
-from kernelscope.gui.dialogs.file_tabs import FileTabs
+from kernelscope.gui.dialogs.file_tabs import SourceTabs
 from kernelscope.gui.dialogs.find_bar import FindBar
 from kernelscope.gui.dialogs.kernel_facts import last_run, planned, resources, with_generation
 from kernelscope.gui.model.kernel_difference import Line, difference, text_difference
@@ -129,10 +128,7 @@ class KernelViewer(QDialog):
 
     def _make_middle(self) -> QSplitter:
         """Return the files, and the facts beside them."""
-        self._tabs = QTabWidget()
-        self._tabs.setObjectName("kernelFiles")
-        self._tabs.setTabBar(FileTabs())
-        self._tabs.setDocumentMode(True)
+        self._tabs = SourceTabs()
         splitter = QSplitter()
         splitter.setObjectName("kernelSplitter")
         splitter.setChildrenCollapsible(False)
@@ -212,6 +208,7 @@ class KernelViewer(QDialog):
             assert page is not None
             self._tabs.removeTab(0)
             page.deleteLater()
+        self._tabs.leave_out(())
         self._level.blockSignals(True)
         self._level.clear()
         for level in spec.levels(Device.GPU):
@@ -346,13 +343,15 @@ class KernelViewer(QDialog):
         launch, files = self._plan.launch, self._files()
         active = active_lines(files, launch.defines)
         found = find_kernel(files, launch.kernel, launch.defines)
-        first = 0
+        first, unused = 0, []
         for number in range(self._tabs.count()):
             view = self._tabs.widget(number)
             assert isinstance(view, CodeView)
             if view is self._difference:
                 continue
             name = self._tabs.tabText(number)
+            if not any(active[name]) and not (in_place and self._tabs.currentIndex() == number):
+                unused.append(number)
             here = found is not None and found.file == name
             if in_place and isinstance(view, CodeEditor):
                 view.show_active(active[name])
@@ -362,6 +361,7 @@ class KernelViewer(QDialog):
             dimmed = " Dimmed lines are left out by the macros of the launch."
             self._tabs.setTabToolTip(number, f"{name}.{dimmed if view.dimmed_lines else ''}")
             first = number if here else first
+        self._tabs.leave_out(unused)
         unmoved = self._difference is not None and self._tabs.currentWidget() is self._difference
         if not in_place and not unmoved:
             self._tabs.setCurrentIndex(first)
@@ -454,7 +454,7 @@ class KernelViewer(QDialog):
         for number in range(self._tabs.count()):
             view = self._tabs.widget(number)
             if isinstance(view, CodeView) and self._tabs.tabText(number) == message.file:
-                self._tabs.setCurrentIndex(number)
+                self._tabs.show_place(number)
                 view.go_to_line(message.line - 1)
 
     def _in_editor(self, action: Callable[[CodeEditor], None]) -> None:
