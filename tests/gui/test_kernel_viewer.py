@@ -132,6 +132,58 @@ def test_values_and_buttons_are_whole_in_a_small_window(qtbot: QtBot, viewer: Ke
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
+def test_every_kernel_is_found_in_its_source(
+    qtbot: QtBot, background: Background, spec: FilterSpec, edits: Edits
+) -> None:
+    viewer = KernelViewer(background, {}, edits)
+    qtbot.addWidget(viewer)
+    for level in spec.levels("gpu"):
+        viewer.show_request(request(spec.id, level.id))
+        view = current(viewer)
+        start, stop = view.marked_lines
+        assert stop > start + 2, level.id
+        kernel = plan(request(spec.id, level.id), level).launch.kernel
+        marked = view.toPlainText().split("\n")[start:stop]
+        assert any(f"{kernel}(" in line for line in marked)
+        assert marked[-1].startswith("}")
+
+
+def test_the_kernel_in_view_is_that_of_the_macros(viewer: KernelViewer) -> None:
+    marked = {}
+    for search in ("window", "image"):
+        image = Image.from_array(np.zeros((100, 70), np.uint16))
+        viewer.show_request(Request.create(image, "nlm", {"search": search}, level="tuned"))
+        view = current(viewer)
+        start, stop = marked[search] = view.marked_lines
+        assert "nlm_tuned(" in "".join(view.toPlainText().split("\n")[start:stop])
+        assert not set(view.dimmed_lines) & set(range(start, stop))
+        tabs = viewer.findChild(QTabWidget, "kernelFiles")
+        assert "Dimmed lines are left out" in tabs.tabToolTip(tabs.currentIndex())
+        dim = theme.quiet_text(view.palette()).name()
+        dimmed = {
+            each.cursor.blockNumber()
+            for each in view.extraSelections()
+            if each.format.foreground().color().name() == dim
+        }
+        assert dimmed == set(view.dimmed_lines)
+        if search == "image":
+            assert set(range(*marked["window"])) <= dimmed
+    assert marked["image"][1] < marked["window"][0]
+
+
+def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+    names = [tabs.tabText(place) for place in range(tabs.count())]
+    assert names[0] == "mean.cu"
+    assert {"common.cuh", "texture.cuh"} <= set(names)
+    assert len(set(names)) == len(names)
+    for file in source_files("mean"):
+        assert file.text == (KERNELS / file.name).read_text(encoding="utf-8")
+    assert current(viewer).toPlainText() == source_files("mean")[0].text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
 def test_the_files_of_a_launch_stand_side_by_side(
     qtbot: QtBot, background: Background, spec: FilterSpec, edits: Edits
 ) -> None:
