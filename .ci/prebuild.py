@@ -29,7 +29,9 @@ DTYPES = ("uint8", "uint16", "float32")
 SIZES = (15, 31)
 
 
-def requests(filter_id: str, usual_only: bool) -> Iterator[Any]:
+def requests(
+    filter_id: str, usual_only: bool, device: str = "cpu", side: int = SIDE
+) -> Iterator[Any]:
     """Yield small requests that together need the specialisations of a filter."""
     import numpy as np
 
@@ -50,7 +52,7 @@ def requests(filter_id: str, usual_only: bool) -> Iterator[Any]:
         sources = []
         for dtype in DTYPES[:1] if usual_only else DTYPES:
             white = 1 if dtype == "float32" else np.iinfo(dtype).max
-            for shape in ((SIDE, SIDE), (SIDE, SIDE, 3)):
+            for shape in ((side, side), (side, side, 3)):
                 pixels = (random.random(shape) * white).astype(dtype)
                 sources.append(arrays.picture(pixels, "a"))
     usual = spec.defaults()
@@ -65,7 +67,7 @@ def requests(filter_id: str, usual_only: bool) -> Iterator[Any]:
             for chosen in settings if border is spec.borders[0] else settings[:1]:
                 try:
                     yield Request.create(
-                        source, filter_id, chosen, border=border, device=Device.CPU
+                        source, filter_id, chosen, border=border, device=Device(device)
                     )
                 except AppError:  # a value that goes with no other default, a picture too small
                     continue

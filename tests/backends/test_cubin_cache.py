@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import compiler as compiler_module
-from kernelscope.backends.cuda.compiler import Cubin, CubinCache
+from kernelscope import filters
+from kernelscope.backends.cuda import backend, cubins
+from kernelscope.backends.cuda.compiler import Cubin, Nvrtc, resources
+from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.inspection import plans
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.engine.request import Request
+from kernelscope.images.image import Image
+from kernelscope.spec.devices import Device
 from tests.foreign import FOREIGN, make_foreign, posix
+from tests.paths import ROOT
 
 
 class Counting:
@@ -124,7 +135,7 @@ def test_an_entry_that_is_whole_but_holds_something_else(tmp_path: Path, header:
     wanted = CubinCache(compiler, tmp_path).get("mean", "source", "sm_90", {})
     (path,) = tmp_path.iterdir()
     content = header + b"\ncode"
-    path.write_bytes(compiler_module._digest(path, content) + b"\n" + content)
+    path.write_bytes(cubins._digest(path, content) + b"\n" + content)
     assert CubinCache(compiler, tmp_path).get("mean", "source", "sm_90", {}) == wanted
     assert compiler.asked == 2
 
@@ -153,3 +164,92 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None
     obstacle.write_text("in the way")
     cache = CubinCache(Counting(), obstacle / "cubins")
     assert cache.get("mean", "source", "sm_90", {}).code
+
+
+SOURCE = ("mean", "source", "sm_90", {"SIZE": "3"})
+
+
+def packaged(folder: Path, version: str = "nvrtc 13.2") -> Cubin:
+    """Put a kernel into a package, and return it."""
+    compiler = Counting(version)
+    cubin = Cubin(b"packaged \n\0 code", "its log\nof ptxas")
+    cubins.package(cubins.packaged_path(folder, *SOURCE), cubin, compiler)
+    return cubin
+
+
+@pytest.mark.parametrize("version", ["nvrtc 13.0", "release 13.5, V13.5.1"])
+def test_a_kernel_that_came_with_the_package_is_not_compiled(tmp_path: Path, version: str) -> None:
+    wanted, compiler = packaged(tmp_path / "package"), Counting(version)
+    found = CubinCache(compiler, tmp_path / "own", tmp_path / "package").get(*SOURCE)
+    assert (found.code, found.log) == (wanted.code, wanted.log)
+    assert found.compiler == "counting 13.2", "and not that of this computer"
+    assert compiler.asked == 0
+    assert not (tmp_path / "own").exists()
+
+
+@pytest.mark.parametrize("version", ["nvrtc 12.9", "release 14.0, V14.0.1", "1"])
+def test_drivers_need_not_take_code_of_another_major_release(tmp_path: Path, version: str) -> None:
+    packaged(tmp_path / "package")
+    compiler = Counting(version)
+    found = CubinCache(compiler, tmp_path / "own", tmp_path / "package").get(*SOURCE)
+    assert (compiler.asked, found.compiler) == (1, "")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("median", "source", "sm_90", {"SIZE": "3"}),
+        ("mean", "other", "sm_90", {"SIZE": "3"}),
+        ("mean", "source", "sm_80", {"SIZE": "3"}),
+        ("mean", "source", "sm_90", {"SIZE": "5"}),
+    ],
+)
+def test_a_package_without_that_kernel_costs_nothing(
+    tmp_path: Path, other: tuple[str, str, str, dict[str, str]]
+) -> None:
+    packaged(tmp_path / "package")
+    compiler = Counting("nvrtc 13.2")
+    CubinCache(compiler, tmp_path / "own", tmp_path / "package").get(*other)
+    CubinCache(compiler, tmp_path / "own", tmp_path / "package").get(*other)
+    assert compiler.asked == 1
+
+
+def test_a_damaged_kernel_of_the_package_is_compiled(tmp_path: Path) -> None:
+    packaged(tmp_path / "package")
+    (path,) = (tmp_path / "package").iterdir()
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        compiler = Counting("nvrtc 13.2")
+        own = tmp_path / f"own {place}"
+        assert CubinCache(compiler, own, tmp_path / "package").get(*SOURCE).compiler == ""
+        assert compiler.asked == 1
+
+
+@pytest.mark.slow
+def test_the_backend_finds_what_the_script_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = str(ROOT / ".ci" / "prebuild_cuda.py")
+    options = [
+        "--only",
+        "negative",
+        "--usual",
+        "--architectures",
+        "sm_90",
+        "--least",
+        "0",
+        "--jobs",
+        "1",
+    ]
+    command = [sys.executable, script, "--out", str(tmp_path / "p"), *options]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    monkeypatch.setattr(backend, "PACKAGED", tmp_path / "p")
+    image = Image.from_array(np.zeros((2048, 2048), np.uint8))
+    request = Request.create(image, "negative", device=Device.GPU)
+    (planned,) = plans(request, filters.get("negative").levels(Device.GPU)[-1])
+    compiler = Counting(Nvrtc().version())
+    cache = backend.CudaBackend(compiler=compiler)._cache
+    found = cache.get("negative", read_source("negative"), "sm_90", planned.launch.defines)
+    assert resources(found.log, planned.launch.kernel) is not None
+    assert compiler.asked == 0

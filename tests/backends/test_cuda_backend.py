@@ -340,6 +340,20 @@ def test_compiling_is_in_no_stage_that_is_counted(
     assert result.seconds < 0.1
 
 
+def test_a_report_names_the_compiler_of_its_kernel(
+    backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Packaged(FakeCubins):
+        def get(self, filter_id: str, *specialisation: Any) -> Cubin:
+            return replace(super().get(filter_id, *specialisation), compiler="another 13.9")
+
+    monkeypatch.setattr(CudaBackend, "_cache", Packaged())
+    image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    launch = run(backend, image, "mean", level="tuned").launch
+    assert launch is not None
+    assert launch.compiler == "another 13.9"
+
+
 def test_the_block_that_is_asked_for_is_launched(backend: CudaBackend, driver: Driver) -> None:
     driver.modules[b"mean"]["mean_shared"] = driver.modules[b"mean"]["mean_tuned"]
     image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope import filters
-from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvrtc
+from kernelscope.backends.cuda.compiler import CompileError, Nvrtc
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.texture import Texture
 from kernelscope.spec.borders import Border

@@ -16,7 +16,8 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend, executor, kernel, pacer, sources
 from kernelscope.backends.cuda.card import Card
-from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
+from kernelscope.backends.cuda.compiler import CompileError, Nvcc, Nvrtc
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.bench.runner import planned_work
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import components, executor, info, lent, reduction, report, slabs
-from kernelscope.backends.cuda.compiler import Compiler, CubinCache, choose_compiler
+from kernelscope.backends.cuda.compiler import Compiler, choose_compiler
+from kernelscope.backends.cuda.cubins import PACKAGED, CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.kernel import hold_cubin
 from kernelscope.backends.cuda.probe import probe
@@ -110,7 +111,7 @@ class CudaBackend:
 
     @functools.cached_property
     def _cache(self) -> CubinCache:
-        return CubinCache(self._compiler or choose_compiler())
+        return CubinCache(self._compiler or choose_compiler(), packaged=PACKAGED)
 
     def run(
         self,

@@ -1,12 +1,10 @@
-"""Compiles CUDA sources to cubins, by PyCUDA with nvcc or by NVRTC, and keeps them on disk."""
+"""Compiles CUDA sources to cubins, by PyCUDA with nvcc or by NVRTC."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import importlib.metadata
-import json
 import logging
 import re
 import shutil
@@ -17,12 +15,8 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
-import platformdirs
-
-from kernelscope import atomic
 from kernelscope.engine.launch_report import Resources
 from kernelscope.errors import AppError
 from kernelscope.installed import install_command
@@ -30,9 +24,6 @@ from kernelscope.installed import install_command
 _logger = logging.getLogger(__name__)
 
 STANDARD = "c++17"
-
-_MOST_BYTES = 64 << 20
-"""More than any kernel has."""
 
 
 class CompileError(AppError):
@@ -53,10 +44,13 @@ class Cubin:
     code : bytes
     log : str
         ptxas's resource report: registers, shared and constant memory, spills.
+    compiler : str
+        Title of another compiler than that of this computer, if one made it.
     """
 
     code: bytes
     log: str
+    compiler: str = ""
 
 
 class Compiler(Protocol):
@@ -150,7 +144,7 @@ _listening = threading.Lock()
 class Nvcc:
     """The CUDA toolkit's compiler, called by PyCUDA; needs a host compiler as well.
 
-    PyCUDA keeps nothing: `CubinCache` does, which also knows the report of registers.
+    PyCUDA keeps nothing: `cubins.CubinCache` does, which also knows the report of registers.
     """
 
     name = "nvcc"
@@ -262,86 +256,6 @@ def _package_version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-class CubinCache:
-    """Cubins on disk, named by a hash of everything that decides their content.
-
-    A cache that cannot be read or written costs time, never a result.
-    """
-
-    def __init__(self, compiler: Compiler, folder: Path | None = None) -> None:
-        self._compiler = compiler
-        base = platformdirs.user_cache_path("kernelscope", appauthor=False)
-        self._folder = folder or base / "cubins"
-        self._loaded: dict[tuple[Any, ...], Cubin] = {}
-
-    @property
-    def compiler(self) -> Compiler:
-        return self._compiler
-
-    @functools.cached_property
-    def title(self) -> str:
-        """The compiler of the kernels that are kept here."""
-        return title(self._compiler)
-
-    def get(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
-        """Return the cubin of `source`, compiling it if it is not there yet."""
-        wanted = (name, source, architecture, *sorted(defines.items()))
-        if wanted not in self._loaded:
-            self._loaded[wanted] = self._load_or_compile(name, source, architecture, defines)
-        return self._loaded[wanted]
-
-    def _load_or_compile(
-        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
-    ) -> Cubin:
-        key = json.dumps(
-            [source, architecture, sorted(defines.items()), self._compiler.version(), STANDARD]
-        )
-        path = self._folder / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
-        cached = _load(path)
-        if cached is not None:
-            return cached
-        cubin = self._compiler.compile(name, source, architecture, defines)
-        _logger.debug("%s compiled %s for %s %s", self._compiler.name, name, architecture, defines)
-        _store(path, cubin)
-        return cubin
-
-
-def _load(path: Path) -> Cubin | None:
-    """Return a stored cubin; None if there is none, or it is damaged or not the user's own."""
-    try:
-        content = atomic.read_own(path, _MOST_BYTES)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        _logger.warning("a compiled kernel will be made again: %s", error)
-        return None
-    digest, _, rest = content.partition(b"\n")
-    header, _, code = rest.partition(b"\n")
-    try:
-        log = json.loads(header) if digest == _digest(path, rest) else None
-    except (ValueError, RecursionError):
-        log = None
-    if not isinstance(log, str):
-        _logger.warning("%s is damaged and will be made again", path)
-        return None
-    return Cubin(code, log)
-
-
-def _digest(path: Path, content: bytes) -> bytes:
-    """Return the first line of a file: proof that `content` is whole and belongs to this name."""
-    return hashlib.sha256(path.name.encode() + content).hexdigest().encode()
-
-
-def _store(path: Path, cubin: Cubin) -> None:
-    rest = json.dumps(cubin.log).encode() + b"\n" + cubin.code
-    content = _digest(path, rest) + b"\n" + rest
-    try:
-        atomic.own_folder(path.parent)
-        atomic.replace(path, content, private=True, durable=False)
-    except OSError as error:
-        _logger.warning("compiled kernels cannot be kept in %s: %s", path.parent, error)
 
 
 @functools.lru_cache(maxsize=256)

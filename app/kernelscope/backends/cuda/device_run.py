@@ -7,7 +7,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from kernelscope.backends.cuda.card import Card
-from kernelscope.backends.cuda.compiler import Cubin, CubinCache
+from kernelscope.backends.cuda.compiler import Cubin
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.pacer import Pacer
 from kernelscope.backends.cuda.workspace import Workspace
 from kernelscope.engine.context import RunLog

@@ -15,7 +15,7 @@ from typing import Any
 
 from kernelscope.backends.cuda import rim
 from kernelscope.backends.cuda.card import Card
-from kernelscope.backends.cuda.compiler import CubinCache
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, Place, PreparedFilter
 from kernelscope.backends.cuda.kernel import Kernel, block_of, evictor
 from kernelscope.backends.cuda.sources import read_source

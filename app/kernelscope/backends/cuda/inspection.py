@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelscope.backends.cuda.compiler import Compiler, CubinCache, Nvrtc, resources, title
+from kernelscope.backends.cuda.compiler import Compiler, Nvrtc, resources, title
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request

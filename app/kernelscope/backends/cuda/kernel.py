@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from kernelscope.backends.cuda.card import Card
-from kernelscope.backends.cuda.compiler import Cubin, CubinCache
+from kernelscope.backends.cuda.compiler import Cubin
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, Place, PreparedFilter
 from kernelscope.backends.cuda.host_memory import HandedOver, Mapped
 from kernelscope.backends.cuda.pacer import Pacer, Piece

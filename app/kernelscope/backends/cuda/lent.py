@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import reduction
 from kernelscope.backends.cuda.card import Card
-from kernelscope.backends.cuda.compiler import CubinCache
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import filter_rows
 from kernelscope.engine.context import RunContext

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.card import Card
-from kernelscope.backends.cuda.compiler import CubinCache
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 
 THREADS = 256

@@ -65,5 +65,5 @@ def launch_report(
         launch.shared_bytes,
         resources(cubin.log, launch.kernel),
         None if blocks is None else blocks * threads / most,
-        run.cache.title,
+        cubin.compiler or run.cache.title,
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import rim
-from kernelscope.backends.cuda.compiler import CubinCache
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.compiler import HostCompiler, library_cache, load_library
 from kernelscope.backends.emulator.launch import Memory, run_launch

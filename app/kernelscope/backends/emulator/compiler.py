@@ -19,7 +19,8 @@ from pathlib import Path
 
 import platformdirs
 
-from kernelscope.backends.cuda.compiler import CompileError, Cubin, CubinCache
+from kernelscope.backends.cuda.compiler import CompileError, Cubin
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.errors import AppError
 
 STANDARD = "c++17"
