@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kernelscope.filters.shared import correlation_bytes
 from kernelscope.filters.shared.correlation import (
     NEGATIVE,
     Divisor,
-    cpu_correlation,
     mask_array,
     one_part,
 )
@@ -49,7 +49,8 @@ def radius(parameters: Mapping[str, Any]) -> int:
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     weights = mask_array(MASKS[task.parameters["form"]])
-    return cpu_correlation(task, weights, Divisor.one(len(weights)), task.parameters["negative"])
+    divisor = Divisor.one(len(weights))
+    return correlation_bytes.plan(task, weights, divisor, task.parameters["negative"])
 
 
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:

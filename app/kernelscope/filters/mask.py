@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidParameter
+from kernelscope.filters.shared import correlation_bytes
 from kernelscope.filters.shared.correlation import (
     NEGATIVE,
     Divisor,
     binomial,
-    cpu_correlation,
     mask_array,
     one_part,
 )
@@ -142,7 +142,7 @@ def check(parameters: Mapping[str, Any]) -> None:
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     mask, choice, negative = (task.parameters[name] for name in ("mask", "divisor", "negative"))
-    return cpu_correlation(task, mask_array(mask), divisor(mask, choice), negative)
+    return correlation_bytes.plan(task, mask_array(mask), divisor(mask, choice), negative)
 
 
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:

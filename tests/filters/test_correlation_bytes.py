@@ -1,0 +1,173 @@
+"""Steps of masks against the masks, and their sums at the bounds of 16 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernelscope.filters.mask import PRESETS, SPEC
+from kernelscope.filters.shared import correlation_bytes
+from kernelscope.filters.shared.correlation import Divisor
+from kernelscope.filters.shared.correlation_bytes import steps_of
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import CpuTask
+from kernelscope.spec.parameters import Mask
+from tests.filters import apply
+from tests.oracle import windows
+
+
+def mask_of(weights: Any) -> Mask:
+    return tuple(map(tuple, np.asarray(weights).tolist()))
+
+
+def random_mask(side: int, largest: int) -> Mask:
+    random = np.random.default_rng(side + largest)
+    return mask_of(random.integers(-largest, largest, (side, side), endpoint=True))
+
+
+def column(*weights: int) -> Mask:
+    """Return a mask of zeros but for its middle column."""
+    mask = np.zeros((len(weights), len(weights)), np.int64)
+    mask[:, len(weights) // 2] = weights
+    return mask_of(mask)
+
+
+MASKS = [
+    *(random_mask(side, largest) for side in (3, 5, 9, 15) for largest in (1, 9, 50, 127)),
+    *(random_mask(side, 32767) for side in (3, 15)),
+    column(127, -127, 127),
+    column(128, 0, -128),
+    column(64, 64, 0),
+    column(64, 65, 0),
+    column(-64, -65, 1),
+    column(255, 255, -255),
+    column(32767, 32767, -32767),
+    mask_of(np.ones((15, 15))),
+    mask_of(np.eye(15)),
+    *(mask_of(preset.fill(side)) for preset in PRESETS for side in (3, 7)),
+]
+
+
+def parts_of(mask: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Any]:
+    """Return the cells of steps, their weights [step, row of results, cell], and the groups."""
+    steps = steps_of(mask)
+    assert steps is not None
+    lanes = steps.weights.reshape(len(steps.cells), 2, -1, 2)
+    assert (lanes == lanes[:, :, :1]).all()
+    return steps.cells, lanes[:, :, 0].astype(np.int64), steps.ends, steps.weights.dtype
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_steps_add_up_to_the_mask_for_either_row(mask: Mask) -> None:
+    cells, parts, ends, _ = parts_of(mask)
+    sums = np.zeros((2, len(mask) + 3, len(mask)), np.int64)
+    for (pair, x), part in zip(cells, parts, strict=True):
+        for row in range(2):
+            sums[row, 2 * pair : 2 * pair + 2, x] += part[row]
+    for row in range(2):
+        np.testing.assert_array_equal(sums[row, row : row + len(mask)], mask)
+        assert np.count_nonzero(sums[row]) == np.count_nonzero(mask)
+    assert ends[-1] == len(parts)
+    assert (np.diff(ends, prepend=0) > 0).all()
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_no_group_leaves_16_bits(mask: Mask) -> None:
+    """Whatever the picture, and in whatever order: bytes of 255 on all weights of a sign."""
+    _, parts, ends, dtype = parts_of(mask)
+    if dtype == np.int16:
+        assert 255 * abs(parts).sum() < 2 * 2**31
+        return
+    for group in np.split(parts, ends[:-1]):
+        assert 255 * group.clip(0).sum((0, 2)).max() <= 32767
+        assert 255 * group.clip(None, 0).sum((0, 2)).min() >= -32768
+
+
+def test_a_mask_of_equal_weights_is_one_group_as_long_as_it_fits() -> None:
+    ones = np.zeros((15, 15), np.int64)
+    ones.ravel()[:128] = 1
+    assert len(parts_of(mask_of(ones))[2]) == 1
+    ones.ravel()[128] = 1
+    assert len(parts_of(mask_of(ones))[2]) == 2
+
+
+@pytest.mark.parametrize(
+    ("mask", "dtype"),
+    [
+        (random_mask(15, 9), np.int8),
+        (random_mask(15, 1000), np.int16),
+        (column(*[1] * 15), np.int8),
+    ],
+)
+def test_large_weights_take_16_bits(mask: Mask, dtype: Any) -> None:
+    assert parts_of(mask)[3] == dtype
+
+
+@pytest.mark.parametrize(
+    "mask", [mask_of(np.zeros((3, 3))), column(0, 32768, 0), random_mask(15, 1_000_000)]
+)
+def test_others_have_no_steps(mask: Mask) -> None:
+    assert steps_of(mask) is None
+
+
+def adversaries(mask: Mask, width: int) -> NDArray[np.uint8]:
+    """Return a picture with the largest and the least sum of the mask, and noise around them."""
+    weights, side = np.array(mask), len(mask)
+    source = np.random.default_rng(side).integers(0, 256, (2 * side + 4, width, 1), np.uint8)
+    source[:side, :side, 0] = 255 * (weights > 0)
+    source[1 + side : 1 + 2 * side, :side, 0] = 255 * (weights < 0)
+    source[:side, side : 2 * side] = 255
+    return source
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_sums_at_the_bounds_are_exact(mask: Mask) -> None:
+    """Divided by the cells, so that no sum is cut; `absolute` shows those of either sign."""
+    side = len(mask)
+    source = adversaries(mask, 70)
+    cells, _ = windows(source, side // 2, Border.VALID)
+    sums = np.einsum("...st,st", cells.astype(np.int64), np.array(mask))
+    for negative in ("clip", "absolute"):
+        parameters = {"mask": mask, "divisor": "one", "negative": negative}
+        output = apply(SPEC, source, parameters, Border.VALID, "parallel")
+        expected = (abs(sums) if negative == "absolute" else sums).clip(0, 255)
+        np.testing.assert_array_equal(output, expected)
+    parameters = {"mask": mask, "divisor": "count", "negative": "offset"}
+    output = apply(SPEC, source, parameters, Border.VALID, "parallel")
+    expected = (np.rint(sums / side**2) + 128).clip(0, 255)
+    np.testing.assert_array_equal(output, expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 32, 1), (2, 33, 1), (5, 63, 1), (6, 64, 1), (7, 31, 3)])
+@pytest.mark.parametrize("border", [Border.REDUCE, Border.WRAP, Border.CONSTANT])
+def test_odd_and_even_numbers_of_rows_as_at_level_serial(
+    shape: tuple[int, int, int], border: Border
+) -> None:
+    source = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    for divisor in ("one", "count"):
+        parameters = {"mask": random_mask(5, 9), "divisor": divisor}
+        serial = apply(SPEC, source, parameters, border, "serial")
+        parallel = apply(SPEC, source, parameters, border, "parallel")
+        np.testing.assert_array_equal(parallel, serial)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "applies"),
+    [
+        ((4, 32, 1), np.uint8, True),
+        ((4, 31, 1), np.uint8, False),
+        ((4, 11, 3), np.uint8, True),
+        ((4, 32, 1), np.uint16, False),
+    ],
+)
+def test_rows_of_fewer_samples_than_a_step_and_other_types_are_left_out(
+    shape: tuple[int, int, int], dtype: Any, applies: bool
+) -> None:
+    source = np.zeros(shape, dtype)
+    task = CpuTask(source, np.zeros_like(source), {}, Border.REFLECT, "parallel")
+    weights = np.array(random_mask(3, 9))
+    (sweep,) = correlation_bytes.plan(task, weights, Divisor.one(3), "clip")
+    assert (sweep.kernel is correlation_bytes.correlate_bytes) == applies
