@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import subprocess
@@ -66,6 +67,7 @@ def _output(*command: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
+@functools.cache
 def cpu_name() -> str:
     """Return the processor's name as its maker gives it, or its architecture."""
     try:
