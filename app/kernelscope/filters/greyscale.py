@@ -58,6 +58,35 @@ def serial_float(source: Array, output: Array, less: Number, start: Index, stop:
             grey[x, 0] = np.float32(0.299 * red + 0.587 * green + 0.114 * blue)
 
 
+def _thousandths(builder: Any, pixels: Any) -> Any:
+    """Return the weighted sums of eight pixels, the first four of each half of `pixels`.
+
+    Products of red and green are added up in pairs, which is one instruction (pmaddwd).
+    """
+    from llvmlite import ir  # type: ignore[import-untyped]
+
+    short, whole = ir.IntType(16), ir.IntType(32)
+
+    def shuffled(vector: Any, places: Sequence[int]) -> Any:
+        mask = ir.Constant(ir.VectorType(whole, len(places)), list(places))
+        return builder.shuffle_vector(
+            vector, ir.Constant(vector.type, [0] * vector.type.count), mask
+        )
+
+    none = pixels.type.count
+    places = [16 * half + 3 * pixel for half in range(2) for pixel in range(4)]
+    red_green = shuffled(pixels, [x for place in places for x in (place, none, place + 1, none)])
+    pairs = builder.bitcast(red_green, ir.VectorType(short, 16))
+    pairs = builder.zext(pairs, ir.VectorType(whole, 16))
+    pairs = builder.mul(pairs, ir.Constant(pairs.type, [299, 587] * 8))
+    blue = shuffled(pixels, [x for place in places for x in (place + 2, none, none, none)])
+    blue = builder.bitcast(blue, ir.VectorType(whole, 8))
+    total = builder.mul(blue, ir.Constant(blue.type, [114] * 8))
+    for channel in range(2):
+        total = builder.add(total, shuffled(pairs, range(channel, 16, 2)))
+    return total
+
+
 @intrinsic
 def grey_bytes(
     context: Any, builder: Any, types: Any, row: Any, grey: Any, count: Any, shift: Any
@@ -65,13 +94,13 @@ def grey_bytes(
     """Convert `count` pixels of three bytes, a multiple of `_PIXELS` above 0.
 
     Reads up to four bytes beyond them. A sum of thousandths, times 0.001 in float32, is less than
-    4e-5 wrong. Added to 1024, where floats are 2**-13 apart, it is rounded to a tie if it is
-    one, and to none otherwise, since any other is 1e-3 from a tie. Added to 2**23, it is
-    rounded to whole numbers, ties to even, of which the lowest byte is the level. `shift` is 1024
-    for that, or 1024 - 0.4995 to round down. Written as LLVM code because LLVM's own
-    vectors of every third byte take twice the time.
+    4e-5 wrong, whether it is rounded before the next sum or not. Added to 1024, where floats are
+    2**-13 apart, it is rounded to a tie if it is one, and to none otherwise, since any other is
+    1e-3 from a tie. Added to 2**23, it is rounded to whole numbers, ties to even, of which the
+    lowest byte is the level. `shift` is 1024 for that, or 1024 - 0.4995 to round down. Written as
+    LLVM code because LLVM's own vectors of every third byte take twice the time.
     """
-    from llvmlite import ir  # type: ignore[import-untyped]
+    from llvmlite import ir
 
     byte, whole, real, intp = ir.IntType(8), ir.IntType(32), ir.FloatType(), count.type
     piece = ir.VectorType(byte, 16)
@@ -92,16 +121,11 @@ def grey_bytes(
             for first in (0, 12)
         ]
         pixels = shuffled(halves[0], halves[1], range(32))
-        zeros = ir.Constant(pixels.type, [0] * 32)
-        total = repeated(whole, 0)
-        for channel, weight in enumerate((299, 587, 114)):
-            places = [16 * half + 3 * pixel for half in range(2) for pixel in range(4)]
-            mask = [cell for place in places for cell in (place + channel, 32, 32, 32)]
-            samples = builder.bitcast(shuffled(pixels, zeros, mask), total.type)
-            total = builder.add(total, builder.mul(samples, repeated(whole, weight)))
+        total = _thousandths(builder, pixels)
         quotient = builder.sitofp(total, ir.VectorType(real, 8))
-        quotient = builder.fmul(quotient, repeated(real, np.float32(0.001).item()))
-        quotient = builder.fadd(quotient, shifts)
+        thousandth = repeated(real, np.float32(0.001).item())
+        quotient = builder.fmul(quotient, thousandth, flags=["contract"])
+        quotient = builder.fadd(quotient, shifts, flags=["contract"])
         return builder.bitcast(builder.fadd(quotient, repeated(real, 2.0**23)), total.type)
 
     row = context.make_array(types[0])(context, builder, row).data
