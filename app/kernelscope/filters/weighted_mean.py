@@ -102,9 +102,8 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
         return cpu_correlation(task, weights, divisor)
     size = len(row)
     if binomial_bytes.applies(source, output, size, border):
-        means, down, along = binomial_bytes.plan(size)
-        integers = (source, output, down, along, size // 2, border.code)
-        return [CpuPass(means, integers, output.shape[0])]
+        integers = (source, output, *binomial_bytes.tables(size), size // 2, border.code)
+        return [CpuPass(binomial_bytes.binomial_means, integers, output.shape[0])]
     work = working_type(source.dtype, weights, divisor, border)
     finish = Finish.of(source.dtype, work)
     arguments = (source, output, *taps(row, work), divisor, finish, border.code)

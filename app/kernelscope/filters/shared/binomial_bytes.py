@@ -18,6 +18,7 @@ these differ are they added up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,15 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared.border_kernels import fetch_row
 from kernelscope.filters.shared.correlation import binomial
-from kernelscope.filters.shared.vectors import LANES, Loops
+from kernelscope.filters.shared.vectors import LANES, Loops, make_ring
 from kernelscope.jit import Index, Line, Plane, intrinsic, kernel
 from kernelscope.spec.borders import Border
 
 _LARGEST_SHORT, _LARGEST_MIDDLE, _LARGEST = 5, 9, 15
-"""Largest masks with totals of 16 bits, with columns of 16 bits, and of `long_means`."""
+"""Largest masks with totals of 16 bits, with columns of 16 bits, and at all."""
 
 _BITS = 15
-"""Bits of a column that are not dropped by `long_means`."""
+"""Bits of a column that are not dropped."""
 
 _FIRST = [lane // 2 + LANES * (lane % 2) + (lane & 8) // 2 for lane in range(LANES)]
 """Lanes of two vectors in turn: of each half of them, the first half. Registers have halves that
@@ -46,74 +47,69 @@ _EVEN = [*range(0, 8, 2), *range(16, 24, 2), *range(8, 16, 2), *range(24, 32, 2)
 
 
 def applies(source: NDArray[Any], output: NDArray[Any], size: int, border: Border) -> bool:
-    """Return whether one of the kernels computes these weighted means."""
+    """Return whether `binomial_means` computes these weighted means."""
     if source.dtype != np.uint8 or border is Border.REDUCE or size > _LARGEST:
         return False
     return min(source[0].size, output[0].size) >= LANES
 
 
-def plan(size: int) -> tuple[Any, NDArray[np.int16], NDArray[np.int16]]:
-    """Return the kernel for masks of a size, and its tables of weights for columns and for rows.
+def tables(size: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the weights for columns and for rows, of masks of a size.
 
-    Weights of single terms are repeated for each lane, those of two terms stand side by side.
+    Those of 16 bits without a sign are single terms', repeated for each lane; of those with a sign
+    two terms' stand side by side. `binomial_means` is compiled for these types.
     """
     half = binomial(size)[: size // 2 + 1]
     half[-1] //= 2
-    single = half.astype(np.int16).repeat(LANES)
+    single = half.astype(np.uint16).repeat(LANES)
     if size <= _LARGEST_SHORT:
         # The totals of 3x3 have 12 bits, 16 are expected.
-        return short_means, single * np.int16(16 if size == 3 else 1), single
+        return single * np.uint16(16 if size == 3 else 1), single
     pairs = np.pad(half, (0, len(half) % 2)).reshape(-1, 1, 2)
     double = pairs.repeat(LANES // 2, axis=1).astype(np.int16).ravel()
-    return long_means, single if size <= _LARGEST_MIDDLE else double, double
+    return single if size <= _LARGEST_MIDDLE else double, double
 
 
-def _sum_of_terms(loops: Loops, builder: Any, terms: Any, weights: Any, load: Any) -> Any:
-    """Return the sum of `terms` pairs of samples, each times its vector of `weights`, 16 bits."""
-    none, begin = loops.all(0), builder.block
-    with loops.repeat(terms) as term:
-        total = builder.phi(none.type)
-        total.add_incoming(none, begin)
-        weight = loops.load(weights, builder.mul(term, terms.type(LANES)))
-        added = builder.add(total, builder.mul(load(term), weight))
-        total.add_incoming(added, builder.block)
-    return added
+def _totals(
+    loops: Loops, builder: Any, kind: Any, terms: Any, weights: Any, load: Any, least: Any = None
+) -> list[Any]:
+    """Return the weighted sum of `terms` pairs of samples.
 
-
-def _sums_of_products(
-    loops: Loops, builder: Any, terms: Any, weights: Any, load: Any, least: Any
-) -> tuple[Any, Any]:
-    """As `_sum_of_terms`, two terms at a time, in 32 bits: the lanes `_FIRST` and `_SECOND`.
-
-    `least` is added.
+    With single weights, by the `kind` of their table, it has 16 bits; with those of two terms two
+    vectors of 32 bits, the lanes `_FIRST` and `_SECOND`, to which `least` is added.
     """
-    begin, intp = builder.block, terms.type
-    pairs = builder.sdiv(builder.add(terms, intp(1)), intp(2))
-    with loops.repeat(pairs) as pair:
-        totals = [builder.phi(least.type) for _ in range(2)]
+    intp = terms.type
+
+    def weight_of(number: Any) -> Any:
+        return loops.load(weights, builder.mul(number, intp(LANES)))
+
+    def term(number: Any) -> Iterator[Any]:
+        yield builder.mul(load(number), weight_of(number))
+
+    def two_terms(pair: Any) -> Iterator[Any]:
         first = builder.mul(pair, intp(2))
         second = builder.add(first, intp(1))
         # The last term is its own partner where there is no other, with weight 0.
         is_term = builder.icmp_signed("<", second, terms)
-        terms_of_pair = load(first), load(builder.select(is_term, second, first))
-        weight = loops.load(weights, builder.mul(pair, intp(LANES)))
+        both = load(first), load(builder.select(is_term, second, first))
         wide = loops.all(0, 32).type
-        added = []
-        for total, lanes in zip(totals, (_FIRST, _SECOND), strict=True):
-            samples = builder.sext(loops.chosen(*terms_of_pair, lanes), wide)
-            products = builder.mul(samples, builder.sext(weight, wide))
-            even, odd = (loops.chosen(products, products, range(k, LANES, 2)) for k in range(2))
-            added.append(builder.add(total, builder.add(even, odd)))
-        for total, sum_ in zip(totals, added, strict=True):
-            total.add_incoming(least, begin)
-            total.add_incoming(sum_, builder.block)
-    return added[0], added[1]
+        weight = builder.sext(weight_of(pair), wide)
+        for lanes in (_FIRST, _SECOND):
+            products = builder.mul(builder.sext(loops.chosen(*both, lanes), wide), weight)
+            yield builder.add(
+                *(loops.chosen(products, products, range(k, LANES, 2)) for k in range(2))
+            )
+
+    if not kind.dtype.signed:
+        return loops.sums(terms, [loops.all(0)], term)
+    pairs = builder.sdiv(builder.add(terms, intp(1)), intp(2))
+    return loops.sums(pairs, [_half(loops, intp(0)) if least is None else least] * 2, two_terms)
 
 
-def _joined(loops: Loops, builder: Any, first: Any, second: Any) -> Any:
-    """Return numbers of 32 bits, of which the upper 16 are 0, as a vector in order."""
-    kind = loops.all(0).type
-    return loops.chosen(builder.bitcast(first, kind), builder.bitcast(second, kind), _EVEN)
+def _joined(loops: Loops, builder: Any, parts: Sequence[Any]) -> Any:
+    """Return one vector of 16 bits, or two of 32, of which the upper 16 are 0, as one in order."""
+    parts = [builder.bitcast(each, loops.all(0).type) for each in parts]
+    return parts[0] if len(parts) == 1 else loops.chosen(parts[0], parts[1], _EVEN)
 
 
 def _pair(loops: Loops, builder: Any, samples: Any, offsets: Any, x: Any) -> Any:
@@ -131,95 +127,43 @@ def _pair(loops: Loops, builder: Any, samples: Any, offsets: Any, x: Any) -> Any
 
 
 @intrinsic
-def short_sums(
-    context: Any, builder: Any, types: Any, samples: Any, offsets: Any, weights: Any, sums: Any
-) -> None:
-    """Write weighted sums of rows, which fit 16 bits."""
-    loops = Loops(context, builder)
-    count = builder.extract_value(sums, 2)
-    terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
-    samples, offsets, weights, sums = map(loops.start, types, (samples, offsets, weights, sums))
-    with loops.steps(count) as x:
-        load = _pair(loops, builder, samples, offsets, x)
-        loops.store(_sum_of_terms(loops, builder, terms, weights, load), sums, x)
-
-
-@intrinsic
-def short_rows(
-    context: Any, builder: Any, types: Any, columns: Any, offsets: Any, weights: Any, means: Any
-) -> None:
-    """Write weighted means of columns whose totals have 16 bits."""
-    loops = Loops(context, builder)
-    count = builder.extract_value(means, 2)
-    terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
-    columns, offsets, weights, means = map(loops.start, types, (columns, offsets, weights, means))
-    shift = loops.all(8)
-    with loops.steps(count) as x:
-        load = _pair(loops, builder, columns, offsets, x)
-        total = _sum_of_terms(loops, builder, terms, weights, load)
-        odd = builder.and_(builder.lshr(total, shift), loops.all(1))
-        rounded = builder.add(builder.add(total, loops.all(127)), odd)
-        loops.store(builder.lshr(rounded, shift), means, x)
-
-
-@intrinsic
-def split_sums(
+def column_sums(
     context: Any,
     builder: Any,
     types: Any,
     samples: Any,
     offsets: Any,
-    weights: Any,
+    down: Any,
+    along: Any,
     drop: Any,
     high: Any,
     low: Any,
 ) -> None:
-    """As `short_sums`, in two parts: without the lowest bits and less 2**14, and these bits."""
+    """Write weighted sums of rows.
+
+    For the weights of two terms `along` the row in two parts: without the lowest bits and less
+    2**14, and these bits.
+    """
     loops = Loops(context, builder)
     count = builder.extract_value(high, 2)
     terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
-    samples, offsets, weights = map(loops.start, types, (samples, offsets, weights))
-    high, low = loops.start(types[4], high), loops.start(types[5], low)
-    shift = loops.spread(drop)
-    mask = builder.sub(builder.shl(loops.all(1), shift), loops.all(1))
+    samples, offsets, down, _, _, high, low = (
+        value if value is drop else loops.start(kind, value)
+        for kind, value in zip(types, (samples, offsets, down, along, drop, high, low), strict=True)
+    )
+    shift = _half(loops, drop) if types[2].dtype.signed else loops.spread(drop)
+    ones = shift.type([1] * shift.type.count)
+    mask = builder.sub(builder.shl(ones, shift), ones)
     with loops.steps(count) as x:
         load = _pair(loops, builder, samples, offsets, x)
-        total = _sum_of_terms(loops, builder, terms, weights, load)
-        upper = builder.sub(builder.lshr(total, shift), loops.all(1 << _BITS - 1))
-        loops.store(upper, high, x)
-        loops.store(builder.and_(total, mask), low, x)
-
-
-@intrinsic
-def long_sums(
-    context: Any,
-    builder: Any,
-    types: Any,
-    samples: Any,
-    offsets: Any,
-    weights: Any,
-    drop: Any,
-    high: Any,
-    low: Any,
-) -> None:
-    """As `split_sums`, for sums of up to 22 bits."""
-    loops = Loops(context, builder)
-    count = builder.extract_value(high, 2)
-    terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
-    samples, offsets, weights = map(loops.start, types, (samples, offsets, weights))
-    high, low = loops.start(types[4], high), loops.start(types[5], low)
-    shifts = _half(loops, drop)
-    kind = shifts.type
-    ones = kind([1] * kind.count)
-    mask = builder.sub(builder.shl(ones, shifts), ones)
-    with loops.steps(count) as x:
-        load = _pair(loops, builder, samples, offsets, x)
-        sums = _sums_of_products(loops, builder, terms, weights, load, kind(None))
-        upper = (builder.lshr(each, shifts) for each in sums)
-        lower = (builder.and_(each, mask) for each in sums)
-        upper = builder.sub(_joined(loops, builder, *upper), loops.all(1 << _BITS - 1))
-        loops.store(upper, high, x)
-        loops.store(_joined(loops, builder, *lower), low, x)
+        totals = _totals(loops, builder, types[2], terms, down, load)
+        if types[3].dtype.signed:
+            lower = [builder.and_(each, mask) for each in totals]
+            loops.store(_joined(loops, builder, lower), low, x)
+            upper = [builder.lshr(each, shift) for each in totals]
+            bias = loops.all(1 << _BITS - 1)
+            totals = [builder.sub(_joined(loops, builder, upper), bias)]
+        loops.store(totals[0], high, x)
 
 
 def _half(loops: Loops, number: Any) -> Any:
@@ -274,43 +218,54 @@ class Rounding:
         return self.rounded(builder.add(total, builder.lshr(low, self.drop)), left)
 
 
+def _short_means(loops: Loops, builder: Any, total: Any) -> Any:
+    """Return totals of 16 bits, divided by 256."""
+    shift = loops.all(8)
+    odd = builder.and_(builder.lshr(total, shift), loops.all(1))
+    return builder.lshr(builder.add(builder.add(total, loops.all(127)), odd), shift)
+
+
 @intrinsic
-def long_rows(
+def row_means(
     context: Any,
     builder: Any,
     types: Any,
     high: Any,
     low: Any,
     offsets: Any,
-    weights: Any,
+    along: Any,
     drop: Any,
     radius: Any,
     means: Any,
 ) -> None:
-    """Write weighted means of columns in two parts."""
+    """Write weighted means of `column_sums`."""
     loops = Loops(context, builder)
     count = builder.extract_value(means, 2)
     terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
-    high, low, offsets, weights = map(loops.start, types, (high, low, offsets, weights))
+    high, low, offsets, weights = map(loops.start, types, (high, low, offsets, along))
     means = loops.start(types[6], means)
+
+    def totals(columns: Any, x: Any, least: Any = None) -> list[Any]:
+        load = _pair(loops, builder, columns, offsets, x)
+        return _totals(loops, builder, types[3], terms, weights, load, least)
+
+    if not types[3].dtype.signed:
+        with loops.steps(count) as x:
+            loops.store(_short_means(loops, builder, *totals(high, x)), means, x)
+        return
     rounding = Rounding(loops, builder, drop, radius)
 
     def write(rounded: list[Any], x: Any) -> None:
-        parts = (builder.lshr(each, rounding.shift) for each in rounded)
-        loops.store(_joined(loops, builder, *parts), means, x)
-
-    def totals(columns: Any, least: Any, x: Any) -> tuple[Any, Any]:
-        load = _pair(loops, builder, columns, offsets, x)
-        return _sums_of_products(loops, builder, terms, weights, load, least)
+        parts = [builder.lshr(each, rounding.shift) for each in rounded]
+        loops.store(_joined(loops, builder, parts), means, x)
 
     with loops.steps(count) as x:
-        upper = totals(high, rounding.least, x)
+        upper = totals(high, x, rounding.least)
         rounded = [rounding.rounded(total) for total in upper]
         write(rounded, x)
         unsure = builder.or_(*map(rounding.unsure, rounded))
         with builder.if_then(loops.any(unsure), likely=False):
-            lower = totals(low, rounding.zeros, x)
-            write(list(map(rounding.exact, upper, lower)), x)
+            write(list(map(rounding.exact, upper, totals(low, x))), x)
 
 
 @kernel
@@ -326,17 +281,7 @@ def offsets_of_terms(radius: Index, step: Index, first: Index, offsets: Line) ->
 
 
 @kernel
-def make_ring(radius: Index, padded: Index) -> Any:
-    """Return space for the rows of a mask, and the samples from one of them to the next.
-
-    An odd number of lines of the cache, so that rows do not push each other out of it.
-    """
-    pitch = (padded // 64 + 1 | 1) * 64
-    return np.empty((2 * radius + 1) * pitch, np.uint8), pitch
-
-
-@kernel
-def short_means(
+def binomial_means(
     source: Plane,
     output: Plane,
     down: Line,
@@ -346,13 +291,14 @@ def short_means(
     start: Index,
     stop: Index,
 ) -> None:
-    """Weighted means for masks up to `_LARGEST_SHORT`, any border but ``reduce``."""
+    """Weighted means for masks up to `_LARGEST` by their `tables`, any border but ``reduce``."""
     channels = source.shape[2]
     length = output.shape[1] * channels
     padded = length + 2 * radius * channels
     side = 2 * radius + 1
-    ring, pitch = make_ring(radius, padded)
-    columns = np.empty(padded, np.uint16)
+    drop = max(0, 8 + 2 * radius - _BITS)
+    ring, pitch = make_ring(side, padded)
+    high, low = np.empty((2, padded), np.uint16)
     rows, across = np.empty((2, 2 * radius + 2), np.int64)
     offsets_of_terms(radius, channels, 0, across)
     for row in range(start, stop + side - 1):
@@ -361,40 +307,5 @@ def short_means(
         y = row - side + 1
         if y >= start:
             offsets_of_terms(radius, pitch, y % side, rows)
-            short_sums(ring, rows, down, columns)
-            short_rows(columns, across, along, output[y].reshape(length))
-
-
-@kernel
-def long_means(
-    source: Plane,
-    output: Plane,
-    down: Line,
-    along: Line,
-    radius: Index,
-    border: Index,
-    start: Index,
-    stop: Index,
-) -> None:
-    """As `short_means`, for masks up to `_LARGEST`."""
-    channels = source.shape[2]
-    length = output.shape[1] * channels
-    padded = length + 2 * radius * channels
-    side = 2 * radius + 1
-    drop = max(0, 8 + 2 * radius - _BITS)
-    ring, pitch = make_ring(radius, padded)
-    high, low = np.empty((2, padded), np.uint16)
-    rows, across = np.empty((2, 2 * radius + 2), np.int64)
-    offsets_of_terms(radius, channels, 0, across)
-    for row in range(start, stop + side - 1):
-        slot = row % side * pitch
-        fetch_row(source, row, radius, border, ring[slot : slot + padded])
-        y = row - side + 1
-        if y < start:
-            continue
-        offsets_of_terms(radius, pitch, y % side, rows)
-        if side <= _LARGEST_MIDDLE:
-            split_sums(ring, rows, down, drop, high, low)
-        else:
-            long_sums(ring, rows, down, drop, high, low)
-        long_rows(high, low, across, along, drop, radius, output[y].reshape(length))
+            column_sums(ring, rows, down, along, drop, high, low)
+            row_means(high, low, across, along, drop, radius, output[y].reshape(length))

@@ -108,13 +108,12 @@ def short_means(
     count = builder.extract_value(means, 2)
     columns, means = loops.start(types[0], columns), loops.start(types[4], means)
     with loops.steps(count) as x:
-        begin = builder.block
-        with loops.repeat(size) as tap:
-            total = builder.phi(half.type)
-            total.add_incoming(half, begin)
-            added = builder.add(total, loops.load(columns, builder.add(x, builder.mul(tap, step))))
-            total.add_incoming(added, builder.block)
-        product = builder.mul(builder.zext(added, multiplier.type), multiplier)
+
+        def term(tap: Any) -> list[Any]:
+            return [loops.load(columns, builder.add(x, builder.mul(tap, step)))]
+
+        (total,) = loops.sums(size, [half], term)
+        product = builder.mul(builder.zext(total, multiplier.type), multiplier)
         upper = builder.lshr(product, loops.all(16, 32))
         mean = builder.lshr(builder.trunc(upper, half.type), shift)
         loops.store(mean, means, x)

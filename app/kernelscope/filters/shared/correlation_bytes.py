@@ -38,7 +38,7 @@ from kernelscope.filters.shared.correlation import (
     update_divisors,
     working_type,
 )
-from kernelscope.filters.shared.vectors import Loops
+from kernelscope.filters.shared.vectors import Loops, make_ring
 from kernelscope.jit import Array, Flag, Index, Like, Line, Plane, Record, intrinsic, kernel
 from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import PARALLEL
@@ -72,8 +72,8 @@ class Steps(NamedTuple):
         Pair of rows and column of each step in the mask.
     weights : ndarray of int8 or int16, shape (steps * 2 * 2 * _LANES,)
         Of each step, for either row of results: the weights of two cells, for each lane.
-    ends : ndarray of int64, shape (groups,)
-        Number of the step behind each group.
+    ends : ndarray of int64, shape (groups + 1,)
+        Number of the first step of each group, and of all steps.
     """
 
     cells: NDArray[np.int64]
@@ -96,7 +96,7 @@ def steps_of(mask: Mask) -> Steps | None:
     wide = list(_parts(mask, _WIDE, 2 * _WIDE))
     least = min(_WIDE_STEP * len(wide), _FLOAT_REST + _FLOAT * len(weights))
     parts: list[tuple[Cell, Part]] = []
-    ends: list[int] = []
+    ends = [0]
     positive: tuple[int, ...] = (0, 0)
     negative = positive
     for each in _parts(mask, _NARROW, _MOST):
@@ -107,13 +107,13 @@ def steps_of(mask: Mask) -> Steps | None:
             ends.append(len(parts))
             positive, negative = more, less
         parts.append(each)
-        if _STEP * len(parts) + _GROUP * len(ends) > least:
+        if _STEP * len(parts) + _GROUP * (len(ends) - 1) > least:
             break
     else:
         return _table(parts, [*ends, len(parts)], np.int8)
     if _WIDE_STEP * len(wide) > least:
         return None
-    return _table(wide, [len(wide)], np.int16)
+    return _table(wide, [0, len(wide)], np.int16)
 
 
 def _table(parts: list[tuple[Cell, Part]], ends: list[int], dtype: Any) -> Steps:
@@ -187,42 +187,30 @@ def pair_sums(
     """Write the weighted sums of interleaved rows for two rows of results, 32 bits."""
     loops, twos = Loops(context, builder, _LANES), Loops(context, builder, 2 * _LANES)
     count = builder.extract_value(upper, 2)
-    groups = builder.extract_value(ends, 2)
+    groups = builder.sub(builder.extract_value(ends, 2), count.type(1))
     arrays = (pairs, offsets, weights, ends, upper, lower)
     pairs, offsets, weights, ends, *totals = map(loops.start, types, arrays)
     bits = weights.type.pointee.width
     none, zeros, intp = loops.all(0, 2 * bits), loops.all(0, 32), count.type
     with loops.steps(count) as x:
-        before = builder.block
-        with loops.repeat(groups) as group:
-            first = builder.phi(intp)
-            wide = [builder.phi(zeros.type) for _ in totals]
-            end = loops.item(ends, group)
-            begin = builder.block
-            with loops.repeat(builder.sub(end, first)) as number:
-                sums = [builder.phi(none.type) for _ in totals]
-                step = builder.add(first, number)
-                place = builder.add(builder.mul(x, intp(2)), loops.item(offsets, step))
-                samples = twos.load(pairs, place, 8)
-                table = builder.mul(step, intp(2 * 2 * _LANES))
-                added = []
-                for row, total in enumerate(sums):
-                    weight = twos.load(weights, builder.add(table, intp(2 * _LANES * row)), bits)
-                    products = _sums_of_pairs(loops, builder, samples, weight)
-                    added.append(builder.add(total, products))
-                for total, more in zip(sums, added, strict=True):
-                    total.add_incoming(none, begin)
-                    total.add_incoming(more, builder.block)
-            widened = [
-                builder.add(old, builder.sext(new, zeros.type))
-                for old, new in zip(wide, added, strict=True)
-            ]
-            first.add_incoming(intp(0), before)
-            first.add_incoming(end, builder.block)
-            for old, new in zip(wide, widened, strict=True):
-                old.add_incoming(zeros, before)
-                old.add_incoming(new, builder.block)
-        for row, total in zip(totals, widened, strict=True):
+        twice = builder.mul(x, intp(2))
+
+        def products(step: Any) -> Iterator[Any]:
+            samples = twos.load(pairs, builder.add(twice, loops.item(offsets, step)), 8)
+            for row in range(_ROWS):
+                place = builder.add(builder.mul(step, intp(_ROWS)), intp(row))
+                weight = twos.load(weights, builder.mul(place, intp(2 * _LANES)), bits)
+                yield _sums_of_pairs(loops, builder, samples, weight)
+
+        def group_sums(group: Any) -> Iterator[Any]:
+            first, end = (loops.item(ends, builder.add(group, intp(i))) for i in range(2))
+            steps = builder.sub(end, first)
+            added = loops.sums(
+                steps, [none] * _ROWS, lambda number: products(builder.add(first, number))
+            )
+            return (builder.sext(each, zeros.type) for each in added)
+
+        for total, row in zip(loops.sums(groups, [zeros] * _ROWS, group_sums), totals, strict=True):
             loops.store(total, row, x)
 
 
@@ -269,8 +257,7 @@ def correlate_bytes(
     channels = source.shape[2]
     length = output.shape[1] * channels
     padded = length + 2 * radius * channels
-    pitch = (2 * padded // 64 + 1 | 1) * 64
-    ring = np.empty(lines * pitch, np.uint8)
+    ring, pitch = make_ring(lines, 2 * padded)
     upper, lower = np.empty((2, padded), np.uint8)
     offsets = np.empty(ends[-1], np.int64)
     totals = np.empty((2, length), np.int32)

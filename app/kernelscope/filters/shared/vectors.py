@@ -16,7 +16,7 @@ Only bytes: their sums fit 16 bits for the masks that matter, twice as many in a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -81,6 +81,19 @@ class Loops:
             begin, last = builder.mul(step, intp(self.lanes)), builder.sub(count, intp(self.lanes))
             yield builder.select(builder.icmp_signed("<", begin, last), begin, last)
 
+    def sums(
+        self, count: Any, first: Sequence[Any], terms: Callable[[Any], Iterable[Any]]
+    ) -> list[Any]:
+        """Return the vectors `first` plus those of ``terms(i)`` for i from 0 to `count`."""
+        builder, before = self._builder, self._builder.block
+        with self.repeat(count) as index:
+            totals = [builder.phi(each.type) for each in first]
+            added = list(map(builder.add, totals, terms(index)))
+            for total, begin, end in zip(totals, first, added, strict=True):
+                total.add_incoming(begin, before)
+                total.add_incoming(end, builder.block)
+        return added
+
     def load(self, row: Any, place: Any, bits: int = 16) -> Any:
         """Return as many samples of a row from `place` on, widened to so many bits."""
         builder, sample = self._builder, row.type.pointee
@@ -123,6 +136,16 @@ class Loops:
 
     def _kind(self, bits: int) -> Any:
         return self._ir.VectorType(self._ir.IntType(bits), self.lanes)
+
+
+@kernel
+def make_ring(lines: Index, samples: Index) -> Any:
+    """Return space for lines of so many bytes, and the bytes from one of them to the next.
+
+    An odd number of lines of the cache, so that lines do not push each other out of it.
+    """
+    pitch = (samples // 64 + 1 | 1) * 64
+    return np.empty(lines * pitch, np.uint8), pitch
 
 
 @kernel
