@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kernelscope.backends.emulator import EmulatorBackend
 from tests.backends.fake_card import FakeCard
 
 
@@ -15,6 +16,15 @@ def closed_cards() -> Iterator[None]:
     yield
     while FakeCard.opened:
         FakeCard.opened.pop().close()
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[EmulatorBackend]:
+    """Yield an emulated GPU of one thread, which needs g++ or clang++."""
+    backend = EmulatorBackend(threads=1)
+    assert backend.availability().available
+    yield backend
+    backend.close()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ test_kernel_bounds.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,16 +33,8 @@ BYTE = np.dtype(np.uint8)
 Filter = Callable[[str, NDArray[Any], Mapping[str, Any], Border], NDArray[Any]]
 
 
-@pytest.fixture(scope="module")
-def backend() -> Iterator[EmulatorBackend]:
-    backend = EmulatorBackend(threads=1)
-    assert backend.availability().available
-    yield backend
-    backend.close()
-
-
 @pytest.fixture
-def tuned(backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch) -> Filter:
+def tuned(emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch) -> Filter:
     """Return a function that filters a picture, shape (height, width, channels)."""
     monkeypatch.setattr(launch, "BY_SIZE", False)
 
@@ -50,7 +42,7 @@ def tuned(backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch) -> Filter:
         name: str, pixels: NDArray[Any], parameters: Mapping[str, Any], border: Border
     ) -> NDArray[Any]:
         request = Request.create(Image.from_array(pixels), name, parameters, border=border)
-        return backend.run(request, TUNED, RunContext()).planes
+        return emulator.run(request, TUNED, RunContext()).planes
 
     return run
 

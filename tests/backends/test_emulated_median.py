@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,6 @@ from kernelscope.spec.levels import TUNED
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def backend() -> Iterator[EmulatorBackend]:
-    backend = EmulatorBackend(threads=1)
-    assert backend.availability().available
-    yield backend
-    backend.close()
-
-
 def hostile(dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
     """Return noise of which two fifths are the smallest and the largest value."""
     random = np.random.default_rng(shape[1])
@@ -40,40 +31,40 @@ def hostile(dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
 
 
 def assert_equals_scipy(
-    backend: EmulatorBackend, pixels: NDArray[Any], size: int, border: Border
+    emulator: EmulatorBackend, pixels: NDArray[Any], size: int, border: Border
 ) -> None:
     request = Request.create(Image.from_array(pixels), "median", {"size": size}, border=border)
-    actual = backend.run(request, TUNED, RunContext()).planes[:, :, 0]
+    actual = emulator.run(request, TUNED, RunContext()).planes[:, :, 0]
     np.testing.assert_array_equal(actual, median_filter(pixels, size, mode=border.value))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
 @pytest.mark.parametrize("size", [11, 13, 15, 17])
 def test_large_masks_equal_scipy(
-    backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, dtype: str, size: int
+    emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, dtype: str, size: int
 ) -> None:
     """300 columns: whole quads inside the picture, and tiles at all four sides."""
     monkeypatch.setattr(launch, "BY_SIZE", False)
-    assert_equals_scipy(backend, hostile(dtype, (44, 300)), size, Border.MIRROR)
+    assert_equals_scipy(emulator, hostile(dtype, (44, 300)), size, Border.MIRROR)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
 @pytest.mark.parametrize("size", [5, 7, 9, 11])
 def test_shared_columns_equal_scipy(
-    backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, dtype: str, size: int
+    emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, dtype: str, size: int
 ) -> None:
     """Two blocks and a part of one side by side: their ends read columns of each other's."""
     monkeypatch.setattr(launch, "BY_SIZE", False)
     for shape in ((23, 1100), (9, 1021), (5, 8)):
-        assert_equals_scipy(backend, hostile(dtype, shape), size, Border.MIRROR)
+        assert_equals_scipy(emulator, hostile(dtype, shape), size, Border.MIRROR)
 
 
 @pytest.mark.parametrize("border", [Border.MIRROR, Border.CONSTANT, Border.WRAP])
 @pytest.mark.parametrize("by_size", [False, True])
 def test_grey_bytes_equal_scipy(
-    backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, by_size: bool, border: Border
+    emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, by_size: bool, border: Border
 ) -> None:
     """Down the rows, and the shape for small pictures; of 1021 columns another kernel."""
     monkeypatch.setattr(launch, "BY_SIZE", by_size)
     for shape in ((23, 1100), (9, 1021), (7, 8), (3, 4), (2, 4)):
-        assert_equals_scipy(backend, hostile("uint8", shape), 3, border)
+        assert_equals_scipy(emulator, hostile("uint8", shape), 3, border)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,14 +31,6 @@ CASES: list[tuple[int, dict[str, Any]]] = [
     (3, {"sigma_from": "adaptive", "noise": "gaussian", "dimensions": "2d"}),
     (4, {"patch_radius": 2, "search_radius": 1}),
 ]
-
-
-@pytest.fixture(scope="module")
-def emulator() -> Iterator[EmulatorBackend]:
-    backend = EmulatorBackend(threads=1)
-    assert backend.availability().available
-    yield backend
-    backend.close()
 
 
 @pytest.mark.parametrize(("components", "changes"), CASES)

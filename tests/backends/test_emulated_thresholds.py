@@ -7,7 +7,6 @@ meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,6 @@ from kernelscope.spec.levels import TUNED
 from tests.filters.test_median import oracle
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def backend() -> Iterator[EmulatorBackend]:
-    backend = EmulatorBackend(threads=1)
-    assert backend.availability().available
-    yield backend
-    backend.close()
 
 
 def pictures(shape: tuple[int, int]) -> dict[str, NDArray[np.uint8]]:
@@ -57,10 +48,10 @@ def pictures(shape: tuple[int, int]) -> dict[str, NDArray[np.uint8]]:
 
 
 def assert_right(
-    backend: EmulatorBackend, pixels: NDArray[np.uint8], size: int, border: Border, name: str
+    emulator: EmulatorBackend, pixels: NDArray[np.uint8], size: int, border: Border, name: str
 ) -> None:
     request = Request.create(Image.from_array(pixels), "median", {"size": size}, border=border)
-    run = backend.run(request, TUNED, RunContext())
+    run = emulator.run(request, TUNED, RunContext())
     source = pixels.reshape(*pixels.shape[:2], -1)
     expected = oracle(source, {"size": size}, border)
     np.testing.assert_array_equal(run.planes, expected, err_msg=f"{name}, {size}, {border}")
@@ -78,17 +69,17 @@ def assert_right(
     ],
 )
 def test_every_picture_is_right(
-    backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, size: int, border: Border
+    emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, size: int, border: Border
 ) -> None:
     """67 columns: no whole words of four; strips that end outside of the picture."""
     monkeypatch.setattr(launch, "BY_SIZE", False)
     for name, pixels in pictures((45, 67)).items():
-        assert_right(backend, pixels, size, border, name)
+        assert_right(emulator, pixels, size, border, name)
 
 
 @pytest.mark.parametrize("border", [Border.MIRROR, Border.REDUCE])
 def test_blocks_inside_the_picture_and_short_strips(
-    backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, border: Border
+    emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, border: Border
 ) -> None:
     """Of 544 x 80 pixels the block in the middle needs no border, and stores eight at once.
 
@@ -97,15 +88,15 @@ def test_blocks_inside_the_picture_and_short_strips(
     monkeypatch.setattr(cuda, "_SMALL_THRESHOLDS", 0)
     found = pictures((80, 544))
     for name in ("noise", "patches", "steep", "two values"):
-        assert_right(backend, found[name], 13, border, name)
+        assert_right(emulator, found[name], 13, border, name)
 
 
 def test_channels_and_pictures_smaller_than_the_mask(
-    backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch
+    emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "BY_SIZE", False)
     random = np.random.default_rng(1)
     assert_right(
-        backend, random.integers(0, 256, (21, 40, 3), np.uint8), 13, Border.MIRROR, "colours"
+        emulator, random.integers(0, 256, (21, 40, 3), np.uint8), 13, Border.MIRROR, "colours"
     )
-    assert_right(backend, random.integers(0, 256, (3, 5), np.uint8), 31, Border.REFLECT, "tiny")
+    assert_right(emulator, random.integers(0, 256, (3, 5), np.uint8), 31, Border.REFLECT, "tiny")

@@ -34,13 +34,6 @@ def any_size() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def emulator() -> Iterator[EmulatorBackend]:
-    backend = EmulatorBackend(threads=1)
-    yield backend
-    backend.close()
-
-
 def pictures() -> dict[str, NDArray[np.uint8]]:
     """Return pictures whose distances are 0, as large as they can be, or close to each other."""
     random, (y, x) = np.random.default_rng(0), np.mgrid[: SHAPE[0], : SHAPE[1]]
