@@ -62,6 +62,9 @@ def requests(
     for parameter in () if usual_only else spec.parameters:
         for value in parameter.variants(usual[parameter.name], VARIANTS):
             settings.append({parameter.name: value})
+        if device == "cpu":  # the larger the weights of a mask, the wider the type of its sums
+            for preset in getattr(parameter, "presets", ()):
+                settings.append({parameter.name: preset.fill(parameter.maximum)})
     for source in sources:
         for border in spec.borders[:1] if usual_only else spec.borders:
             for chosen in settings if border is spec.borders[0] else settings[:1]:

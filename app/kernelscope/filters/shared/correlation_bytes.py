@@ -16,7 +16,7 @@ So steps are in *groups* within these bounds, after each of which the sums are a
 bits. Two cells of a step keep to them as well; larger weights take several steps.
 
 Where that makes too many steps, weights have 16 bits and sums 32 (pmaddwd): twice the time of a
-step, but one for all weights up to 32767, of which 225 times 255 fit.
+step, but one for all weights up to 32767.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ Part = tuple[tuple[int, ...], ...]
 def steps_of(mask: Mask) -> Steps | None:
     """Return the fastest steps for a mask of whole numbers, or none where float32 is faster."""
     weights = [abs(weight) for row in mask for weight in row if weight]
-    if not weights or max(weights) > _WIDE:
+    if not 0 < 255 * sum(weights) < 2**31:
         return None
     wide = list(_parts(mask, _WIDE, 2 * _WIDE))
     least = min(_WIDE_STEP * len(wide), _FLOAT_REST + _FLOAT * len(weights))
@@ -302,6 +302,8 @@ def plan(
     if steps is None:
         return cpu_correlation(task, weights, divisor, negative)
     work = working_type(source.dtype, weights, divisor, border)
+    if steps.weights.dtype == np.int16:
+        work = np.float64  # always, to compile once: next to so many products that takes no time
     finish = Finish.of(source.dtype, work, negative)
     is_one = np.array_equal(divisor.table, Divisor.one(len(weights)).table)
     arguments = (source, output, *steps, divisor, finish, is_one, np.empty(0, work), border.code)
