@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from kernelscope.filters.mask import PRESETS, SPEC
 from kernelscope.filters.shared import correlation_bytes
 from kernelscope.filters.shared.correlation import Divisor
-from kernelscope.filters.shared.correlation_bytes import steps_of
+from kernelscope.filters.shared.correlation_bytes import factor_of, saturate_row, steps_of
+from kernelscope.jit import Flag, Index, Line, Number, kernel
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import CpuTask
 from kernelscope.spec.parameters import Mask
@@ -155,6 +157,59 @@ def test_sums_at_the_bounds_are_exact(mask: Mask) -> None:
         output = apply(SPEC, source, parameters, Border.VALID, "parallel")
         expected = (np.rint(sums / divisor) + 128).clip(0, 255)
         np.testing.assert_array_equal(output, expected)
+
+
+@kernel
+def saturate(
+    totals: Line,
+    factor: Number,
+    absolute: Flag,
+    offset: Index,
+    samples: Line,
+    start: Index,
+    _: Index,
+) -> None:
+    saturate_row(totals[start:], factor, absolute, offset, samples[start:])
+
+
+@pytest.mark.parametrize("divisor", [2, 3, 9, 16, 25, 225, 4097, 8189, 8191, 8192])
+def test_products_in_place_of_quotients_round_alike(divisor: int) -> None:
+    """All ties, the totals next to them, and the largest that may be given."""
+    halves = divisor * np.arange(-900, 901)
+    near = np.concatenate([(halves + more) // 2 for more in (-2, -1, 0, 1, 2)])
+    most = min(divisor * 2**22, 2**31) - 1
+    totals = np.concatenate([near, [most, -most]]).astype(np.int32)
+    exact = np.array([round(Fraction(int(total), divisor)) for total in totals])
+    weights = np.zeros((3, 3), np.int64)
+    weights[1, 1] = divisor
+    factor = factor_of(weights, Divisor.of(weights), Border.REFLECT)
+    assert factor == np.float32(1 / divisor)
+    for absolute, offset in ((False, 0), (True, 0), (False, 128)):
+        samples = np.zeros(len(totals), np.uint8)
+        saturate(totals, factor, absolute, offset, samples, 0, 0)
+        expected = (abs(exact) if absolute else exact) + offset
+        np.testing.assert_array_equal(samples, expected.clip(0, 255))
+
+
+@pytest.mark.parametrize(
+    ("middle", "rest", "border", "factor"),
+    [
+        (1, 0, Border.REFLECT, 1),
+        (1, 0, Border.REDUCE, 1),
+        (9, 0, Border.REDUCE, 0),
+        (6, 0, Border.REFLECT, 0),
+        (8193, 0, Border.REFLECT, 0),
+        (-3, 0, Border.REFLECT, 0),
+        (9000, -8999, Border.REFLECT, 1),
+        (9000, -8999, Border.REDUCE, 0),
+        (24673, -24670, Border.REFLECT, 1 / 3),
+        (24674, -24671, Border.REFLECT, 0),
+    ],
+)
+def test_other_divisors_divide(middle: int, rest: int, border: Border, factor: float) -> None:
+    weights = np.zeros((3, 3), np.int64)
+    weights[1, 1:] = middle, rest
+    assert factor_of(weights, Divisor.of(weights), border) == np.float32(factor)
 
 
 @pytest.mark.parametrize("shape", [(1, 32, 1), (2, 33, 1), (5, 63, 1), (6, 64, 1), (7, 31, 3)])

@@ -22,6 +22,7 @@ step, but one for all weights up to 32767.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -39,7 +40,8 @@ from kernelscope.filters.shared.correlation import (
     working_type,
 )
 from kernelscope.filters.shared.vectors import Loops, make_ring
-from kernelscope.jit import Array, Flag, Index, Like, Line, Plane, Record, intrinsic, kernel
+from kernelscope.jit import Array, Index, Like, Line, Number, Plane, Record, intrinsic, kernel
+from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import PARALLEL
 from kernelscope.spec.parameters import Mask
@@ -55,6 +57,9 @@ _MOST = 32767 // 255
 
 _NARROW, _WIDE = 127, 32767
 """Largest weights of steps of 8 and of 16 bits."""
+
+_LARGEST_DIVISOR, _QUOTIENTS = 2**13, 2**22
+"""See `factor_of`."""
 
 _STEP, _GROUP, _WIDE_STEP, _FLOAT, _FLOAT_REST = 1.0, 1.7, 1.8, 1.6, 10.0
 """Times of a step, a group, and a step of 16 bits; with float32, of a weight and the rest more.
@@ -148,6 +153,23 @@ def _parts(mask: Mask, largest: int, most: int) -> Iterator[tuple[Cell, Part]]:
                 left = tuple((a - c, b - d) for (a, b), (c, d) in zip(left, part, strict=True))
 
 
+def factor_of(weights: NDArray[np.int64], divisor: Divisor, border: Border) -> np.float32:
+    """Return 1 / divisor if products with it, rounded, are the quotients; 0 otherwise.
+
+    For powers of two they are. A quotient by an odd number d is no tie, but at least 1 / 2d from
+    one. Results above 384 are cut off whatever is done to them; up to there, factor and product are
+    together less than 384 / 2**23 wrong, which is less for d up to 2**13. Quotients have to be
+    below 2**22, and all divisors the same.
+    """
+    total = float(divisor.table[-1, -1])
+    is_one = np.array_equal(divisor.table, Divisor.one(len(weights)).table)
+    if border is Border.REDUCE and not is_one:
+        return np.float32(0)
+    is_simple = math.frexp(total)[0] == 0.5 or total % 2 == 1
+    is_small = total == 1 or 255 * abs(weights).sum() < _QUOTIENTS * total
+    return np.float32(1 / total if 1 <= total <= _LARGEST_DIVISOR and is_simple and is_small else 0)
+
+
 def _sums_of_pairs(loops: Loops, builder: Any, samples: Any, weights: Any) -> Any:
     """Return sums of two products each, of bytes and weights: of twice the bits of the weights.
 
@@ -216,21 +238,44 @@ def pair_sums(
 
 @intrinsic
 def saturate_row(
-    context: Any, builder: Any, types: Any, totals: Any, absolute: Any, offset: Any, samples: Any
+    context: Any,
+    builder: Any,
+    types: Any,
+    totals: Any,
+    factor: Any,
+    absolute: Any,
+    offset: Any,
+    samples: Any,
 ) -> None:
-    """As `finish_row`, for the divisor 1."""
+    """As `finish_row`, with a product for the quotient: see `factor_of`.
+
+    With a whole number for `factor`, without one.
+    """
+    from llvmlite import ir  # type: ignore[import-untyped]
+
     loops = Loops(context, builder, _LANES)
     count = builder.extract_value(samples, 2)
-    totals, samples = loops.start(types[0], totals), loops.start(types[3], samples)
-    least, largest, offset = loops.all(0, 32), loops.all(255, 32), loops.spread(offset, 32)
+    totals, samples = loops.start(types[0], totals), loops.start(types[4], samples)
+    zeros, white, offset = loops.all(0, 32), loops.all(255, 32), loops.spread(offset, 32)
+    real = ir.VectorType(ir.FloatType(), _LANES)
+    # From 2**23 on floats are whole: the sum of one is rounded, and has the number in its bits.
+    whole = ir.Constant(real, [1.5 * 2.0**23] * _LANES)
+    scaled = factor.type == real.element
+    if scaled:
+        bits = builder.bitcast(factor, zeros.type.element)
+        factor = builder.bitcast(loops.spread(bits, 32), real)
     with loops.steps(count) as x:
-        total = loops.load(totals, x, 32)
-        opposite = builder.sub(least, total)
-        positive = builder.select(builder.icmp_signed(">", total, opposite), total, opposite)
-        total = builder.add(builder.select(absolute, positive, total), offset)
-        total = builder.select(builder.icmp_signed("<", total, largest), total, largest)
-        total = builder.select(builder.icmp_signed(">", total, least), total, least)
-        loops.store(total, samples, x)
+        number = loops.load(totals, x, 32)
+        if scaled:
+            quotient = builder.fmul(builder.sitofp(number, real), factor)
+            number = builder.bitcast(builder.fadd(quotient, whole), zeros.type)
+            number = builder.sub(number, builder.bitcast(whole, zeros.type))
+        opposite = builder.sub(zeros, number)
+        positive = builder.select(builder.icmp_signed(">", number, opposite), number, opposite)
+        number = builder.add(builder.select(absolute, positive, number), offset)
+        number = builder.select(builder.icmp_signed("<", number, white), number, white)
+        number = builder.select(builder.icmp_signed(">", number, zeros), number, zeros)
+        loops.store(number, samples, x)
 
 
 @kernel
@@ -242,7 +287,7 @@ def correlate_bytes(
     ends: Line,
     divisor: Record,
     finish: Record,
-    is_one: Flag,
+    factor: Number,
     like: Like,
     border: Index,
     start: Index,
@@ -279,8 +324,10 @@ def correlate_bytes(
         pair_sums(ring, offsets, weights, ends, totals[0], totals[1])
         for y in range(start + 2 * first, min(start + 2 * first + 2, stop)):
             sums, means = totals[(y - start) % 2], output[y].reshape(length)
-            if is_one:
-                saturate_row(sums, finish.absolute, np.int64(finish.offset), means)
+            if factor == 1:
+                saturate_row(sums, 1, finish.absolute, np.int64(finish.offset), means)
+            elif factor > 0:
+                saturate_row(sums, factor, finish.absolute, np.int64(finish.offset), means)
             else:
                 update_divisors(divisors, y, start, source, divisor, border)
                 finish_row(sums, divisors, finish, means)
@@ -305,6 +352,6 @@ def plan(
     if steps.weights.dtype == np.int16:
         work = np.float64  # always, to compile once: next to so many products that takes no time
     finish = Finish.of(source.dtype, work, negative)
-    is_one = np.array_equal(divisor.table, Divisor.one(len(weights)).table)
-    arguments = (source, output, *steps, divisor, finish, is_one, np.empty(0, work), border.code)
+    factor = factor_of(weights, divisor, border)
+    arguments = (source, output, *steps, divisor, finish, factor, np.empty(0, work), border.code)
     return [CpuPass(correlate_bytes, arguments, output.shape[0])]
