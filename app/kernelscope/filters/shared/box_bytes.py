@@ -29,6 +29,9 @@ from kernelscope.spec.borders import Border
 LARGEST_OF_16_BITS = 15
 """Largest mask whose bytes add up to 16 bits: 15 * 15 * 255 = 57375."""
 
+_STEP = 2 * LANES
+"""Samples of a step where sums have 16 bits; rows are at least as long."""
+
 _PART = 4
 """Lanes of the smallest registers, for 32 bits."""
 
@@ -71,7 +74,7 @@ def applies(source: NDArray[Any], output: NDArray[Any], size: int, border: Borde
     """Return whether `mean_bytes` computes these means."""
     if source.dtype != np.uint8 or border is Border.REDUCE:
         return False
-    if min(source[0].size, output[0].size) < LANES:
+    if min(source[0].size, output[0].size) < _STEP:
         return False
     return size <= LARGEST_OF_16_BITS or source.shape[2] == 1
 
@@ -81,7 +84,7 @@ def slide_down(
     context: Any, builder: Any, types: Any, sums: Any, joins: Any, leaves: Any, moved: Any
 ) -> None:
     """Write ``sums + joins - leaves`` to as many sums in `moved`, another array."""
-    loops = Loops(context, builder)
+    loops = Loops(context, builder, _STEP)
     count = builder.extract_value(joins, 2)
     sums, joins, leaves, moved = map(loops.start, types, (sums, joins, leaves, moved))
     with loops.steps(count) as x:
@@ -101,7 +104,7 @@ def short_means(
     means: Any,
 ) -> None:
     """Write the means of `size` columns each, `step` samples apart, from sums of 16 bits."""
-    loops = Loops(context, builder)
+    loops = Loops(context, builder, _STEP)
     half, multiplier, shift = (builder.extract_value(scale, place) for place in range(3))
     half, shift = loops.spread(half), loops.spread(shift)
     multiplier = builder.zext(loops.spread(multiplier), loops.all(0, 32).type)
@@ -182,7 +185,7 @@ def mean_bytes(
 ) -> None:
     """As `mean.mean_parallel`, for bytes and any border but ``reduce``.
 
-    Rows have at least `LANES` samples; those of masks above `LARGEST_OF_16_BITS` are grey.
+    Rows have at least `_STEP` samples; those of masks above `LARGEST_OF_16_BITS` are grey.
     """
     channels = source.shape[2]
     radius = size // 2
