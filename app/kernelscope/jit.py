@@ -205,7 +205,8 @@ class Intrinsic:
                 value = self._emit(context, builder, signature.args, *values)
                 return context.get_dummy_value() if self._result == "void" else value
 
-            return getattr(numba.types, self._result)(*types), generate
+            result = types[0] if self._result == "first" else getattr(numba.types, self._result)
+            return result(*types), generate
 
         # Numba matches a call with the names of the parameters after the first.
         names = list(inspect.signature(self._emit).parameters.values())[2:]
@@ -219,7 +220,7 @@ def intrinsic(emit: Callable[..., Any], result: str = "void") -> Any:
 
     ``emit(context, builder, types, *values)`` appends code to an llvmlite builder for
     arguments of those Numba types; it runs once for each set of types. It returns the value of
-    the call, of the Numba type `result`, if there is one.
+    the call, of the Numba type `result`, if there is one; "first" is that of the first argument.
     """
     return Intrinsic(emit, result)
 

@@ -7,8 +7,9 @@ differ in how they add up: `serial`, or `window_tiles` and `image_turns` for lev
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from kernelscope.filters.nlm.sums import Metric, Sums, count_itself, divide_sums
 from kernelscope.filters.nlm.window_tiles import nlm_window
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.non_local import patch_profile
+from kernelscope.parallel import core_count
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import SERIAL
@@ -64,28 +66,52 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     else:
         passes.append(CpuPass(count_itself, (extended, sums, margin), height, cost=0))
         metric = metric._replace(profile=tuple(profile))
-        passes.extend(plan_pairs(extended, sums, metric, search, whole(parameters)))
+        if whole(parameters):
+            passes.extend(plan_image(extended, sums, metric, search))
+        else:
+            exact = is_exact(source.dtype, parameters, group)
+            passes.extend(plan_window(extended, sums, metric, search, exact))
     finish = Finish.of(source.dtype, np.float32)
     passes.append(CpuPass(divide_sums, (sums, output, finish), height, cost=0))
     return passes
 
 
-def plan_pairs(
-    extended: NDArray[np.float32], sums: Sums, metric: Metric, search: Search, everywhere: bool
+def is_exact(dtype: np.dtype[Any], parameters: Mapping[str, Any], group: int) -> bool:
+    """Return whether float32 holds all sums of squared differences down a column of a patch."""
+    largest = group * parameters["patch"] * white_level(dtype) ** 2
+    return dtype.kind == "u" and parameters["weights"] == "uniform" and largest <= 2**24
+
+
+def plan_window(
+    extended: NDArray[np.float32], sums: Sums, metric: Metric, search: Search, exact: bool
 ) -> Iterator[CpuPass]:
-    """Plan the passes of level *parallel* that add up weighted samples of other pixels."""
+    """Plan the passes of level *parallel* that search a window; `exact` is from `is_exact`."""
     colours, height, width = sums.samples.shape
-    groups = colours // metric.group
-    across = -(-width // WIDEST)
-    if not everywhere:
-        tall = max(window_tiles.ROWS, search.reach)
-        units = -(-height // tall) * across * groups
-        step = max(1, window_tiles.OFFSETS // (2 * search.reach + 1))
-        for dy in range(0, search.reach + 1, step):
-            dys = (dy, min(dy + step, search.reach + 1))
-            yield CpuPass(nlm_window, (extended, sums, metric, search, tall, dys), units)
-        return
-    tiles = -(-height // image_turns.ROWS) * across
+    reach, groups, across = search.reach, colours // metric.group, -(-width // WIDEST)
+    tall = window_tiles.tile_rows(height, across * groups, reach, core_count())
+    units = -(-height // tall) * across * groups
+    step = max(1, window_tiles.OFFSETS // (2 * reach + 1))
+    for dy in range(0, reach + 1, step):
+        dys = (dy, min(dy + step, reach + 1))
+        arguments = (
+            extended,
+            sums,
+            metric,
+            search,
+            tall,
+            dys,
+            exact or None,
+            None if exact else True,
+        )
+        yield CpuPass(nlm_window, arguments, units)
+
+
+def plan_image(
+    extended: NDArray[np.float32], sums: Sums, metric: Metric, search: Search
+) -> Iterator[CpuPass]:
+    """Plan the passes of level *parallel* that search the whole image."""
+    colours, height, width = sums.samples.shape
+    tiles = -(-height // image_turns.ROWS) * -(-width // WIDEST)
     for turn, share in product(range(tiles), range(image_turns.SHARES)):
         arguments = (extended, sums, metric, search.margin, turn, share)
-        yield CpuPass(nlm_image, arguments, tiles * groups)
+        yield CpuPass(nlm_image, arguments, tiles * (colours // metric.group))

@@ -1,4 +1,4 @@
-"""The step that level *parallel* of non-local means repeats: all pairs of pixels at one offset.
+"""The step that a search of the whole image repeats: all pairs of pixels at one offset.
 
 The squared differences between a rectangle of pixels and their partners at an offset are computed
 once and shared by all patches that overlap there. G² is separable, so they are summed down the
@@ -10,8 +10,8 @@ columns and then along the row. In one dimension, with uniform patches of 3 and 
     weights                 a b c            2 to the power of scale times these
 
 Each weight counts both ways: ``a`` for pixel 3 in the average of pixel 1, and for pixel 1 in the
-average of pixel 3. (No running sums: they would save little here, would do for the uniform patch
-only, and would leave their rounding errors behind bright places.)
+average of pixel 3. (No running sums: they would leave their rounding errors behind bright places.
+`columns.py` has some where they are exact.)
 
 `add_pairs` goes down the rows. It keeps the squared differences of the last ``patch`` rows in a
 ring that holds each row twice, so that the rows of a patch always follow each other in memory:
@@ -38,7 +38,7 @@ VECTOR = 32
 WIDEST = 512
 """Columns of a tile: the overhead of starting a loop is spread over many samples."""
 
-_PITCH = 640
+PITCH = 640
 """Row pitch of the squares: `WIDEST`, the largest search radius and a patch, rounded up.
 
 A compile-time constant, so that LLVM knows that rows do not overlap.
@@ -62,7 +62,7 @@ class Tile(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Rows that `add_pairs` works in, `_PITCH` samples each; `squares` has two for each cell."""
+    """Rows that `add_pairs` works in, `PITCH` samples each; `squares` has two for each cell."""
 
     squares: Any
     folded: Any
@@ -90,11 +90,11 @@ def add_square_differences(row: Line, other: Line, squares: Line, copies: Line) 
 
 @fused
 def fold_rows(rows: Line, profile: Record, folded: Line) -> None:
-    """Write the sum of `rows`, `_PITCH` apart, weighted with `profile`."""
+    """Write the sum of `rows`, `PITCH` apart, weighted with `profile`."""
     for x in range(folded.size):
         total = np.float32(0)
         for k in range(len(profile)):
-            total += profile[k] * rows[k * _PITCH + x]
+            total += profile[k] * rows[k * PITCH + x]
         folded[x] = total
 
 
@@ -128,9 +128,9 @@ def add_row(weights: Line, total: Line) -> None:
 def make_scratch(side: Index) -> Any:
     """Return rows for patches of `side`."""
     return Scratch(
-        np.zeros(2 * side * _PITCH, np.float32),
-        np.zeros(_PITCH, np.float32),
-        np.zeros(_PITCH, np.float32),
+        np.zeros(2 * side * PITCH, np.float32),
+        np.zeros(PITCH, np.float32),
+        np.zeros(PITCH, np.float32),
     )
 
 
@@ -165,9 +165,9 @@ def add_pairs(
     weights = scratch.weights[:count]
     # A few samples each: calls for the parts of a row would take a tenth of the time.
     for row in range(-2 * half, pixels.rows):
-        slot = (row + 2 * half) % side * _PITCH
+        slot = (row + 2 * half) % side * PITCH
         squares = scratch.squares[slot : slot + wide]
-        slot += side * _PITCH
+        slot += side * PITCH
         copies = scratch.squares[slot : slot + wide]
         y, x = pixels.y + row + half, pixels.x - half
         for c in range(group):
@@ -178,7 +178,7 @@ def add_pairs(
                 add_square_differences(own_row, partner_row, squares, copies)
         if row < 0:
             continue
-        fold_rows(scratch.squares[row % side * _PITCH :], metric.profile, folded)
+        fold_rows(scratch.squares[row % side * PITCH :], metric.profile, folded)
         fold_columns(folded, metric.profile, weights)
         weigh(weights, metric.scale, pixels.columns)
         y, x = pixels.y + row, pixels.x

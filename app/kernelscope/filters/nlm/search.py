@@ -68,17 +68,6 @@ def with_partners_in(pixels: Record, others: Record, dy: Index, dx: Index) -> An
     return Rectangle(y, x, bottom - y, right - x)
 
 
-@kernel
-def spanned(pixels: Record, dy: Index, dx: Index) -> Any:
-    """Return the smallest rectangle around `pixels` and those whose partners they are."""
-    return Rectangle(
-        pixels.y - max(dy, 0),
-        pixels.x - max(dx, 0),
-        pixels.rows + abs(dy),
-        pixels.columns + abs(dx),
-    )
-
-
 def whole(parameters: Mapping[str, Any]) -> bool:
     """Return whether candidates are all pixels of the image."""
     return bool(parameters["search"] == "image")

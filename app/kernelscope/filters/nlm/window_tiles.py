@@ -2,40 +2,193 @@
 
 A unit of work is a tile. As every weight counts both ways, half the offsets do: those downwards,
 and those to the right within the row. The pairs of a tile are the ones with the pixel or its
-partner in it, so sums are kept for the surroundings of the tile too:
+partner in it:
 
     +-----------------+
     | surroundings,   |      p   pixel outside the tile, whose partner
     |   p---+-----+   |          q, dy rows below and dx columns to the right, lies in it:
-    |   | `-q     |   |          the pair counts for q; its part in the sums of p is dropped,
+    |   | `-q     |   |          the pair counts for q, and not for p,
     |   |  tile   |   |          because p has its own tile
     |   +---------+   |
     +-----------------+
+
+A step takes a row of pixels and up to `SHARED` neighbouring offsets, (dy, dx), (dy, dx + 1) and so
+on. It makes the weights of all of them (`columns.py`), which then count twice: for the pixels in
+the row, and for their partners, which lie in one row as well. Six offsets are added up in one sweep
+over the row, so that its sums are read and written a sixth as often. The next step takes the same
+offsets one row below.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from kernelscope.filters.nlm.pairs import (
-    VECTOR,
-    WIDEST,
-    Tile,
-    add_pairs,
-    add_tile,
-    make_scratch,
-)
-from kernelscope.filters.nlm.search import Rectangle, spanned, tile_at, with_partners_in
-from kernelscope.jit import Array, Index, Record, kernel
+from kernelscope.filters.nlm.columns import SHARED, Lines, borrowed, weigh_row
+from kernelscope.filters.nlm.pairs import PITCH, WIDEST, add_row
+from kernelscope.filters.nlm.search import Rectangle, tile_at
+from kernelscope.filters.nlm.sums import Sums
+from kernelscope.filters.shared.non_local import add_weighted, fused
+from kernelscope.filters.shared.plain import cell
+from kernelscope.jit import Array, Index, Line, Record, kernel
 
-ROWS = 32
-"""Rows of a tile, or the search radius if that is more.
+LOWEST, HIGHEST = 32, 128
+"""Rows of a tile. A lower one shares fewer weights; with higher ones there are too few tiles."""
 
-The level-2 cache has room for a few more; a lower tile would share fewer weights.
-"""
-
-OFFSETS = 512
+OFFSETS = 256
 """Most offsets in a unit of work, which has to end well within a second."""
+
+TAPS = 6
+"""Offsets that are added up in a sweep. Fastest of 4 to 8; more need too many registers."""
+
+
+def tile_rows(height: int, across: int, reach: int, cores: int) -> int:
+    """Return the rows of a tile: four tiles for each core, if they are not too low or high.
+
+    The result is the same with any.
+    """
+    return max(min(height * across // (4 * cores), HIGHEST), LOWEST, reach)
+
+
+@fused
+def add_following(weights: Line, row: Line, samples: Line, totals: Line) -> None:
+    """Add up for `TAPS` partners of each pixel, each one to the right of the one before.
+
+    `row` begins with the first partner of the first pixel.
+    """
+    for x in range(samples.size):
+        sample, total = samples[x], totals[x]
+        for k in range(TAPS):
+            weight = weights[k * PITCH + x]
+            sample += weight * row[k + x]
+            total += weight
+        samples[x] = sample
+        totals[x] = total
+
+
+@fused
+def add_preceding(weights: Line, row: Line, samples: Line, totals: Line) -> None:
+    """Add up for `TAPS` partners of each pixel, each one to the left of the one before.
+
+    `row` begins with the last partner of the first pixel; the weights are found where that pixel
+    is the partner.
+    """
+    for x in range(samples.size):
+        sample, total = samples[x], totals[x]
+        for k in range(TAPS):
+            weight = weights[k * (PITCH - 1) + x]
+            sample += weight * cell(row, x + (TAPS - 1 - k))
+            total += weight
+        samples[x] = sample
+        totals[x] = total
+
+
+@kernel
+def add_up(
+    planes: Array,
+    place: Record,
+    count: Index,
+    sign: Index,
+    weights: Line,
+    sums: Record,
+    result: Record,
+) -> None:
+    """Add to the sums of a row of pixels for their partners at `count` offsets.
+
+    Parameters
+    ----------
+    place : tuple of int
+        Row of the partners, column of the first pixel, number of pixels, and columns from a
+        pixel to its partner at the first offset, times `sign`.
+    sign : int
+        1 if the partners lie at the offsets, -1 if the pixels are the partners of theirs.
+    weights : ndarray of float32
+        Begins with that of the first pixel at the first offset.
+    result : tuple of int
+        First channel, row and column of the first pixel in the result.
+    """
+    y, x, columns, dx = place
+    first, row, column = result
+    group = planes.shape[0]
+    pitch = PITCH if sign > 0 else PITCH - 1
+    total = sums.weights[first // group, row][column:][:columns]
+    done = 0
+    while done + TAPS <= count:
+        lines, own = weights[done * pitch :], sums.samples[first, row][column:][:columns]
+        if sign > 0:
+            add_following(lines, planes[0, y][x + dx + done :], own, total)
+        else:
+            add_preceding(lines, planes[0, y][x - dx - done - (TAPS - 1) :], own, total)
+        done += TAPS
+    for k in range(count):
+        line = weights[k * pitch :][:columns]
+        if k >= done:
+            add_row(line, total)
+        for c in range(0 if k >= done else 1, group):
+            own = sums.samples[first + c, row][column:]
+            add_weighted(line, planes[c, y][x + sign * (dx + k) :], own)
+
+
+@kernel
+def add_offsets(
+    planes: Array,
+    pixels: Record,
+    inside: Record,
+    offsets: Record,
+    metric: Record,
+    sliding: Any,
+    folding: Any,
+    lines: Record,
+    sums: Record,
+    begin: Record,
+) -> None:
+    """Add to the `sums` of the `pixels` of a tile for neighbouring offsets, going down the rows.
+
+    Parameters
+    ----------
+    inside : Rectangle
+        Where candidates lie.
+    offsets : tuple of int
+        Rows and columns of the first offset, number of offsets, and the largest distance.
+    sliding, folding : True or None
+        See `weigh_row`.
+    begin : tuple of int
+        First channel of the group, and row and column where the result begins.
+    """
+    dy, dx, count, reach = offsets
+    first, margin = begin
+    half = len(metric.profile) // 2
+    top = max(pixels.y - dy, inside.y)
+    bottom, end = (
+        min(pixels.y + pixels.rows, inside.y + inside.rows - dy),
+        inside.x + inside.columns,
+    )
+    # The caller owns the arrays.
+    planes, weights = borrowed(planes), borrowed(lines.weights)
+    columns, squares = borrowed(lines.columns), borrowed(lines.squares)
+    sums = Sums(borrowed(sums.samples), borrowed(sums.weights))
+    columns[:] = 0
+    weights[:] = 0
+    for y in range(top - 2 * half if top < bottom else bottom, bottom):
+        for k in range(dx, dx + count):
+            # Pixel or partner is in the tile, and both may be candidates.
+            left = max(pixels.x - max(k, 0), inside.x, inside.x - k)
+            right = min(pixels.x + pixels.columns - min(k, 0), end, end - k)
+            if left < right:
+                place = (y + half, left - half, dy, k)
+                line = weights[(k - dx) * PITCH + left - pixels.x + reach :]
+                own, kept = columns[k - dx], squares[k - dx]
+                size, missing = right - left, top - y
+                weigh_row(planes, place, size, missing, metric, sliding, folding, own, kept, line)
+        # One call for both: the compiler makes a copy of each.
+        for sign in range(1, -2, -2):
+            row, other = (y, y + dy) if sign > 0 else (y + dy, y)
+            if y >= top and pixels.y <= row < pixels.y + pixels.rows:
+                place = (other, pixels.x, pixels.columns, dx)
+                result = (first, row - margin, pixels.x - margin)
+                near = weights[reach if sign > 0 else reach - dx :]
+                add_up(planes, place, count, sign, near, sums, result)
 
 
 @kernel
@@ -46,31 +199,33 @@ def nlm_window(
     search: Record,
     tall: Index,
     dys: Record,
+    sliding: Any,
+    folding: Any,
     start: Index,
     stop: Index,
 ) -> None:
     """Search windows from one vertical offset of `dys` up to the other, both at least 0.
 
-    A unit is a tile of `tall` rows and a group of channels.
+    A unit is a tile of `tall` rows and a group of channels. For `sliding` and `folding`
+    see `weigh_row`.
     """
     colours, height, width = sums.samples.shape
     margin, reach, edge = search
-    groups = colours // metric.group
+    groups, side = colours // metric.group, len(metric.profile)
     inside = Rectangle(edge, edge, height + 2 * (margin - edge), width + 2 * (margin - edge))
-    scratch = make_scratch(len(metric.profile))
-    room = (tall + 2 * reach, min(width, WIDEST) + 2 * reach + VECTOR)
-    local = np.empty((metric.group + 1, *room), np.float32)
+    lines = Lines(
+        np.zeros((SHARED, PITCH), np.float32),
+        np.zeros(SHARED * PITCH, np.float32),
+        np.zeros((SHARED, 2 * side * PITCH if sliding is None else 0), np.float32),
+    )
     for unit in range(start, stop):
         first = unit % groups * metric.group
         planes = extended[first : first + metric.group]
         pixels = tile_at(unit // groups, (tall, WIDEST), margin, (height, width))
-        tile = Tile(local, pixels.y - reach, pixels.x - reach)
-        local[:] = 0
         for dy in range(dys[0], dys[1]):
-            for dx in range(-reach if dy else 1, reach + 1):
-                # Pixel or partner is in the tile, and both may be candidates.
-                near = with_partners_in(spanned(pixels, dy, dx), inside, 0, 0)
-                near = with_partners_in(near, inside, dy, dx)
-                if near.rows > 0 and near.columns > 0:
-                    add_pairs(planes, near, (dy, dx), tile, tile, metric, scratch)
-        add_tile(tile, pixels, sums, first, margin)
+            for dx in range(-reach if dy else 1, reach + 1, SHARED):
+                offsets = (dy, dx, min(SHARED, reach + 1 - dx), reach)
+                begin = (first, margin)
+                add_offsets(
+                    planes, pixels, inside, offsets, metric, sliding, folding, lines, sums, begin
+                )
