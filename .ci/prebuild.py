@@ -142,15 +142,15 @@ def main() -> None:
             **os.environ,
             "NUMBA_CPU_NAME": jit.BASELINE,
             "NUMBA_CPU_FEATURES": "",
-            "NUMBA_CACHE_DIR": cache,
         }
         while waiting or running:
             while waiting and len(running) < options.jobs:
                 command = [sys.executable, __file__, "--worker", "--out", str(out)]
                 command += ["--usual"] * options.usual
-                running.append(
-                    subprocess.Popen([*command, "--only", waiting.pop(0)], env=environment)
-                )
+                filter_id = waiting.pop(0)
+                # One each: what another process compiled could be run, but not exported.
+                environment["NUMBA_CACHE_DIR"] = str(Path(cache, filter_id))
+                running.append(subprocess.Popen([*command, "--only", filter_id], env=environment))
             finished = [process for process in running if process.poll() is not None]
             if any(process.returncode for process in finished):
                 raise SystemExit("a filter was not compiled")

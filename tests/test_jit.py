@@ -393,3 +393,15 @@ def test_damaged_code_is_compiled_again(prebuilt: Path, tmp_path: Path) -> None:
     content[len(content) // 2] ^= 1
     (folder / file.name).write_bytes(content)
     load(folder.parent, tmp_path / "cache", compiles=True)
+
+
+def test_filters_that_share_a_kernel_are_compiled_one_after_the_other(tmp_path: Path) -> None:
+    script = [sys.executable, str(ROOT / ".ci" / "prebuild.py"), "--out", str(tmp_path)]
+    done = subprocess.run(
+        [*script, "--usual", "--jobs", "1", "--only", "laplace", "mask"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    (file,) = tmp_path.rglob("*.nbc")
+    assert file.name.startswith("filters.shared.correlation_bytes.correlate_bytes-")
