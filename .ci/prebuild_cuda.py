@@ -25,7 +25,7 @@ from typing import TypeAlias
 import prebuild
 
 SIDES = (prebuild.SIDE, 2048)
-"""Plans may differ: tensor cores for large pictures, other tiles for those that fill no card."""
+"""Plans may differ: networks of medians for pictures that fill a card, searches for others."""
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 """One of each generation that the compiler of CUDA 13 knows, for computers and for servers."""

@@ -67,10 +67,8 @@ class CubinCache:
     def _load_or_compile(
         self, name: str, source: str, architecture: str, defines: Mapping[str, str]
     ) -> Cubin:
-        key = json.dumps(
-            [source, architecture, sorted(defines.items()), self._compiler.version(), STANDARD]
-        )
-        path = self._folder / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
+        key = [source, architecture, sorted(defines.items()), self._compiler.version(), STANDARD]
+        path = _path(self._folder, name, key)
         cached = _load(path) or self._load_packaged(name, source, architecture, defines)
         if cached is not None:
             return cached
@@ -89,21 +87,18 @@ class CubinCache:
             content = path.read_bytes()
         except OSError:
             return None  # as usual: few kernels are there
-        header, code = _checked(path, content) or ("", b"")
-        if not isinstance(header, list):
+        checked = _checked(path, content)
+        if checked is None:
             return None
-        log, compiler, major = header
-        if major != _major(self._compiler):
-            return None
-        return Cubin(code, log, compiler)
+        (log, compiler, major), code = checked
+        return Cubin(code, log, compiler) if major == _major(self._compiler) else None
 
 
 def packaged_path(
     folder: Path, name: str, source: str, architecture: str, defines: Mapping[str, str]
 ) -> Path:
     """Return the file of a kernel that comes with the package, whichever compiler made it."""
-    key = json.dumps([source, architecture, sorted(defines.items()), STANDARD])
-    return folder / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
+    return _path(folder, name, [source, architecture, sorted(defines.items()), STANDARD])
 
 
 def package(path: Path, cubin: Cubin, compiler: Compiler) -> None:
@@ -111,6 +106,11 @@ def package(path: Path, cubin: Cubin, compiler: Compiler) -> None:
     header = json.dumps([cubin.log, title(compiler), _major(compiler)])
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.replace(path, _entry(path, header, cubin.code), durable=False)
+
+
+def _path(folder: Path, name: str, key: list[Any]) -> Path:
+    digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
+    return folder / f"{name}-{digest[:32]}.cubin"
 
 
 def _major(compiler: Compiler) -> str:
