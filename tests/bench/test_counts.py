@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from types import ModuleType
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from kernelscope.paths import RESOURCES
 from kernelscope.traffic.totals import Totals
 from kernelscope.traffic.trace import Event, Space
+from tests.scripts import load_script
 
 LOADS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
@@ -27,12 +27,7 @@ Mean, level Shared memory: 0.1 ms
 
 @pytest.fixture
 def counts() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("counts", RESOURCES / "bench" / "counts.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(RESOURCES / "bench" / "counts.py")
 
 
 def totals(requests: int, sectors: int) -> dict[tuple[Space, Event], Totals]:

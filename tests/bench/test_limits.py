@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 
 from kernelscope.paths import RESOURCES
+from tests.scripts import load_script
 
 FOLDER = RESOURCES / "bench"
 
@@ -20,13 +19,7 @@ FOLDER = RESOURCES / "bench"
 def limits_page() -> ModuleType:
     with pytest.MonkeyPatch.context() as path:
         path.syspath_prepend(FOLDER)
-        spec = importlib.util.spec_from_file_location("limits_page", FOLDER / "limits_page.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module  # where dataclasses look
-        spec.loader.exec_module(module)
-    return module
+        return load_script(FOLDER / "limits_page.py")
 
 
 def lines(table: str) -> list[list[str]]:

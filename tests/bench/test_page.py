@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -21,6 +20,7 @@ from kernelscope.bench.figures import SPEED_UP, TIME, all_figures
 from kernelscope.bench.statistics import Interval, Ratio
 from kernelscope.paths import RESOURCES
 from tests.bench.made_up import row
+from tests.scripts import load_script
 
 FOLDER = RESOURCES / "bench"
 PARTS = ("files", "tables", "textbooks", "claims", "summary")
@@ -46,13 +46,7 @@ def measure() -> ModuleType:
 
 def script(name: str) -> ModuleType:
     """Return a script of the folder as a module."""
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look
-    spec.loader.exec_module(module)
-    return module
+    return load_script(FOLDER / f"{name}.py")
 
 
 @pytest.mark.slow

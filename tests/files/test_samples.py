@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import PIL.Image
 import pytest
@@ -11,6 +9,7 @@ import skimage.data
 
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.paths import RESOURCES
+from tests.scripts import load_script
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.path.name)
@@ -29,10 +28,7 @@ def test_they_are_what_the_issue_asks_for():
 
 
 def test_the_script_makes_them(tmp_path, monkeypatch):
-    spec = importlib.util.spec_from_file_location("make_samples", RESOURCES / "make_samples.py")
-    assert spec is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script(RESOURCES / "make_samples.py")
     monkeypatch.setattr(script, "FOLDER", tmp_path)
     monkeypatch.setattr(script, "render_icon", lambda: None)  # Needs a Qt of its own.
     script.main()

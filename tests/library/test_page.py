@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import importlib.util
 import io
 import re
 import shutil
@@ -19,6 +18,7 @@ from PIL import Image
 
 from kernelscope import manual
 from kernelscope.paths import RESOURCES
+from tests.scripts import load_script
 
 PAGE = manual.FOLDER / "library.md"
 PICTURE = RESOURCES / "screenshots" / "library-denoise.png"
@@ -53,13 +53,7 @@ def test_examples_print_what_the_page_says(here: Path) -> None:
 
 def notebook_runner() -> ModuleType:
     """Return the script that stores the outputs."""
-    path = RESOURCES / "make_notebook.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(RESOURCES / "make_notebook.py")
 
 
 def pixels(data: dict[str, str]) -> NDArray[np.int16]:
