@@ -217,6 +217,7 @@ def test_files_that_the_launch_leaves_out_are_in_a_menu(viewer: KernelViewer) ->
     combo.setCurrentIndex(combo.findData("texture"))  # whose tab moves all others on
     action.trigger()
     assert tabs.tabText(tabs.currentIndex()) == "box.cuh"
+    assert tabs.isTabVisible(tabs.currentIndex())
     assert set(current(viewer).dimmed_lines) == set(range(current(viewer).blockCount()))
 
 
