@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from tests.paths import ROOT
 from tests.patience import PATIENCE
@@ -29,13 +32,27 @@ class Cluster:
             "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
             "--scheduler-file", str(found),
         )  # fmt: skip
+        self.workers: list[subprocess.Popen[bytes]] = []
+        try:
+            self.address = self._address(found)
+            self.workers += [self.add_worker() for _ in range(workers)]
+        except BaseException:
+            self.close()
+            raise
+
+    def _address(self, found: Path) -> str:
+        """Return the scheduler's address, once the file with it is whole.
+
+        The scheduler writes the file in place, so a reader may find it empty.
+        """
         deadline = time.monotonic() + PATIENCE
-        while not found.exists():
-            assert time.monotonic() < deadline
-            assert self.scheduler.poll() is None
+        while time.monotonic() < deadline:
+            assert self.scheduler.poll() is None, "the scheduler ended"
+            with suppress(FileNotFoundError, json.JSONDecodeError):
+                address: str = json.loads(found.read_text("utf-8"))["address"]
+                return address
             time.sleep(0.02)
-        self.address: str = json.loads(found.read_text("utf-8"))["address"]
-        self.workers = [self.add_worker() for _ in range(workers)]
+        pytest.fail(f"no address of the scheduler after {PATIENCE} s")
 
     def add_worker(self, **variables: str) -> subprocess.Popen[bytes]:
         return self._start(
@@ -56,6 +73,9 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         for process in [*self.workers, self.scheduler]:
             kill(process)
 
