@@ -1089,7 +1089,9 @@ def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture
         )
     finally:
         window.close()
-    assert not [t for t in threading.enumerate() if t.name.startswith("kernelscope")]
+    qtbot.waitUntil(
+        lambda: not [t for t in threading.enumerate() if t.name.startswith("kernelscope")]
+    )
     assert not logging.getLogger("kernelscope").handlers
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal, Slot
+from PySide6.QtCore import QCoreApplication, QEvent, Slot
 from PySide6.QtGui import (
     QCloseEvent,
     QColor,
@@ -27,23 +27,19 @@ from PySide6.QtWidgets import (
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.messages import save_text
+from kernelscope.gui.work.relay import Relay
 
 MAX_LINES = 10_000
 
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
 
-class _Relay(QObject):
-    logged = Signal(int, str)
-
-
 class ConsoleHandler(logging.Handler):
-    """Hands log records from any thread to the thread of whoever connects to `logged`."""
+    """Hands the level and text of log records from any thread to a slot on the GUI thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, slot: Callable[[tuple[int, str]], None]) -> None:
         super().__init__()
-        self._relay = _Relay()
-        self.logged = self._relay.logged
+        self._relay = Relay(slot)
         self.setFormatter(
             logging.Formatter(
                 "%(asctime)s.%(msecs)03d  %(levelname)-7s  %(message)s", datefmt="%H:%M:%S"
@@ -56,7 +52,11 @@ class ConsoleHandler(logging.Handler):
         except Exception:
             self.handleError(record)
         else:
-            self.logged.emit(record.levelno, text)
+            self._relay.send((record.levelno, text))
+
+    def close(self) -> None:
+        self._relay.close()
+        super().close()
 
 
 class Console(QWidget):
@@ -73,8 +73,7 @@ class Console(QWidget):
         self._level = logging.DEBUG
         self._build()
 
-        handler = ConsoleHandler()
-        handler.logged.connect(self._append, Qt.ConnectionType.QueuedConnection)
+        handler = ConsoleHandler(self._append)
         logger = logging.getLogger("kernelscope")
         logger_level = logger.level
         logger.addHandler(handler)
@@ -84,6 +83,7 @@ class Console(QWidget):
             if handler in logger.handlers:
                 logger.removeHandler(handler)
                 logger.setLevel(logger_level)
+                handler.close()
 
         self._detach = detach
         self.destroyed.connect(detach)
@@ -148,8 +148,9 @@ class Console(QWidget):
         self._lines.clear()
         self._view.clear()
 
-    @Slot(int, str)
-    def _append(self, level: int, text: str) -> None:
+    @Slot(object)
+    def _append(self, record: tuple[int, str]) -> None:
+        level, text = record
         bar = self._view.verticalScrollBar()
         follow = bar.value() == bar.maximum()
         lines = [(level, line) for line in text.splitlines()]

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import shiboken6
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Signal
+
+from kernelscope.gui.work.relay import Relay
 
 _PATIENCE = 1.0
 """Seconds that closing the window waits for work that may be given up (a hanging file)."""
@@ -53,8 +55,6 @@ class Background(QObject):
     settled = Signal(bool)
     """Emitted when the last work that must finish was answered: whether that went well."""
 
-    _finished = Signal(object)
-
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._threads: set[threading.Thread] = set()
@@ -62,7 +62,7 @@ class Background(QObject):
         self._latest: dict[str, _Task] = {}
         self._closed = False
         self._owed = 0
-        self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
+        self._relay = Relay(self._deliver)
 
     def start(
         self,
@@ -83,7 +83,7 @@ class Background(QObject):
         must_finish : bool
             Closing waits for the end of this work, however long it takes.
         """
-        task = _Task(work, then, failed, None if must_finish else topic)
+        task, relay = _Task(work, then, failed, None if must_finish else topic), self._relay
         self._tasks.add(task)
         if must_finish:
             self._owed += 1
@@ -92,8 +92,7 @@ class Background(QObject):
 
         def body() -> None:
             task.run()
-            if not self._closed:
-                self._finished.emit(task)
+            relay.send(task)
 
         thread = threading.Thread(target=body, name=f"kernelscope-{topic}", daemon=not must_finish)
         self._threads = {old for old in self._threads if old.is_alive()} | {thread}
@@ -111,6 +110,7 @@ class Background(QObject):
     def close(self) -> None:
         """Wait for the threads; those that may be given up get a second together."""
         self._closed = True
+        self._relay.close()
         deadline = time.monotonic() + _PATIENCE
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()) if thread.daemon else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Signal
 
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
@@ -21,6 +21,7 @@ from kernelscope.engine.worker import (
     Stopped,
     Worker,
 )
+from kernelscope.gui.work.relay import Relay
 
 
 class WorkerBridge(QObject):
@@ -45,8 +46,6 @@ class WorkerBridge(QObject):
     job_reported = Signal(object)
     job_ended = Signal(object)
 
-    _arrived = Signal(object)
-
     def __init__(
         self,
         backends: Mapping[str, Backend],
@@ -57,8 +56,13 @@ class WorkerBridge(QObject):
         self._current: Request | None = None
         self._live: Request | None = None
         self._job: Job | None = None
-        self._arrived.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
-        self._worker = Worker(backends, self._hear, costs)
+        relay = self._relay = Relay(self._deliver)
+
+        def hear(event: Event) -> None:  # holds the relay only: the thread may outlive the bridge
+            if not isinstance(event, Started):  # which nobody waits for
+                relay.send(event)
+
+        self._worker = Worker(backends, hear, costs)
 
     @property
     def busy(self) -> bool:
@@ -122,12 +126,8 @@ class WorkerBridge(QObject):
     def close(self, timeout: float) -> None:
         """Cancel and wait for the worker's thread to end, `timeout` seconds at most."""
         self._current = self._live = self._job = None
+        self._relay.close()
         self._worker.close(timeout)
-
-    def _hear(self, event: Event) -> None:
-        """Send an event of the worker's thread to the GUI thread."""
-        if not isinstance(event, Started):  # which nobody waits for
-            self._arrived.emit(event)
 
     def _deliver(self, event: Event) -> None:
         if self._job is not None and event.request is self._job:
