@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +23,32 @@ from tests.patience import PATIENCE
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT / "app"), str(ROOT), os.environ.get("PYTHONPATH", "")]
 ).rstrip(os.pathsep)
+
+_CRASHES = "KERNELSCOPE_CRASHES"
+"""Environment variable: the folder for the stacks of processes that crash."""
+
+
+@pytest.hookimpl(trylast=True)  # after pytest's own, which writes to the standard error
+def pytest_configure(config: pytest.Config) -> None:
+    """Have a process of the tests that crashes leave the stacks of its threads in a file."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        folder = os.environ[_CRASHES] = tempfile.mkdtemp(prefix="kernelscope-crashes-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    else:
+        file = Path(os.environ[_CRASHES], worker).open("w", encoding="utf-8")  # noqa: SIM115
+        config.add_cleanup(file.close)
+        faulthandler.enable(file)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show those stacks at the end: where it happened, they are thousands of lines up."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    for path in sorted(Path(os.environ[_CRASHES]).iterdir()):
+        if stacks := path.read_text("utf-8", "replace"):
+            terminalreporter.section(f"crash of {path.name}")
+            terminalreporter.write_line(stacks)
 
 
 @pytest.fixture(autouse=True)
