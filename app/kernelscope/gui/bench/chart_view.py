@@ -15,6 +15,7 @@ from kernelscope.gui.bench.axes import Axis
 from kernelscope.gui.bench.bar_painter import BarPainter
 from kernelscope.gui.bench.painters import CurvePainter
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.plots import look_at_every_item
 
 
 class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
@@ -30,6 +31,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self._own = palette  # before Qt asks for it
         self._chart: Chart | None = None
         super().__init__(parent)
+        look_at_every_item(self)
         self.setObjectName("benchPlot")
         self.setAccessibleName("Plot")
         self.setMinimumSize(320, 200)

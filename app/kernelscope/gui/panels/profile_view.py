@@ -15,6 +15,7 @@ from kernelscope.gui.panels.picture_inks import PICTURE_STYLES, channel_colour, 
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.messages import save_text
+from kernelscope.gui.widgets.plots import look_at_every_item
 
 _CSV_FILES = "Tables (*.csv);;All files (*)"
 
@@ -38,6 +39,7 @@ class ProfileView(QWidget):
         self._heading = ElidedLabel(self)
         self._heading.setObjectName("profileHeading")
         self._plot = pg.PlotWidget(self)
+        look_at_every_item(self._plot)
         self._plot.setObjectName("profilePlot")
         self._plot.setAccessibleName("Levels along the line")
         self._plot.setMouseEnabled(x=False, y=False)
