@@ -15,6 +15,7 @@ import pytest
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.emulator import EmulatorBackend
+from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.images.image import DTYPES, Image
@@ -52,7 +53,8 @@ TURNS = [
 
 @pytest.fixture(scope="module")
 def backend() -> Iterator[EmulatorBackend]:
-    backend = EmulatorBackend(threads=1)
+    # Compiling takes longer than these runs, and a third less without the later passes.
+    backend = EmulatorBackend(HostCompiler.find("-O1"), threads=1)
     assert backend.availability().available, "g++ or clang++ runs the kernels of these tests"
     yield backend
     backend.close()

@@ -95,13 +95,16 @@ class HostCompiler:
         return HostCompiler(self._command, _TRACED)
 
     @classmethod
-    def find(cls) -> HostCompiler | None:
-        """Return g++, clang++ or the one in the package `ziglang`; None if none is installed."""
+    def find(cls, *more: str) -> HostCompiler | None:
+        """Return g++, clang++ or the one in the package `ziglang`; None if none is installed.
+
+        `more` are flags to add.
+        """
         for name in ("g++", "clang++"):
             if path := shutil.which(name):
-                return cls((path,))
+                return cls((path,), more)
         if importlib.util.find_spec("ziglang") is not None:
-            return cls((sys.executable, "-m", "ziglang", "c++"))
+            return cls((sys.executable, "-m", "ziglang", "c++"), more)
         return None
 
     @functools.cached_property
