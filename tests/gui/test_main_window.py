@@ -458,6 +458,27 @@ def test_save_adds_the_suffix_and_asks_before_replacing(
     qtbot.waitUntil(lambda: written.read_bytes() != b"precious")
 
 
+def test_a_result_of_earlier_settings_is_not_saved_without_a_question(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    """A preview of the new settings was on the screen, and the file held the old result."""
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    old = window.page.result.settings
+    window.panel.set_filter("greyscale")
+    window.files.copy_output()
+    assert window.statusBar().currentMessage().endswith(f"earlier settings: {old}.")
+    press(qtbot, window, "Ctrl+S")
+    box = dialog(qtbot, window, QMessageBox)
+    assert f"the result of: {old}." in box.informativeText()
+    answer(qtbot, box, "Save This Result…")
+    save_as(qtbot, window, tmp_path / "result.png")
+    qtbot.waitUntil(lambda: (tmp_path / "result.png") in window.settings.recent_files)
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+S")
+    dialog(qtbot, window, QFileDialog).reject()
+
+
 @pytest.mark.parametrize(("suffix", "offered"), [("tif", "TIFF"), ("png", "PNG"), ("jpg", "PNG")])
 def test_the_type_of_the_opened_file_is_offered_first_unless_it_is_lossy(
     qtbot: QtBot, window: MainWindow, picture: Path, suffix: str, offered: str

@@ -336,14 +336,15 @@ class Pictures(QObject):
         """Return whether `take` may succeed."""
         return mime.hasImage() or any(url.isLocalFile() for url in mime.urls())
 
-    def copy(self, image: Image) -> None:
-        """Put `image` on the clipboard."""
+    def copy(self, image: Image, older: str = "") -> None:
+        """Put `image` on the clipboard; with settings if it is an `older` result."""
         QGuiApplication.clipboard().setImage(to_clipboard(image))
-        self.announced.emit(f"Copied {image.describe()}.")
+        earlier = f"  It is the result of earlier settings: {older}." if older else ""
+        self.announced.emit(f"Copied {image.describe()}.{earlier}")
 
-    def save(self, images: Sequence[Image | Volume], name: str) -> None:
-        """Let the user choose where to save a picture or volumes; `name` has no suffix."""
-        self._saver.save(images, name)
+    def save(self, images: Sequence[Image | Volume], name: str, older: str = "") -> None:
+        """Let the user choose where to save a picture or volumes; see `Saver.save`."""
+        self._saver.save(images, name, older)
 
     def _on_read(self, image: Image | Volume) -> None:
         if image.path is not None and image.path not in _SAMPLE_PATHS:

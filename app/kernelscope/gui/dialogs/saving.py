@@ -59,11 +59,21 @@ class Saver(QObject):
         self._settings = settings
         self._background = background
 
-    def save(self, images: Sequence[Image | Volume], name: str) -> None:
+    def save(self, images: Sequence[Image | Volume], name: str, older: str = "") -> None:
         """Let the user choose where to save a picture, or volumes; see `targets_of`.
 
-        `name` is offered, without suffix.
+        `name` is offered, without suffix. With the settings of an `older` result this asks first.
         """
+        if older:
+            self._ask(
+                "olderResult",
+                "The settings have changed since this result was computed.",
+                f"The file would hold the result of: {printable(older)}.\n"
+                "Run (F5) computes that of the settings as they are.",
+                ["Save This Result…"],
+                lambda _: self.save(images, name),
+            )
+            return
         what, setting, writable = (
             ("Picture", "saveFormat", WRITABLE)
             if isinstance(images[0], Image)

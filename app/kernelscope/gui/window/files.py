@@ -113,11 +113,11 @@ class Files(QObject):
 
     def save_output(self) -> None:
         """Ask where, then save the output that is shown."""
-        self._save(self._page().output())
+        self._save(self._page().output(), self._older())
 
     def save_components(self) -> None:
         """Ask where, then save every volume of the output, each to a file of its own."""
-        self._save(self._page().all_outputs())
+        self._save(self._page().all_outputs(), self._older())
 
     def save_view(self) -> None:
         """Ask where, then save the residual or difference that is shown."""
@@ -134,7 +134,7 @@ class Files(QObject):
         """Copy the output to the clipboard."""
         picture = self._page().copyable()
         if picture is not None:
-            self._dialogs.copy(picture)
+            self._dialogs.copy(picture, self._older())
 
     def copy_command(self) -> None:
         """Copy the steps to the output as a command line."""
@@ -175,9 +175,16 @@ class Files(QObject):
             "open", order.make, lambda made: self._volumes.open(*made), self._report
         )
 
-    def _save(self, savable: Savable | None) -> None:
+    def _save(self, savable: Savable | None, older: str = "") -> None:
         if savable is not None:
-            self._dialogs.save(savable.images, savable.name)
+            self._dialogs.save(savable.images, savable.name, older)
+
+    def _older(self) -> str:
+        """Return the settings of the result, if those of the panel would make another one."""
+        page = self._page()
+        if page.result is None or page.is_current(self._runner.settings()):
+            return ""
+        return page.result.settings
 
     def _open(self, opened: object) -> None:
         if isinstance(opened, Image):
