@@ -23,6 +23,7 @@ from kernelscope.gui.model.freshness import (
     Pace,
     alike,
     freshness,
+    is_worthwhile,
     next_run,
     pixels_of,
 )
@@ -111,13 +112,38 @@ def test_an_unknown_cost_is_found_with_a_small_part_in_the_middle() -> None:
     assert hidden.region is not None
 
 
-def test_a_slow_filter_shows_as_much_as_takes_a_tenth_of_a_second() -> None:
-    cost = per_pixel(MOVING / 40_000)
-    part = next_run(wanted(), VISIBLE, cost, resting=True)
+@pytest.mark.parametrize(("resting", "limit"), [(False, MOVING), (True, RESTING)])
+def test_a_slow_filter_shows_as_much_as_there_is_time_for(resting: bool, limit: float) -> None:
+    cost = per_pixel(limit / 40_000)
+    part = next_run(wanted(), VISIBLE, cost, resting=resting)
     assert part is not None
     assert isinstance(part.region, Region)
     assert VISIBLE.contains(part.region)
-    assert cost(part) == pytest.approx(MOVING, rel=0.02)
+    assert cost(part) == pytest.approx(limit, rel=0.02)
+
+
+def test_a_part_grows_at_rest_until_the_cost_is_known() -> None:
+    """Of a small part most is overhead: the preview stayed a stamp, and the whole "about 9 s"."""
+    pace, parts = Pace(), [0]
+    while True:
+        request = next_run(wanted(), VISIBLE, pace.expect, resting=True)
+        assert request is not None
+        if request.region is None:
+            break
+        assert pixels_of(request) > parts[-1]
+        parts.append(pixels_of(request))
+        pace.record(request, 0.1 + parts[-1] * 1e-6)
+    assert 2 < len(parts) < 9
+
+
+def test_a_part_is_not_computed_again_for_a_little_more() -> None:
+    shown = Region(100, 100, 100, 100)
+    view = Region(90, 90, 400, 400)
+    assert not is_worthwhile(shown, Region(110, 110, 50, 50), view), "it is on the screen"
+    assert not is_worthwhile(shown, Region(95, 95, 110, 110), view)
+    assert is_worthwhile(shown, Region(90, 90, 120, 120), view)
+    assert is_worthwhile(shown, Region(110, 100, 100, 100), view), "the view was moved"
+    assert is_worthwhile(shown, Region(95, 95, 110, 110), Region(95, 95, 110, 110)), "all of it"
 
 
 def test_a_view_of_few_pixels_is_shown_whole() -> None:
@@ -131,7 +157,8 @@ def test_a_view_of_few_pixels_is_shown_whole() -> None:
 
 
 def test_a_very_slow_filter_waits_for_run() -> None:
-    assert next_run(wanted(), VISIBLE, per_pixel(MOVING / 400), resting=True) is None
+    assert next_run(wanted(), VISIBLE, per_pixel(MOVING / 400), resting=False) is None
+    assert next_run(wanted(), VISIBLE, per_pixel(RESTING / 400), resting=True) is None
     assert next_run(wanted("mri_nlm", SCAN), None, lambda request: None, resting=True) is None
     assert next_run(wanted("median", SCAN), None, lambda request: None, resting=True) is None
     whole_image = wanted("nlm", search="image")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,9 @@ from pytestqt.qtbot import QtBot
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.bench.recorded import Figure, Recorded
 from kernelscope.engine.region import Region
+from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.errors import DeviceUnavailable
+from kernelscope.errors import AppError, DeviceUnavailable
 from kernelscope.gui.canvas.image_view import ImageView
 from kernelscope.gui.canvas.pane import COMPILING, RUNNING
 from kernelscope.gui.canvas.picture_canvas import PictureCanvas
@@ -350,6 +353,43 @@ def test_a_slow_run_shows_the_time_on_a_recorded_card(
     qtbot.waitUntil(lambda: here in badge(window) and "H100" not in badge(window))
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_estimate_is_said_and_made_once(
+    qtbot: QtBot,
+    live_window: MainWindow,
+    picture: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fails: bool,
+) -> None:
+    """The window asked for Run meanwhile, and began the same estimate at each move of the view."""
+    window, go, asked = live_window, threading.Event(), list[Sequence[str]]()
+
+    def estimate(wanted: Request, names: Sequence[str]) -> dict[str, float]:
+        asked.append(names)
+        assert go.wait(PATIENCE)
+        if fails:
+            raise AppError("No noise at all.", "")
+        return dict.fromkeys(names, 0.25)
+
+    monkeypatch.setattr(live, "estimate", estimate)
+    window.panel.set_filter("nlm")
+    load(qtbot, window, picture)
+    qtbot.waitUntil(lambda: bool(asked))
+    for _ in range(3):
+        window.page.zoomed.emit("100 %")
+        qtbot.wait(live.REST_MS + 20)
+        assert badge(window).endswith("estimating…")
+    assert len(asked) == 1
+    go.set()
+    if fails:
+        qtbot.waitUntil(lambda: badge(window).endswith("No noise at all."))
+    else:
+        settled(qtbot, window)
+        parameters = window.page.result.request.step.parameters
+        assert {parameters[name] for name in asked[0]} == {0.25}
+    assert len(asked) == 1
+
+
 def test_slow_volumes_wait_for_run_and_say_so(
     qtbot: QtBot,
     live_window: MainWindow,
@@ -362,8 +402,8 @@ def test_slow_volumes_wait_for_run_and_say_so(
     window.file_dialogs.open(write(tmp_path / "head.nii", voxels()))
     qtbot.waitUntil(lambda: window.page is window.volumes and window.page.source is not None)
     qtbot.waitUntil(lambda: window.live.resting)
+    qtbot.waitUntil(lambda: "Run (F5): about 2 min here" in badge(window))
     assert not cpu.requests
-    assert "Run (F5): about 2 min here" in badge(window)
     press(qtbot, window, "F5")
     settled(qtbot, window)
 

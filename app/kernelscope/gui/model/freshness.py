@@ -177,6 +177,16 @@ def pixels_of(request: Request) -> int:
     return len(part.rows) * len(part.columns)
 
 
+def is_worthwhile(shown: Region, new: Region, visible: Region) -> bool:
+    """Return whether a part shows enough that the `shown` part of the same result does not.
+
+    Every run changes the expected time, and with it the part that would be affordable.
+    """
+    if shown.contains(new):
+        return False
+    return new == visible or not new.contains(shown) or 4 * new.pixels >= 5 * shown.pixels
+
+
 def next_run(
     wanted: Request,
     visible: Region | Box | None,
@@ -230,9 +240,11 @@ def next_run(
     cost = expect(replace(wanted, region=visible))
     if cost is None:
         return _part(wanted, _middle(visible, PROBE_SIDE * PROBE_SIDE))
-    if cost <= MOVING:
+    # While the hand rests, larger parts show that the cost of small ones was mostly overhead.
+    limit = max(RESTING, MOVING) if resting else MOVING
+    if cost <= limit:
         return _part(wanted, visible)
-    pixels = visible.height * visible.width * MOVING / cost
+    pixels = visible.pixels * limit / cost
     part = _middle(visible, pixels)
     least = min(_SMALLEST_SIDE, visible.height, visible.width)
     return _part(wanted, part) if min(part.height, part.width) >= least else None

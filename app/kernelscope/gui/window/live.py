@@ -37,6 +37,7 @@ from kernelscope.gui.model.freshness import (
     alike,
     describe_part,
     freshness,
+    is_worthwhile,
     next_run,
 )
 from kernelscope.gui.model.times import about
@@ -142,6 +143,8 @@ class Live(QObject):
         """Whether the gesture that goes on has made a step for Undo already."""
         self._estimated: object = None
         """The input and the settings to which the estimated numbers in the form belong."""
+        self._estimating: object = None
+        """Those of the numbers that are being estimated; None while none are."""
         self.last: Result | None = None
         """The last live result, of the whole or of a part."""
         self.recorded = Recorded()
@@ -277,17 +280,23 @@ class Live(QObject):
         if result is not None and alike(result.request, wanted):
             return  # it is being drawn
         reduction = page.reduction() if self._on_card(wanted) else 1
-        request = None
         for visible in page.visible_parts(wanted) or (None,):
-            request = request or next_run(
+            request = next_run(
                 wanted, visible, self.pace.expect, resting=self._resting, reduction=reduction
             )
-        if request is None:
+            if request is not None:
+                break
+        else:
             return
         if known and shown is not None and shown.region is None and request.reduction > 1:
             return
         region, new = shown.region if known and shown is not None else None, request.region
-        if isinstance(region, Region) and isinstance(new, Region) and region.contains(new):
+        if (
+            isinstance(region, Region)
+            and isinstance(new, Region)
+            and isinstance(visible, Region)
+            and not is_worthwhile(region, new, visible)
+        ):
             return
         self._failed = None
         self._submit(request, replace(request, live=True))
@@ -324,8 +333,12 @@ class Live(QObject):
         key = wanted.source, FormState.of(wanted, names).but(names)
         if key == self._estimated:
             return False
+        if key == self._estimating:
+            return True  # moving the view meanwhile asks again
+        self._estimating = key
 
         def show(values: dict[str, float]) -> None:
+            self._estimating = None
             current = self._wanted()
             now = self.panel.automatic
             if current is not None and now == names:
@@ -336,9 +349,12 @@ class Live(QObject):
                 self.panel.set_estimates(wanted.step.filter.id, values)
             self._follow()
 
-        self.background.start(
-            "live-estimate", lambda: estimate(wanted, names), show, self._on_ended
-        )
+        def failed(error: Exception) -> None:
+            self._estimating = None
+            self._on_ended(error)
+
+        self.background.start("live-estimate", lambda: estimate(wanted, names), show, failed)
+        self.refresh(wanted)
         return True
 
     def _wanted(self) -> Request | None:
@@ -448,7 +464,8 @@ class Live(QObject):
         shown = self._shown.get(self.page())
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
-        self.page().canvas.set_running(self.runner.busy or self._running is not None)
+        at_work = (self.runner.busy, self._running is not None, self._estimating is not None)
+        self.page().canvas.set_running(any(at_work))
         self._announced = self.compiling
         if self._announced:
             self.page().output_pane.show_compiling()
@@ -465,6 +482,8 @@ class Live(QObject):
         part = ""
         if fresh is Freshness.PREVIEW and shown is not None:
             part = describe_part(shown)
+        if self._estimating is not None:
+            return part or "estimating…"
         if self.runner.busy or self._running is not None or not self._resting:
             return part or ("compiling (first use only)…" if self.compiling else "computing…")
         return ", ".join(filter(None, (part, self._cost(wanted))))
