@@ -10,6 +10,7 @@ written with any of them, but once:
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -194,9 +195,14 @@ def _filter(segment: Sequence[str]) -> FilterSpec | None:
 
 
 def _unknown(segment: Sequence[str]) -> str:
-    names = ", ".join(map(filter_name, every_filter().values()))
-    problem = f"there is no filter “{segment[0]}”" if segment else "the filter is missing"
-    return f"argument FILTER: {problem}; choose from {names}"
+    names = list(map(filter_name, every_filter().values()))
+    problem, hint = "the filter is missing", f"choose from {', '.join(names)}"
+    if segment:
+        problem = f"there is no filter “{segment[0]}”"
+        alike = difflib.get_close_matches(segment[0], names, n=3)
+        if alike:
+            hint = f"did you mean {' or '.join(alike)}? See “kernelscope list”"
+    return f"argument FILTER: {problem}; {hint}"
 
 
 def levels_of(specs: Iterable[FilterSpec]) -> list[str]:
