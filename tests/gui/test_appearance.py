@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QImage, QPalette
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.widgets import appearance, theme
@@ -145,3 +146,32 @@ def test_system_follows_the_desktop(
     stylist.apply(Appearance(Scheme.LIGHT))
     qapp.styleHints().colorSchemeChanged.emit(Qt.ColorScheme.Dark)
     assert not theme.is_dark(qapp.palette())
+
+
+def _text_columns(button: QPushButton) -> int:
+    """Return how many columns of pixels inside the border have a part of the text."""
+    picture = button.grab().toImage().convertToFormat(QImage.Format.Format_Grayscale8)
+    pixels = np.frombuffer(picture.constBits(), np.uint8).reshape(picture.height(), -1)
+    inside = pixels[4:-4, 4 : picture.width() - 4].astype(int)
+    return int((np.ptp(inside, axis=0) > 40).sum())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ["", "primary"])
+@pytest.mark.parametrize("scheme", [Scheme.DARK, Scheme.LIGHT])
+def test_a_default_button_has_room_for_its_text(
+    qtbot: QtBot, stylist: Stylist, scheme: Scheme, role: str
+) -> None:
+    stylist.apply(Appearance(scheme))
+    dialog = QDialog()
+    qtbot.addWidget(dialog)
+    button = QPushButton("Close", dialog)
+    theme.set_role(button, role)
+    button.setDefault(True)
+    dialog.show()
+    button.setFocus()
+    qtbot.waitUntil(button.hasFocus)
+    button.resize(button.sizeHint())
+    columns = _text_columns(button)
+    button.resize(button.width() + 20, button.height())  # even: text is centred in whole pixels
+    assert columns == _text_columns(button) > 10

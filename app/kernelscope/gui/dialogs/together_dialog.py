@@ -29,7 +29,6 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.model.together import Found, misfit
-from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button
 from kernelscope.images.scan import MAX_COMPONENTS
@@ -171,7 +170,6 @@ class TogetherDialog(QDialog):
             lambda: self._open(self.together, self.chosen),
         )
         self._together.setDefault(True)
-        theme.set_role(self._together, "primary")  # by its state alone, bold text has no room
         self._only = add_button(
             box,
             "openOnly",

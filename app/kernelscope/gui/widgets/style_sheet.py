@@ -75,8 +75,8 @@ QPushButton:pressed { background: {press}; }
 QPushButton:disabled { color: {faint}; }
 QPushButton:focus { border: 1px solid {accent}; }
 QPushButton:default, QPushButton[role="primary"], QToolButton[role="primary"] {
-  background: {fill}; border: 1px solid {fill}; color: {on_fill}; border-radius: 4px;
-  font-weight: bold; }
+  background: {fill}; border: 1px solid {fill}; color: {on_fill}; border-radius: 4px; }
+QPushButton[role="primary"], QToolButton[role="primary"] { font-weight: bold; }
 QPushButton:default:hover, QPushButton[role="primary"]:hover, QToolButton[role="primary"]:hover {
   background: {fill_hover}; }
 QPushButton:default:disabled, QPushButton[role="primary"]:disabled,
@@ -84,6 +84,7 @@ QToolButton[role="primary"]:disabled {
   background: {button}; border: 1px solid {line}; color: {faint}; }
 QPushButton:default:focus, QPushButton[role="primary"]:focus, QToolButton[role="primary"]:focus {
   border: 2px solid {text}; }
+QPushButton:default:focus, QPushButton[role="primary"]:focus { padding: 3px 11px; }
 
 QCheckBox::indicator, QGroupBox::indicator, QTreeView::indicator, QListView::indicator {
   width: 0.95em; height: 0.95em; border: 1px solid {edge}; border-radius: 3px;
