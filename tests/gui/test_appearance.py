@@ -11,7 +11,20 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage, QPalette
-from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QMessageBox,
+    QProxyStyle,
+    QPushButton,
+    QStyle,
+    QStyleHintReturn,
+    QStyleOption,
+    QVBoxLayout,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.widgets import appearance, theme
@@ -175,3 +188,35 @@ def test_a_default_button_has_room_for_its_text(
     columns = _text_columns(button)
     button.resize(button.width() + 20, button.height())  # even: text is centred in whole pixels
     assert columns == _text_columns(button) > 10
+
+
+class _DesktopStyle(QProxyStyle):
+    """Gives standard buttons icons, as Qt does on an X11 desktop."""
+
+    def styleHint(  # noqa: N802
+        self,
+        hint: QStyle.StyleHint,
+        option: QStyleOption | None = None,
+        widget: QWidget | None = None,
+        data: QStyleHintReturn | None = None,
+    ) -> int:
+        if hint is QStyle.StyleHint.SH_DialogButtonBox_ButtonsHaveIcons:
+            return 1
+        return super().styleHint(hint, option, widget, data)
+
+
+@pytest.mark.slow
+def test_no_button_of_a_dialog_has_an_icon(
+    qtbot: QtBot, qapp: QApplication, stylist: Stylist
+) -> None:
+    """Only standard buttons would have one, and stand beside others without."""
+    qapp.setStyle(_DesktopStyle("Fusion"))
+    standard = QDialogButtonBox.StandardButton
+    stylist.apply(Appearance())
+    box = QDialogButtonBox(standard.Save | standard.Close)
+    message = QMessageBox()
+    message.setStandardButtons(QMessageBox.StandardButton.Save | QMessageBox.StandardButton.Cancel)
+    for each in (box, message):
+        qtbot.addWidget(each)
+        assert len(each.buttons()) == 2
+        assert all(button.icon().isNull() for button in each.buttons())

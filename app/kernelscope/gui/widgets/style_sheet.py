@@ -68,6 +68,7 @@ QToolButton:checked:disabled { background: {hover}; color: {faint}; }
 QToolButton:disabled { color: {faint}; }
 QToolButton:focus { border: 1px solid {accent}; }
 QToolButton:checked:focus { border: 1px solid {text}; }
+QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
 QPushButton { background: {button}; border: 1px solid {line};
   border-radius: 4px; padding: 4px 12px; color: {text}; }
 QPushButton:hover { background: {hover}; }
