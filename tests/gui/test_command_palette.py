@@ -56,6 +56,13 @@ def test_disabled_commands_come_after_their_equals() -> None:
     assert [each.title for each in found] == ["Save", "Not"]
 
 
+@pytest.mark.parametrize("problem", ["", "Open a picture first."])
+def test_a_title_that_was_typed_in_full_comes_first(problem: str) -> None:
+    """Enter would otherwise hide the panel Runs."""
+    found = search([command("Runs"), command("Run", problem=problem)], "run")
+    assert [each.title for each in found] == ["Run", "Runs"]
+
+
 @pytest.fixture
 def palette(qtbot: QtBot, window: MainWindow) -> CommandPalette:
     press(qtbot, window, "Ctrl+Shift+P")

@@ -52,9 +52,9 @@ class Command:
 def search(commands: Sequence[Command], wanted: str) -> list[Command]:
     """Return the commands in which every word of `wanted` begins a word, best first.
 
-    A title that begins with the text comes first, then titles that have all the words, then
-    commands with a word in their menu or help. Of equals, disabled ones come last; otherwise
-    the order is kept.
+    A title that is the text comes first, then titles that begin with it, then titles that have
+    all the words, then commands with a word in their menu or help. Of equals, disabled ones come
+    last; otherwise the order is kept.
     """
     words = wanted.casefold().split()
     ranked = [(_rank(command, words), command) for command in commands]
@@ -69,13 +69,15 @@ def _order(pair: tuple[int, Command]) -> tuple[int, bool]:
 
 def _rank(command: Command, words: list[str]) -> int | None:
     """Return 0 for the best match and larger numbers for weaker ones; None for no match."""
-    title = command.title.casefold()
-    if title.startswith(" ".join(words)):
+    title, text = command.title.casefold(), " ".join(words)
+    if title == text:
         return 0
-    if _has_all(title, words):
+    if title.startswith(text):
         return 1
+    if _has_all(title, words):
+        return 2
     everything = f"{title} {command.place} {command.help}".casefold()
-    return 2 if _has_all(everything, words) else None
+    return 3 if _has_all(everything, words) else None
 
 
 def _has_all(text: str, words: list[str]) -> bool:
