@@ -30,6 +30,9 @@ from kernelscope.gui.widgets.theme import quiet_text
 _WIDTH, _ROWS = 100, 14
 """Size of the list, in characters and lines; a small window makes it smaller."""
 
+_TITLES = 0.45
+"""Share of the list that titles have; the longest, with card and date, would fill it."""
+
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -136,8 +139,9 @@ class CommandPalette(QDialog):
         tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         header = tree.header()
         header.setStretchLastSection(False)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(2, QHeaderView.ResizeMode.ResizeToContents)
         tree.itemClicked.connect(self._run)
         tree.currentItemChanged.connect(self._explain)
         return tree
@@ -152,6 +156,7 @@ class CommandPalette(QDialog):
             self.resize(self.size().boundedTo(parent.size()))
             left = (parent.width() - self.width()) // 2
             self.move(parent.mapToGlobal(QPoint(left, min(60, parent.height() - self.height()))))
+        self._list.header().resizeSection(0, round(_TITLES * self.width()))
 
     def _search(self, wanted: str) -> None:
         self._found = search(self._commands, wanted)
@@ -159,6 +164,7 @@ class CommandPalette(QDialog):
         quiet = quiet_text(self.palette())
         for command in self._found:
             item = QTreeWidgetItem([command.title, command.problem or command.place, command.keys])
+            item.setToolTip(0, command.title)  # which may be cut off
             item.setTextAlignment(2, _RIGHT)
             item.setForeground(1, quiet)
             if command.problem:
