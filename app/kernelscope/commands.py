@@ -124,6 +124,8 @@ class Action:
         Icon and short text of the button in a tool bar.
     everywhere : bool
         The shortcut works in every window of the program.
+    synonyms : tuple of str
+        Other names by which the command palette finds it.
     """
 
     id: str
@@ -139,6 +141,7 @@ class Action:
     icon: str = ""
     label: str = ""
     everywhere: bool = False
+    synonyms: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

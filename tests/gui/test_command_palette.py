@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QTreeWidget
 from pytestqt.qtbot import QtBot
 
+from kernelscope import filters
 from kernelscope.gui.dialogs.command_palette import Command, CommandPalette, search
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import press
@@ -16,8 +17,10 @@ from tests.gui.helpers import press
 Key = Qt.Key
 
 
-def command(title: str, place: str = "", help: str = "", problem: str = "") -> Command:
-    return Command(title, place, "", help, problem, lambda: None)
+def command(
+    title: str, place: str = "", help: str = "", problem: str = "", synonyms: str = ""
+) -> Command:
+    return Command(title, place, "", help, problem, lambda: None, synonyms)
 
 
 COMMANDS = [
@@ -61,6 +64,11 @@ def test_a_title_that_was_typed_in_full_comes_first(problem: str) -> None:
     """Enter would otherwise hide the panel Runs."""
     found = search([command("Runs"), command("Run", problem=problem)], "run")
     assert [each.title for each in found] == ["Run", "Runs"]
+
+
+def test_other_names_come_after_titles_and_before_help() -> None:
+    titles = command("Weighted", help="To blur"), command("Mean", synonyms="blur"), command("Blur")
+    assert [each.title for each in search(titles, "blur")] == ["Blur", "Mean", "Weighted"]
 
 
 @pytest.fixture
@@ -126,6 +134,17 @@ def test_enter_runs_what_was_typed(
     assert window.panel.filter_id == "median"
 
 
+def test_a_filter_is_found_by_the_words_of_the_panel_filters(
+    qtbot: QtBot, palette: CommandPalette, window: MainWindow
+) -> None:
+    type_(qtbot, "blur")
+    assert line(palette)[1].startswith("Filter > ")
+    window.panel.set_filter("negative")
+    hit(qtbot, Key.Key_Return)
+    qtbot.waitUntil(closed(window))
+    assert "blur" in filters.get(window.panel.filter_id).synonyms
+
+
 def test_arrow_keys_choose(qtbot: QtBot, palette: CommandPalette, window: MainWindow) -> None:
     type_(qtbot, "show")
     first = line(palette)
@@ -165,7 +184,7 @@ def test_escape_closes_and_runs_nothing(
 def test_nothing_found(qtbot: QtBot, palette: CommandPalette) -> None:
     type_(qtbot, "xyzzy")
     assert count(palette) == 0
-    assert note(palette) == "No command has these words."
+    assert note(palette) == "No command and no filter has these words."
     hit(qtbot, Key.Key_Return)
     assert palette.isVisible()
     for _ in "xyzzy":

@@ -50,14 +50,16 @@ class Command:
     problem: str
     """Why the command is disabled; empty if it can be run."""
     run: Callable[[], object]
+    synonyms: str = ""
+    """Other names that find the command."""
 
 
 def search(commands: Sequence[Command], wanted: str) -> list[Command]:
     """Return the commands in which every word of `wanted` begins a word, best first.
 
     A title that is the text comes first, then titles that begin with it, then titles that have
-    all the words, then commands with a word in their menu or help. Of equals, disabled ones come
-    last; otherwise the order is kept.
+    all the words, then commands with other names that have them, then commands with a word in
+    their menu or help. Of equals, disabled ones come last; otherwise the order is kept.
     """
     words = wanted.casefold().split()
     ranked = [(_rank(command, words), command) for command in commands]
@@ -79,8 +81,10 @@ def _rank(command: Command, words: list[str]) -> int | None:
         return 1
     if _has_all(title, words):
         return 2
-    everything = f"{title} {command.place} {command.help}".casefold()
-    return 3 if _has_all(everything, words) else None
+    names = f"{title} {command.synonyms}".casefold()
+    if _has_all(names, words):
+        return 3
+    return 4 if _has_all(f"{names} {command.place} {command.help}".casefold(), words) else None
 
 
 def _has_all(text: str, words: list[str]) -> bool:
@@ -174,7 +178,7 @@ class CommandPalette(QDialog):
         if first is not None:
             self._list.setCurrentItem(first)
         else:
-            self._note.setText("No command has these words.")
+            self._note.setText("No command and no filter has these words.")
 
     def _current(self) -> Command | None:
         row = self._list.currentIndex().row()

@@ -114,6 +114,7 @@ class Actions(Mapping[str, QAction]):
                 help=action.tip,
                 problem=self._problem(action),
                 run=made.trigger,
+                synonyms=" ".join(action.synonyms),
             )
             for place, action, made in self._made.values()
         ]
@@ -254,6 +255,7 @@ class Actions(Mapping[str, QAction]):
                     need=need,
                     argument=spec.id,
                     choice="filter",
+                    synonyms=(spec.short, *spec.synonyms),
                 )
                 for spec in specs
             )
