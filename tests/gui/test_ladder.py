@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QSpinBox
@@ -29,6 +29,7 @@ from kernelscope.handbook.svg import Drawing
 from kernelscope.images.image import Image
 from kernelscope.spec.levels import Level
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("repeats_runs")
 
@@ -225,6 +226,37 @@ def test_a_level_that_takes_too_long_is_stopped_with_a_word(
     cpu.go.set()
     click(ready, SERIAL)  # which has no limit
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+
+
+def test_compiling_does_not_count_towards_the_limit(
+    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    click(ready, PARALLEL)
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    run, compiling, compiled = cpu.run, threading.Event(), threading.Event()
+
+    def compile_and_run(request: Any, level: Any, context: Any) -> object:
+        compiling.wait(PATIENCE)
+        context.progress("compile", 0.0)
+        compiled.wait(PATIENCE)
+        return run(request, level, context)
+
+    def is_limited() -> bool:
+        timers = ready.levels.findChildren(QTimer)
+        return any(each.isActive() and each.interval() > 10_000 for each in timers)
+
+    monkeypatch.setattr(cpu, "run", compile_and_run)
+    cpu.go.clear()
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(lambda: note(ready).startswith("Running CPU serial"))
+    assert is_limited()
+    compiling.set()
+    qtbot.waitUntil(lambda: not is_limited())
+    assert note(ready).startswith("Running CPU serial")
+    compiled.set()
+    qtbot.waitUntil(is_limited)
+    cpu.go.set()
+    qtbot.waitUntil(lambda: note(ready) == "")
 
 
 def test_a_level_that_fails_does_not_stop_the_others(

@@ -3,7 +3,7 @@
     run_all -> Run, unless the output belongs to the settings
             -> for each level, the quickest first: run aside -> compare -> next
                a level that is expected to take longer than `LIMIT` is left out and named;
-               one that turns out to is stopped
+               one that turns out to is stopped; compiling does not count
 
 Runs of the ladder are measured runs. Their results are listed, but the output stays that of the
 chosen level. Results are compared between two runs, not during one, whose time it would spoil.
@@ -121,6 +121,7 @@ class Levels(QObject):
         runner.finished.connect(lambda result, *_: self._on_result(result))
         runner.aside_failed.connect(self._on_aside_failed)
         runner.bridge.submitted.connect(self._on_submitted)
+        runner.bridge.progressed.connect(self._on_progress)
         runner.bridge.stopped.connect(self._on_stopped)
         runner.failed.connect(lambda _: self._end_race())
 
@@ -366,6 +367,17 @@ class Levels(QObject):
             self.race.done[self.race.running.place] = str(error)
             self.race.running = None
             self._next.start()
+
+    def _on_progress(self, stage: str, fraction: float) -> None:
+        """Stop the clock of the limit while a level is compiled, which is done only once."""
+        if self.race is None or self.race.running is None:
+            return
+        if stage != "compile":
+            if not self._limit.isActive():
+                self._limit.start()
+        elif self._limit.isActive():
+            self._limit.setInterval(self._limit.remainingTime())
+            self._limit.stop()
 
     def _on_limit(self) -> None:
         """Stop a level that takes too long, and go on with the others."""
