@@ -27,7 +27,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.handbook import level_pictures
 from kernelscope.handbook.svg import Drawing
 from kernelscope.images.image import Image
-from kernelscope.spec.levels import Level
+from kernelscope.spec.levels import CPU_LEVELS, Level
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press
 from tests.patience import PATIENCE
 
@@ -220,12 +220,32 @@ def test_a_level_that_takes_too_long_is_stopped_with_a_word(
     ready.levels.limit = 0.05
     cpu.go.clear()
     press(qtbot, ready, "L")
-    qtbot.waitUntil(lambda: note(ready).startswith("Not run: CPU serial (Stopped after"))
+    qtbot.waitUntil(lambda: note(ready).startswith("Not measured: CPU serial (stopped after"))
     assert not ready.runner.busy
     assert "Click to run" in entry(ready, SERIAL).remark
     cpu.go.set()
     click(ready, SERIAL)  # which has no limit
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+
+
+def test_levels_left_out_are_told_apart(
+    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comma, as in the name of one, does not separate them."""
+    huang = Level("huang", "Serial, Huang", "", single=True)
+    monkeypatch.setattr(cpu, "levels", lambda spec: (CPU_LEVELS[0], huang, CPU_LEVELS[1]))
+    ready.panel.set_filter("median")
+    click(ready, PARALLEL)
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    ready.levels.limit = 0.05
+    cpu.go.clear()
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(lambda: note(ready).startswith("Not measured"))
+    cpu.go.set()
+    assert note(ready) == (
+        "Not measured: CPU serial (stopped after 50.0 ms); CPU serial, Huang (stopped after "
+        "50.0 ms). Click a level to run it."
+    )
 
 
 def test_compiling_does_not_count_towards_the_limit(
@@ -266,7 +286,7 @@ def test_a_level_that_fails_does_not_stop_the_others(
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
     cpu.error = AppError("There is no memory left.", "Close something.")
     press(qtbot, ready, "L")
-    qtbot.waitUntil(lambda: note(ready).startswith("Not run: CPU serial (There is no memory left"))
+    qtbot.waitUntil(lambda: note(ready).startswith("Not measured: CPU serial (There is no mem"))
     assert "no memory left" in entry(ready, SERIAL).remark
 
 

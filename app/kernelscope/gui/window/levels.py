@@ -356,7 +356,8 @@ class Levels(QObject):
         self._remarks_of = self._key(self.request())
         names = {rung.place: rung.full_name for rung in self._panel.rungs}
         words = [f"{names[place]} ({_brief(text)})" for place, text in self._remarks.items()]
-        left = f"Not run: {enumerated(words, 'and')}. Click to run." if words else ""
+        # Names of levels have commas, and some were begun.
+        left = f"Not measured: {'; '.join(words)}. Click a level to run it." if words else ""
         self.race, self._note = None, left
         self.refresh()
 
@@ -452,4 +453,5 @@ def _about(seconds: float) -> str:
 
 def _brief(remark: str) -> str:
     """Return a remark for a line that has little room."""
-    return remark.removesuffix(" Click to run it.").removeprefix("Left out: ").rstrip(".")
+    brief = remark.removesuffix(" Click to run it.").removeprefix("Left out: ").rstrip(".")
+    return brief.replace("Stopped after", "stopped after")
