@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,7 +88,7 @@ def test_nine_values_with_their_results_times_and_figures(qtbot: QtBot, real: Ma
         for y, x in ((0, 0), (31, 17), (SIDE - 1, SIDE - 1)):
             assert grey.pixelColor(x, y).red() == result.image.pixels[y, x]
         assert "dB" in tile.text
-        assert "one run" in tile.text
+        assert "one run" in tile.text or "first run" in tile.text
     backends["cpu"].close()
     best = [tile for tile in sheet.tiles if "best" in tile.text]
     assert [tile.psnr for tile in best] == [max(tile.psnr or 0 for tile in sheet.tiles)]
@@ -141,6 +142,25 @@ def test_a_late_report_of_other_settings_changes_no_tile(qtbot: QtBot, real: Mai
         bridge.job_reported.emit(report)
     assert [tile.text for tile in sheet.tiles] == texts
     _settled(qtbot, sheet)
+
+
+def test_the_time_of_a_first_run_is_marked(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It includes work that is done once, and is not to be compared with the others."""
+    run = cpu.run
+
+    def run_first(request: Any, level: Any, context: Any) -> object:
+        context.log.first = request.step.parameters["size"] == 5
+        return run(request, level, context)
+
+    monkeypatch.setattr(cpu, "run", run_first)
+    load(qtbot, window, picture)
+    window.panel.set_filter("mean")
+    sheet = _opened(window)
+    qtbot.waitUntil(lambda: _complete(sheet))
+    assert [tile.value for tile in sheet.tiles if "ms, first run" in tile.text] == [5]
+    assert sum("ms, one run" in tile.text for tile in sheet.tiles) == 8
 
 
 def _opened(window: MainWindow) -> ContactSheet:

@@ -108,7 +108,9 @@ class SheetTile(QWidget):
                 self.image = as_qimage(planes, self.display)
             self.psnr = cell.score.psnr if cell.score is not None else None
             seconds = Timing.of(cell.result).seconds
-            time = f"{duration(seconds)}, one run" if seconds is not None else EMULATED
+            # A first run also loads code, starts threads and makes plans that are kept.
+            kind = "first run" if cell.result.first else "one run"
+            time = f"{duration(seconds)}, {kind}" if seconds is not None else EMULATED
             self._figures = " · ".join(filter(None, (time, _score_text(cell.score))))
         self._refresh()
 
