@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
 from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QTabBar, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.slot import Slot
 from kernelscope.gui.window import placement
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.settings_column import SettingsColumn
 from kernelscope.menus import DockName
-from tests.gui.helpers import press, wait_until
+from tests.gui.helpers import child, press, wait_until
+from tests.gui.test_level_colours import contrast
 
 
 def test_a_slot_takes_no_room_until_it_is_filled(qtbot: QtBot) -> None:
@@ -103,3 +108,29 @@ def test_a_tab_that_comes_back_takes_the_title_of_its_neighbour(
     quality.show()
     for dock in (timing, quality):
         wait_until(qtbot, lambda dock=dock: dock.titleBarWidget() is not None)
+
+
+@pytest.mark.parametrize("scheme", [Scheme.DARK, Scheme.LIGHT])
+def test_a_panel_is_closed_and_floats_by_the_mouse(
+    qtbot: QtBot, stylist: Stylist, window: MainWindow, scheme: Scheme
+) -> None:
+    stylist.apply(Appearance(scheme))
+    dock = window.docks[DockName.CONTROLS]
+    buttons = {
+        name: child(dock, QAbstractButton, f"qt_dockwidget_{name}button")
+        for name in ("float", "close")
+    }
+    qtbot.waitUntil(lambda: all(each.height() >= 16 for each in buttons.values()))
+    for button in buttons.values():
+        assert button.width() >= 16
+        assert contrast_of_icon(button) >= 3
+    qtbot.mouseClick(buttons["close"], Qt.MouseButton.LeftButton)
+    assert dock.isHidden()
+
+
+def contrast_of_icon(button: QWidget) -> float:
+    """Return the contrast of the picture on a button with the ground at its edge."""
+    picture = button.grab().toImage()
+    ground = picture.pixelColor(0, 0).name()
+    places = itertools.product(range(picture.width()), range(picture.height()))
+    return max(contrast(ground, picture.pixelColor(x, y).name()) for x, y in places)

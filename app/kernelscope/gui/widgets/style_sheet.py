@@ -10,6 +10,9 @@ from kernelscope.paths import RESOURCES
 HEADLINE, NOTE = 18 / 11, 9 / 11
 """Sizes of text relative to labels: 18 and 9 points where labels have 11."""
 
+_FILES = "check", "close", "float"
+"""Icons that a style sheet takes from files; their greys have contrast on light and dark."""
+
 _TEMPLATE = """
 QMainWindow::separator { background: {rim}; width: 5px; height: 5px; }
 QMainWindow::separator:hover { background: {accent}; }
@@ -30,9 +33,12 @@ QStatusBar { background: {bar}; border-top: 1px solid {rim}; }
 QStatusBar::item { border: 0; }
 QToolTip { background: {tip}; color: {tip_text}; border: 1px solid {line}; padding: 3px; }
 
-QDockWidget { titlebar-close-icon: none; }
+QDockWidget { titlebar-close-icon: url({close}); titlebar-normal-icon: url({float}); }
 QDockWidget::title { background: {bar}; padding: 5px 8px; text-align: left; }
-QDockWidget::close-button, QDockWidget::float-button { border: 0; padding: 0; border-radius: 3px; }
+QDockWidget::close-button, QDockWidget::float-button { border: 0; padding: 0; border-radius: 3px;
+  subcontrol-origin: margin; subcontrol-position: right center; width: 20px; height: 20px; }
+QDockWidget::close-button { right: 4px; }
+QDockWidget::float-button { right: 26px; }
 QDockWidget::close-button:hover, QDockWidget::float-button:hover { background: {hover}; }
 
 QTabBar { background: transparent; qproperty-drawBase: 0; }
@@ -151,7 +157,7 @@ def style_sheet(palette: QPalette, size: float) -> str:
         "edge": _mix(window, text, 0.45),
         "base": palette.color(role.Base).name(),
         "link": palette.color(role.Link).name(),
-        "check": (RESOURCES / "icons" / "check.svg").as_posix(),
+        **{name: (RESOURCES / "icons" / f"{name}.svg").as_posix() for name in _FILES},
         "text": text.name(),
         "quiet": theme.quiet_text(palette).name(),
         "faint": palette.color(QPalette.ColorGroup.Disabled, role.Text).name(),

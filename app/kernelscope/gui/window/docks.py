@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QTabWidget, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QDockWidget,
+    QMainWindow,
+    QSizePolicy,
+    QTabBar,
+    QTabWidget,
+    QWidget,
+)
 
 from kernelscope.gui.widgets.boundary import Boundary
 from kernelscope.gui.widgets.help_place import set_help
@@ -42,6 +50,7 @@ def make_docks(
         dock = QDockWidget(each.title, window)
         dock.setObjectName(each.object_name)
         dock.setWidget(Boundary(contents[each.name]))
+        _let_buttons_grow(dock)
         set_help(dock, each.help)
         if each.side is not Side.BOTTOM:
             dock.setAllowedAreas(_AREAS[Side.LEFT] | _AREAS[Side.RIGHT])
@@ -64,6 +73,13 @@ def make_docks(
         if side in first:
             window.resizeDocks([first[side]], [size], direction)
     return docks
+
+
+def _let_buttons_grow(dock: QDockWidget) -> None:
+    """Let the buttons of a title be as high as the style sheet has them, not as their icons."""
+    direct = Qt.FindChildOption.FindDirectChildrenOnly
+    for button in dock.findChildren(QAbstractButton, options=direct):
+        button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
 
 class Drawer:
