@@ -310,6 +310,12 @@ def test_list_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"  {spec.id.replace('_', '-')}: {spec.summary}" in text
     for border in Border:
         assert border.help in text
+    levels = text.split("\nLevels\n")[1].split("\n\n")[0].splitlines()
+    names = {level.id for spec in SPECS for level in spec.levels("gpu")}
+    assert names <= {line.split("  ")[1] for line in levels}
+    starts = [re.match(r"  [\w-]+ {2,}", line) for line in levels]
+    assert len({start.end() for start in starts if start}) == 1, "one column of texts"
+    assert all(starts)
     noise = text.split("  gaussian-noise: ")[1].split("\n  greyscale: ")[0]
     assert "levels on gpu: none" in noise
     assert "0 to 2147483647; default: 0" in noise

@@ -111,9 +111,15 @@ def _print_catalogue(catalogue: dict[str, Any]) -> None:
             print(f"    levels on {device}: {', '.join(levels) or 'none'}")
     for title in ("borders", "levels"):
         print(f"\n{title.capitalize()}")
-        for name, text in catalogue[title].items():
-            print(f"  {name:14}{text}")
+        _print_table(catalogue[title])
     print("\nDevices")
-    for device in catalogue["devices"]:
-        state = "" if device["available"] else "not available: "
-        print(f"  {device['id']:14}{state}{device['summary']}")
+    states = {True: "", False: "not available: "}
+    devices = catalogue["devices"]
+    _print_table({each["id"]: states[each["available"]] + each["summary"] for each in devices})
+
+
+def _print_table(texts: Mapping[str, str]) -> None:
+    """Print names and their texts, which begin in one column."""
+    width = max(map(len, texts))
+    for name, text in texts.items():
+        print(f"  {name:{width}}  {text}")
