@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.dialogs.places import folder_for
 from kernelscope.gui.dialogs.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import dialog, press, shown
+from tests.gui.helpers import dialog, press, run, shown, write_picture
 from tests.gui.test_together import click
 from tests.gui.test_volume_page import titles, voxels, write
 
@@ -41,6 +42,25 @@ def drop(window: MainWindow, paths: list[Path]) -> QDropEvent:
 
 def said(box: NoticeDialog | ErrorDialog) -> str:
     return f"{box.text()} {box.informativeText()}"
+
+
+@pytest.mark.slow
+def test_a_dropped_picture_is_saved_beside_it_at_first(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    place, later = tmp_path / "pictures", tmp_path / "saved"
+    place.mkdir()
+    later.mkdir()
+    drop(window, [write_picture(place / "ramp.png")])
+    qtbot.waitUntil(lambda: shown(window) == "ramp.png")
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+S")
+    chooser = dialog(qtbot, window, QFileDialog)
+    assert Path(chooser.directory().absolutePath()) == place
+    chooser.reject()
+    assert folder_for(window.settings, "open") == str(place)
+    window.settings.set_folder("save", later)
+    assert folder_for(window.settings, "save") == str(later)
 
 
 @pytest.mark.slow

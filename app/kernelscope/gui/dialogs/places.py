@@ -13,11 +13,13 @@ from kernelscope.gui.widgets.settings import Settings
 def folder_for(settings: Settings, purpose: str) -> str:
     """Return where a dialog opens: the folder used last, or else the user's pictures.
 
-    `purpose` is “open” or “save”.
+    `purpose` is “open” or “save”. The first save goes to the folder of the last file, which may
+    have been dropped.
     """
     places = QStandardPaths.StandardLocation
     candidates = (
         settings.folder(purpose),
+        *(str(path.parent) for path in settings.recent_files[:1]),
         settings.folder("open"),
         QStandardPaths.writableLocation(places.PicturesLocation),
         QStandardPaths.writableLocation(places.HomeLocation),
