@@ -23,6 +23,7 @@ def test_a_table_of_levels(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["shared loads"] == ["–", "25.00", "–"]
     assert rows["global stores"] == ["1.00", "1.00", "1.00"]
     assert rows["bytes of device memory"] == ["2.00", "2.00", "2.00"]
+    assert any(line.startswith("bytes past the L1 cache ") for line in lines)
     assert rows["barriers of a thread"] == ["0.00", "2.00", "0.00"]
 
 
@@ -68,7 +69,8 @@ def test_volumes_and_partly_counted_launches(capsys: pytest.CaptureFixture[str])
 def test_least_times_on_a_card(capsys: pytest.CaptureFixture[str]) -> None:
     levels = ("--level", "global", "shared")
     assert main(["trace", "mean", "--side", "64", *levels, "--card", "geforce 210"]) == 0
-    *_, first, second = capsys.readouterr().out.splitlines()
+    *_, heading, _, first, second = capsys.readouterr().out.splitlines()
+    assert heading == "Lower bound on GeForce 210, and the unit that sets it:"
     assert first.split()[0] == "Global"
     assert first.endswith("ms  device memory")
     assert second.endswith("ms  device memory")

@@ -92,7 +92,7 @@ def test_far_times_are_explained_once_for_all_levels() -> None:
     (reason,) = found.reasons()
     assert reason.startswith("Global memory ")
     assert ", Shared memory " in reason
-    assert "mostly its start" in reason
+    assert "launch overhead" in reason
 
 
 def test_the_table_has_bounds_and_traffic() -> None:
@@ -164,7 +164,7 @@ def test_a_single_block_has_little_to_do_while_it_waits() -> None:
     single, texture = found.reasons()
     assert single.startswith("Single block ")
     assert "one block at most" in single
-    assert "mostly its start" in texture
+    assert "launch overhead" in texture
 
 
 def test_a_time_below_the_least_one_is_explained_as_such() -> None:

@@ -165,13 +165,13 @@ def _print_table(spec: FilterSpec, request: Request, found: Mapping[str, list[Co
 def _print_times(
     request: Request, levels: Sequence[Level], found: Mapping[str, list[Counts]], card: Card
 ) -> None:
-    """Print the least times, and those that were recorded of the same work on the card."""
+    """Print the lower bounds, and those that were recorded of the same work on the card."""
     from kernelscope.bench.recorded import Recorded
     from kernelscope.gui.model.memory_ladder import MemoryLadder, Rung
 
     rungs = [Rung(level, found[level.name]) for level in levels if level.name in found]
     ladder = MemoryLadder(rungs, card, Recorded.read().same(request))
-    show(f"\nLeast time on {card.name}, and the part that it is the time of:\n")
+    show(f"\nLower bound on {card.name}, and the unit that sets it:\n")
     width = max(map(len, found), default=0)
     for step in ladder.steps:
         assert step.prediction is not None

@@ -79,7 +79,7 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[Figure]:
         row("shared stores", (Space.SHARED, WRITE), "accesses", "of threads"),
         _conflicts(made, pixels),
         Figure(
-            "bytes behind level 1",
+            "bytes past the L1 cache",
             tuple(
                 sum(each.block_sectors for each in totals.values()) * SECTOR / count
                 for (totals, _), count in zip(made, pixels, strict=True)

@@ -15,7 +15,7 @@ EARLIER = "Earlier settings – "
 """Precedes the caption of an output that Run would not produce with the current settings."""
 
 RUNNING = "Running…"
-COMPILING = "Compiling this filter. That happens once, and takes up to 20 s."
+COMPILING = "Compiling for these settings. Done once; later runs start at once."
 """The hint in place of an output while it is computed."""
 
 

@@ -48,8 +48,8 @@ _USUAL = "H100"
 _CSV_FILES = "CSV table (*.csv)"
 
 _NOTE = (
-    "The least time is that of the slowest part of the card, which never waits for others; ◆ is a "
-    "time of the same work on the same card, recorded or of this session. Its axis is logarithmic."
+    "The least time assumes that the slowest unit is busy all the time; ◆ is a time of the same "
+    "work on the same card, recorded or of this session. Its axis is logarithmic."
 )
 
 

@@ -144,7 +144,7 @@ class Step:
         if self.seconds < self.prediction.seconds:
             return "faster than the least time; pictures that fit into a cache stay there."
         if self.seconds < SHORT:
-            return "so short a launch is mostly its start."
+            return "launch overhead dominates such a short kernel."
         if max(each.scene.blocks for each in self.rung.counts) <= card.multiprocessors:
             return "a multiprocessor has one block at most, and waits for what it loads."
         if self.prediction.limit is Part.MEMORY:
