@@ -216,3 +216,16 @@ def test_valid_refuses_a_mask_larger_than_the_image() -> None:
         Request.create(
             image, "mask", {"mask": [[1] * 7] * 7, "divisor": "sum"}, border=Border.VALID
         )
+
+
+@pytest.mark.parametrize(
+    ("divisor", "words"),
+    [
+        ("one", "not divided"),
+        ("count", "divided by kernel size"),
+        ("sum", "divided by the sum of the weights"),
+    ],
+)
+def test_the_division_reads_well_among_the_settings(divisor: str, words: str) -> None:
+    settings = SPEC.validate({"mask": [[1] * 3] * 3, "divisor": divisor})
+    assert f", {words}" in SPEC.describe(settings)

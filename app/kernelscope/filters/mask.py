@@ -187,13 +187,19 @@ SPEC = FilterSpec(
             help="The divisor of the weighted sum.",
             default="sum",
             choices=(
-                Choice("one", "No division", "The sum is the result."),
-                Choice("count", "Divide by kernel size", "The number of cells of the mask."),
+                Choice("one", "No division", "The sum is the result.", phrase="not divided"),
+                Choice(
+                    "count",
+                    "Divide by kernel size",
+                    "The number of cells of the mask.",
+                    phrase="divided by kernel size",
+                ),
                 Choice(
                     "sum",
                     "Divide by the sum of the weights",
                     "Keeps the brightness. Where “reduce” leaves weights that add up to 0, "
                     "nothing is divided.",
+                    phrase="divided by the sum of the weights",
                 ),
             ),
         ),

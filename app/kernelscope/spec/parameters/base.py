@@ -18,12 +18,15 @@ class Choice:
     ----------
     switch : str
         Short form on the command line, an option without a value; or empty.
+    phrase : str
+        How it is named in a list of settings; by default by the parameter and its label.
     """
 
     value: str
     label: str
     help: str = ""
     switch: str = ""
+    phrase: str = ""
 
 
 def _always(values: Mapping[str, Any]) -> bool:

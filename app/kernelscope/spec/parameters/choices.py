@@ -31,7 +31,8 @@ class ChoiceParameter(Parameter):
         return f"{self.symbol} {self._in_a_sentence(value)}".lstrip()
 
     def describe(self, value: str) -> str:
-        return f"{self.label.lower()} {self._in_a_sentence(value)}"
+        phrase = next(choice.phrase for choice in self.choices if choice.value == value)
+        return phrase or f"{self.label.lower()} {self._in_a_sentence(value)}"
 
     def allowed(self) -> str:
         return ", ".join(choice.value for choice in self.choices)
