@@ -32,7 +32,7 @@ from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.panels.ladder import Ladder
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window import live
+from kernelscope.gui.window import estimates, live
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.later import Later
 from kernelscope.images.image import Image
@@ -371,7 +371,7 @@ def test_an_estimate_is_said_and_made_once(
             raise AppError("No noise at all.", "")
         return dict.fromkeys(names, 0.25)
 
-    monkeypatch.setattr(live, "estimate", estimate)
+    monkeypatch.setattr(estimates, "estimate", estimate)
     window.panel.set_filter("nlm")
     load(qtbot, window, picture)
     qtbot.waitUntil(lambda: bool(asked))

@@ -23,7 +23,6 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope.bench.recorded import Recorded
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
@@ -45,6 +44,7 @@ from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.estimates import Estimates
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
@@ -141,10 +141,7 @@ class Live(QObject):
         self._resting = True
         self._same_step = False
         """Whether the gesture that goes on has made a step for Undo already."""
-        self._estimated: object = None
-        """The input and the settings to which the estimated numbers in the form belong."""
-        self._estimating: object = None
-        """Those of the numbers that are being estimated; None while none are."""
+        self._estimates = Estimates(panel, background, self._wanted)
         self.last: Result | None = None
         """The last live result, of the whole or of a part."""
         self.recorded = Recorded()
@@ -238,9 +235,11 @@ class Live(QObject):
             if time.monotonic() - begun < _PATIENCE:
                 return  # its end starts the next one
             self._stop()
-        if wanted is not None and not self._estimates(wanted):
+        if wanted is None:
+            return
+        if not self._estimates.begin(wanted, self._follow, self._on_ended):
             self._run_next(wanted)
-            self.refresh(wanted)
+        self.refresh(wanted)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -324,38 +323,6 @@ class Live(QObject):
         """Return whether a large result is on a GPU, as far as the last one shows."""
         large = math.prod(wanted.whole_shape[:2]) > _LARGE
         return large and self.last is not None and self.last.device == Device.GPU
-
-    def _estimates(self, wanted: Request) -> bool:
-        """Return whether numbers have to be estimated first, which this begins."""
-        names = self.panel.automatic
-        if not names:
-            return False
-        key = wanted.source, FormState.of(wanted, names).but(names)
-        if key == self._estimated:
-            return False
-        if key == self._estimating:
-            return True  # moving the view meanwhile asks again
-        self._estimating = key
-
-        def show(values: dict[str, float]) -> None:
-            self._estimating = None
-            current = self._wanted()
-            now = self.panel.automatic
-            if current is not None and now == names:
-                if (current.source, FormState.of(current, now).but(now)) != key:
-                    self._follow()
-                    return
-                self._estimated = key
-                self.panel.set_estimates(wanted.step.filter.id, values)
-            self._follow()
-
-        def failed(error: Exception) -> None:
-            self._estimating = None
-            self._on_ended(error)
-
-        self.background.start("live-estimate", lambda: estimate(wanted, names), show, failed)
-        self.refresh(wanted)
-        return True
 
     def _wanted(self) -> Request | None:
         """Return the request of the settings; None without an input or valid settings."""
@@ -464,7 +431,7 @@ class Live(QObject):
         shown = self._shown.get(self.page())
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
-        at_work = (self.runner.busy, self._running is not None, self._estimating is not None)
+        at_work = (self.runner.busy, self._running is not None, self._estimates.pending)
         self.page().canvas.set_running(any(at_work))
         self._announced = self.compiling
         if self._announced:
@@ -482,7 +449,7 @@ class Live(QObject):
         part = ""
         if fresh is Freshness.PREVIEW and shown is not None:
             part = describe_part(shown)
-        if self._estimating is not None:
+        if self._estimates.pending:
             return part or "estimating…"
         if self.runner.busy or self._running is not None or not self._resting:
             return part or ("compiling (first use only)…" if self.compiling else "computing…")

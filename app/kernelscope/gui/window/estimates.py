@@ -1,0 +1,75 @@
+"""Numbers of the form that are estimated from the input before a live run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernelscope.engine.chain import estimate
+from kernelscope.engine.request import Request
+from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.work.background import Background
+
+
+class Estimates:
+    """Estimates the numbers of the form that are marked so, once for each input and settings.
+
+    Parameters
+    ----------
+    panel : ParameterPanel
+        Has the numbers, and shows what was estimated.
+    background : Background
+        Runs the estimate.
+    wanted : callable
+        Returns the request of the settings as they are now.
+    """
+
+    def __init__(
+        self,
+        panel: ParameterPanel,
+        background: Background,
+        wanted: Callable[[], Request | None],
+    ) -> None:
+        self._panel, self._background, self._wanted = panel, background, wanted
+        self._known: object = None
+        """The input and the settings to which the numbers in the form belong."""
+        self._pending: object = None
+        """Those of the numbers that are being estimated; None while none are."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether numbers are being estimated."""
+        return self._pending is not None
+
+    def begin(
+        self, wanted: Request, then: Callable[[], None], failed: Callable[[Exception], None]
+    ) -> bool:
+        """Return whether numbers have to be estimated first; ``then()`` follows."""
+        names = self._panel.automatic
+        if not names:
+            return False
+        key = _key(wanted, names)
+        if key == self._known:
+            return False
+        if key == self._pending:
+            return True  # moving the view meanwhile asks again
+        self._pending = key
+
+        def show(values: dict[str, float]) -> None:
+            self._pending = None
+            current, now = self._wanted(), self._panel.automatic
+            if current is not None and now == names and _key(current, now) == key:
+                self._known = key
+                self._panel.set_estimates(wanted.step.filter.id, values)
+            then()
+
+        def give_up(error: Exception) -> None:
+            self._pending = None
+            failed(error)
+
+        self._background.start("live-estimate", lambda: estimate(wanted, names), show, give_up)
+        return True
+
+
+def _key(wanted: Request, names: tuple[str, ...]) -> object:
+    return wanted.source, FormState.of(wanted, names).but(names)
