@@ -37,6 +37,11 @@ Opener = Callable[..., MainWindow]
 NO_GPU = Availability(False, "No NVIDIA driver was found.", ("Install it.",))
 
 
+def program_threads() -> list[threading.Thread]:
+    """Return every thread of the program, the worker's too."""
+    return [each for each in threading.enumerate() if each.name.startswith("kernelscope")]
+
+
 class FakeCpu:
     """Inverts pictures and halves volumes; waits in the middle until the test lets it go on."""
 

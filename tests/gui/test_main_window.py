@@ -83,6 +83,7 @@ from tests.gui.helpers import (
     load,
     offers,
     press,
+    program_threads,
     run,
     save_as,
     shown,
@@ -425,9 +426,7 @@ def test_close_while_running_is_quick(
     window.close()
     assert time.monotonic() - start < 10
     # Work in the background, like reading recorded figures, may be under way at any moment.
-    qtbot.waitUntil(
-        lambda: not [t for t in threading.enumerate() if t.name.startswith("kernelscope")]
-    )
+    qtbot.waitUntil(lambda: not program_threads())
 
 
 # --- saving ---
@@ -1110,9 +1109,7 @@ def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture
         )
     finally:
         window.close()
-    qtbot.waitUntil(
-        lambda: not [t for t in threading.enumerate() if t.name.startswith("kernelscope")]
-    )
+    qtbot.waitUntil(lambda: not program_threads())
     assert not logging.getLogger("kernelscope").handlers
 
 

@@ -31,7 +31,7 @@ from kernelscope.gui import application
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.hand import Hand
-from tests.gui.helpers import FakeCpu, Opener, load, shown, write_picture
+from tests.gui.helpers import FakeCpu, Opener, load, program_threads, shown, write_picture
 from tests.gui.test_emulated_gpu import FakeEmulated
 from tests.gui.test_volume_page import voxels, write
 
@@ -67,13 +67,7 @@ class Memory:
 
 def own_threads() -> list[threading.Thread]:
     """Return the background work, apart from the worker's."""
-    own = (each for each in threading.enumerate() if each.name.startswith("kernelscope-"))
-    return [each for each in own if each.name != "kernelscope-worker"]
-
-
-def worker_threads() -> list[threading.Thread]:
-    """Return every thread of the program."""
-    return [each for each in threading.enumerate() if each.name.startswith("kernelscope")]
+    return [each for each in program_threads() if each.name != "kernelscope-worker"]
 
 
 def place_of(thread: threading.Thread) -> str:
@@ -161,7 +155,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     assert not bugs
     assert not strays
     # A measurement that imports libraries on a busy machine outlives its window by seconds.
-    qtbot.waitUntil(lambda: not worker_threads(), timeout=60_000)
+    qtbot.waitUntil(lambda: not program_threads(), timeout=60_000)
     assert not strays
 
 

@@ -95,7 +95,7 @@ class Files(QObject):
         if page.result is None:
             return
         changes = (View.RESIDUAL,) + ((View.DIFFERENCE,) if page.reference is not None else ())
-        note = "" if page.is_current(self._runner.settings()) else _OLDER
+        note = _OLDER if self._older() else ""
         output = page.output()
         assert output is not None
         dialog = FigureDialog(
