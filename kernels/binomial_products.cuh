@@ -4,6 +4,9 @@
 // sum of two neighbours: a lane keeps the last sum of each stage, so that a sample takes SIZE - 1 additions.
 #ifndef KERNELSCOPE_BINOMIAL_PRODUCTS
 #define KERNELSCOPE_BINOMIAL_PRODUCTS
+#ifndef SEPARABLE
+#define SEPARABLE 1
+#endif
 #include "byte_products.cuh"
 
 namespace products {
@@ -72,15 +75,16 @@ __device__ inline void descend(
     uint4 weights[DIGITS][CHUNKS];
 #pragma unroll
     for (int i = 0; i < DIGITS * CHUNKS; ++i) weights[i / CHUNKS][i % CHUNKS] = __ldg(fragments + 32 * i + lane);
-    Writer writer(output, g, part, part.top - WARM, left, lane);
+    Writer writer(output, g, part, part.top, left, lane);
     Column columns[4];
 #pragma unroll 1
-    for (int y = part.top - WARM; y < part.bottom; y += AT_ONCE) {
+    for (int left_over = part.bottom - part.top + WARM; left_over > 0; left_over -= AT_ONCE) {
         ring.wait();
-        uint2 rows[AT_ONCE][CHUNKS];
+        unsigned rows[AT_ONCE][WORDS];
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) ring.read(rows[i], i);
         ring.go_on();
+        unsigned pairs[AT_ONCE];
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) {
             int along[4] = {};
@@ -90,16 +94,15 @@ __device__ inline void descend(
 #pragma unroll
                     for (int v = 0; v < 4; ++v) along[v] <<= 8;
 #pragma unroll
-                for (int c = 0; c < CHUNKS; ++c) multiply(along, weights[digit][c], rows[i][c]);
+                for (int c = 0; c < CHUNKS; ++c)
+                    multiply(along, weights[digit][c], rows[i][2 * c], rows[i][2 * c + 1]);
             }
             unsigned results[4];
 #pragma unroll
             for (int v = 0; v < 4; ++v) results[v] = columns[v](along[v]);
-            const unsigned near = __byte_perm(results[0], results[2], 0x0040);
-            const unsigned far = __byte_perm(results[1], results[3], 0x0040);
-            writer.next(
-                __byte_perm(near, far, 0x5410), y + i >= part.top && y + i < part.bottom);
+            pairs[i] = lowest_bytes(results);
         }
+        if (left_over <= part.bottom - part.top) writer.next(pairs, left_over);
     }
 }
 

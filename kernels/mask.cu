@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     compute(source, output, g, Correlation{constant_weights});
 }
 #elif DIGITS
-extern "C" __global__ void __launch_bounds__(TUNED_THREADS)
+extern "C" __global__ void __launch_bounds__(MASK_BOUNDS)
     mask_tuned(const Sample* source, Sample* output, const uint4* fragments, Geometry g)
 {
 #if TENSOR_CORES

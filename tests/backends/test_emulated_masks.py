@@ -7,21 +7,30 @@ test_kernel_bounds.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import comb
 
+from kernelscope import filters
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.cuda.strips import Strip, strip
 from kernelscope.backends.emulator import EmulatorBackend
+from kernelscope.backends.emulator import launch as emulated_launch
+from kernelscope.backends.emulator.compiler import HostCompiler, load_library
+from kernelscope.backends.emulator.translation import translate
 from kernelscope.engine.context import RunContext
+from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.filters.shared.products_cuda import digits_of, products_pay
+from kernelscope.filters.shared.products_cuda import digits_of, products_launch, products_pay
 from kernelscope.images.image import Image
 from kernelscope.spec import launch
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaTask
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import TUNED
 from tests.filters.test_exactness import BOUNDS, masks, pictures, rounded
 from tests.oracle import windows
@@ -121,7 +130,7 @@ def test_quotients_next_to_ties_of_large_odd_divisors(tuned: Filter) -> None:
             check(tuned, weights, pixels, divisors=("sum",), negatives=("clip", "offset"))
 
 
-@pytest.mark.parametrize("size", [3, 15])
+@pytest.mark.parametrize("size", [3, 9, 15])
 @pytest.mark.parametrize("most", [127, 32639, 10**6])
 def test_sums_of_every_digit_at_their_largest(tuned: Filter, size: int, most: int) -> None:
     """All weights at a bound of their digits, of one sign and of both, over black and white."""
@@ -152,22 +161,131 @@ def test_digits_make_the_weights() -> None:
         assert len(digits_of(np.array([[largest]]))) == count
 
 
-@pytest.mark.parametrize("border", [border for border in Border if border is not Border.KEEP])
-@pytest.mark.parametrize(("size", "channels"), [(3, 3), (5, 1), (9, 2), (15, 1), (15, 4)])
+def test_averages_whose_largest_quotients_are_white_or_beyond(tuned: Filter) -> None:
+    """Without negative weights, sums of up to the divisor make bytes, which are not saturated."""
+    for white in (True, False):
+        pixels = np.full((11, 160, 1), 255) if white else board(11, 160)
+        for total in (8, 9, 10):
+            weights = np.ones((3, 3), int)
+            weights[1, 1] += total - 9
+            check(tuned, weights, pixels.astype(np.uint8))
+            weights[0] = -1
+            check(tuned, weights, pixels.astype(np.uint8))
+
+
+def test_a_mask_without_division_and_its_negative(tuned: Filter) -> None:
+    """Sums are the quotients: offset, absolute and clipped, on both sides of black and white."""
+    pixels = np.random.default_rng(5).integers(0, 256, (20, 160, 1)).astype(np.uint8)
+    for middle in (1, -1, 2, -2):
+        weights = np.zeros((5, 5), int)
+        weights[2, 2] = middle
+        check(tuned, weights, pixels)
+
+
+# Borders, rows and parts ------------------------------------------------------------------
+
+WAYS = [
+    *(("mask", *way) for way in ((3, 1), (3, 3), (5, 1), (9, 1))),  # paired, up to 4 samples
+    *(("mask", *way) for way in ((11, 1), (5, 3), (15, 1))),  # sparse, 5 to 7
+    *(("mask", *way) for way in ((9, 2), (5, 4), (15, 4))),  # plain
+    *(("weighted_mean", *way) for way in ((3, 1), (7, 1), (9, 1), (7, 3), (15, 4))),
+]
+BORDERS = [border for border in Border if border is not Border.KEEP]
+
+
+def chosen(name: str, size: int) -> tuple[dict[str, Any], NDArray[np.int64], int]:
+    """Return parameters, weights and divisor."""
+    if name == "weighted_mean":
+        row = comb(size - 1, np.arange(size)).astype(np.int64)
+        return {"size": size}, np.outer(row, row), 4 ** (size - 1)
+    weights = np.random.default_rng(size).integers(-100, 101, (size, size))
+    return {"mask": weights.tolist(), "divisor": "one", "negative": "clip"}, weights, 1
+
+
+def expected(
+    name: str, size: int, pixels: NDArray[Any], border: Border
+) -> tuple[dict[str, Any], NDArray[np.int64]]:
+    """Return parameters, and the results of all channels but alpha."""
+    parameters, weights, divisor = chosen(name, size)
+    cells, inside = windows(pixels[:, :, : (pixels.shape[2] - 1) | 1], size // 2, border)
+    sums = np.einsum("...st,st", cells, weights)
+    if border is Border.REDUCE and divisor > 1:
+        parts = np.einsum("...st,st", np.broadcast_to(inside, cells.shape), weights)
+        exact = [
+            rounded(np.array(total), int(part), 255)
+            for total, part in zip(sums.ravel(), parts.ravel(), strict=True)
+        ]
+        return parameters, np.array(exact).reshape(sums.shape)
+    return parameters, rounded(sums, divisor, 255)
+
+
+@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize(("name", "size", "channels"), WAYS)
 def test_every_border_in_rows_of_any_length(
-    tuned: Filter, size: int, channels: int, border: Border
+    tuned: Filter, name: str, size: int, channels: int, border: Border
 ) -> None:
-    """Cells of a row of weights are `channels` samples apart; rows begin at any byte."""
+    """Cells of a row of weights are `channels` samples apart; rows begin at any byte.
+
+    Rows of whole sixteens have the cells beside them folded, others a rim; both may be narrower
+    than the mask, or one sample longer than a warp takes.
+    """
     random = np.random.default_rng(size)
-    weights = random.integers(-100, 101, (size, size))
-    for columns in (size, 141, 144):
+    for columns in (4, 16, size, 129, 144, 256):
+        if border is Border.VALID and columns < size:
+            continue
         pixels = random.integers(0, 256, (size + 6, columns, channels)).astype(np.uint8)
-        colour = pixels[:, :, : (channels - 1) | 1]
-        cells, _ = windows(colour, size // 2, border)
-        wanted = rounded(np.einsum("...st,st", cells, weights), 1, 255)
-        parameters = {"mask": weights.tolist(), "divisor": "one", "negative": "clip"}
-        actual = tuned("mask", pixels, parameters, border)
-        np.testing.assert_array_equal(actual[:, :, : colour.shape[2]], wanted, f"{columns}")
+        parameters, wanted = expected(name, size, pixels, border)
+        actual = tuned(name, pixels, parameters, border)
+        np.testing.assert_array_equal(actual[:, :, : wanted.shape[2]], wanted, f"{columns}")
+
+
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.WRAP, Border.VALID])
+@pytest.mark.parametrize(("name", "size", "channels"), [WAYS[2], WAYS[6], WAYS[9], WAYS[12]])
+def test_parts_of_a_picture(name: str, size: int, channels: int, border: Border) -> None:
+    """Strips of rows have only the source rows that they need; a warp goes down all of them."""
+    height, spec = 43, filters.get(name)
+    whole = 144 // channels  # columns of whole sixteens, of which the first warp has 128
+    for columns in (whole, whole - 1):
+        pixels = np.random.default_rng(9).integers(0, 256, (height, columns, channels))
+        pixels = pixels.astype(np.uint8)
+        parameters, wanted = expected(name, size, pixels, border)
+        values = spec.validate(parameters)
+        output = spec.output_shape(pixels.shape, values, border)
+        task = CudaTask(pixels.shape, output, BYTE, values, border, TUNED.id)
+        for rows in ((0, 19), (17, output[0]), (0, output[0])):
+            actual = run_part(name, task, pixels, strip(height, rows, size // 2, border))
+            np.testing.assert_array_equal(
+                actual[:, :, : wanted.shape[2]], wanted[slice(*rows)], f"{columns}, {rows}"
+            )
+
+
+def run_part(name: str, task: CudaTask, pixels: NDArray[Any], part: Strip) -> NDArray[Any]:
+    """Return the output rows of a strip, computed in one tile from its own source rows."""
+    with mock.patch.object(launch, "BY_SIZE", False):
+        (planned,) = CudaPlan.of(filters.get(name).implementation(Cuda).plan(task)).launches
+    assert planned.tile is not None
+    assert "DIGITS" in planned.defines
+    planned = replace(planned, tile=(planned.tile[0], task.output_shape[0]))
+    compiler = HostCompiler.find()
+    assert compiler is not None
+    source = translate(read_source(name), planned.defines, planned.kernel)
+    library = load_library(compiler.compile(name, source, "host", {}).code)
+    pieces = [pixels[row : row + count] for _, row, count in part.source_pieces(task.shape[0])]
+    height, width, channels = task.shape
+    rows = part.last - part.first
+    output = np.full((rows + 8, *task.output_shape[1:]), 90, np.uint8)
+    numbers = (
+        *(width, height, channels, task.output_shape[1]),
+        *(part.first, part.last, part.source_first, part.first, 0),
+    )
+    geometry = np.array(numbers, np.int32)
+    with mock.patch.object(emulated_launch, "_geometry", return_value=geometry):
+        memory = emulated_launch.Memory(np.concatenate(pieces), output, {})
+        emulated_launch.run_launch(
+            library, planned, task, memory, [], CancelToken(), lambda part: None
+        )
+    assert (output[rows:] == 90).all(), "nothing is written behind the strip"
+    return output[:rows]
 
 
 @pytest.mark.parametrize("size", range(3, 17, 2))
@@ -191,12 +309,35 @@ def test_binomial_sums_at_their_largest(tuned: Filter, size: int) -> None:
         np.testing.assert_array_equal(actual, wanted)
 
 
-@pytest.mark.parametrize(("size", "rows"), [(3, 3), (9, 9), (13, 1), (15, 1)])
-def test_the_tensor_cores_are_for_large_pictures(size: int, rows: int) -> None:
-    least = 2**24 if size in (9, 15) else 2**26
-    for samples, pay in ((least - 2**12, False), (least, True)):
-        shape = (samples // 2**12, 2**12, 1)
-        task = CudaTask(shape, shape, BYTE, {}, Border.REFLECT, TUNED.id)
-        assert products_pay(task, size, rows) is pay
-    words = CudaTask(shape, shape, np.dtype(np.uint16), {}, Border.REFLECT, TUNED.id)
-    assert not products_pay(words, size, rows)
+def plain_task(side: int, dtype: np.dtype[Any] = BYTE) -> CudaTask:
+    return CudaTask((side, side, 1), (side, side, 1), dtype, {}, Border.REFLECT, TUNED.id)
+
+
+def test_the_tensor_cores_are_for_pictures_that_were_timed() -> None:
+    assert products_pay(plain_task(1024))
+    assert not products_pay(plain_task(1023))
+    assert not products_pay(plain_task(4096, np.dtype(np.uint16)))
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "wanted"),
+    [
+        (3, 3, [8, 16, 32, 32, 32]),
+        (9, 9, [8, 16, 32, 32, 32]),
+        (11, 11, [8, 16, 64, 64, 64]),
+        (3, 1, [8, 16, 16, 16, 16]),
+        (7, 1, [8, 16, 32, 32, 32]),
+        (9, 1, [8, 16, 64, 128, 128]),
+    ],
+)
+def test_warps_go_down_more_rows_of_larger_pictures_and_masks(
+    size: int, rows: int, wanted: list[int]
+) -> None:
+    digits = [np.ones((rows, size), np.int8)]
+    made = []
+    for side in (1024, 2048, 4096, 8192, 16384):
+        before = Launch("mask_tuned", {}, (128, 1), 1, 1, tile=(512, 1))
+        planned = products_launch(before, plain_task(side), digits)
+        assert planned.tile is not None
+        made.append(planned.tile[1])
+    assert made == wanted

@@ -765,6 +765,40 @@ inline void mma_sync_aligned_m16n8k32_row_col_s32_s8_u8_s32(int& d0, int& d1, in
     int* const d[] = {&d0, &d1, &d2, &d3};
     for (int i = 0; i < 4; ++i) *d[i] = (int)((unsigned)*d[i] + sums.of[i]);
 }
+
+// The same of 64 rows of B, of which A has weights for two of each four: 16 x 32, and two bits for each of them, which
+// row of the four. The first and third lane of a row have the bits of its first and second half, the others those of
+// the row 8 below, as an H100 showed. The name of the instruction begins with a macro.
+namespace emulator {
+struct SparseFragments {
+    unsigned a[4], b[4], places;
+};
+}  // namespace emulator
+inline void sync_aligned_m16n8k64_row_col_s32_s8_u8_s32(int& d0, int& d1, int& d2, int& d3,
+    unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1, unsigned b2, unsigned b3,
+    unsigned places)
+{
+    using namespace emulator;
+    const unsigned row = own_lane() / 4, pair = own_lane() % 4;
+    const SparseFragments own = {{a0, a1, a2, a3}, {b0, b1, b2, b3}, places};
+    const ByteSums sums = exchange(~0u, own, [=](auto of) {
+        ByteSums sums = {};
+        for (unsigned k = 0; k < 32; ++k) {
+            const unsigned four = k / 2;  // of the rows of B
+            const SparseFragments left = of(4 * row + k % 16 / 4);
+            const SparseFragments right[] = {of(4 * (2 * pair) + four % 4), of(4 * (2 * pair + 1) + four % 4)};
+            for (unsigned m = 0; m < 2; ++m) {
+                const unsigned place = of(4 * row + four / 8 * 2 + m).places >> 2 * (k % 16) & 3;
+                const int weight = (signed char)(left.a[k / 16 * 2 + m] >> 8 * (k % 4));
+                for (unsigned n = 0; n < 2; ++n)
+                    sums.of[2 * m + n] += weight * (int)(right[n].b[four / 4] >> 8 * place & 255);
+            }
+        }
+        return sums;
+    });
+    int* const d[] = {&d0, &d1, &d2, &d3};
+    for (int i = 0; i < 4; ++i) *d[i] = (int)((unsigned)*d[i] + sums.of[i]);
+}
 inline void cvt_pack_sat_u8_s32_b32(unsigned& result, int high, int low, unsigned above)
 {
     result = min(max(low, 0), 255) | min(max(high, 0), 255) << 8 | above << 16;

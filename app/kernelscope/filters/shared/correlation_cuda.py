@@ -63,6 +63,41 @@ def _exact_in_floats(total: float, divisor: float, task: CudaTask) -> bool:
     return total * white < 2**24 and (power_of_two or max(total, abs(divisor)) * white < 2**23)
 
 
+def _treatment(negative: str) -> int:
+    """Return the number of a choice of `NEGATIVE`, or ``keep``."""
+    return [*(choice.value for choice in NEGATIVE.choices), "keep"].index(negative)
+
+
+def _quotients(
+    weights: NDArray[Any], divisor: int, kind: int, exact: bool, negative: str
+) -> dict[str, int]:
+    """Return the macros for how the sums of a mask over bytes become bytes.
+
+    Parameters
+    ----------
+    exact : bool
+        See `_exact_in_floats`.
+    """
+    if kind == 0 and divisor == 1:
+        division = 1
+    elif exact:
+        # The product with the reciprocal is exact for powers of two. Else it is off by 2**-24 of
+        # a quotient up to 257 at most, and those of odd divisors are no ties, but
+        # 1 / (2 divisor) or more away from one.
+        product = divisor < 2**14 if divisor % 2 else divisor & (divisor - 1) == 0
+        division = 2 if product else 3
+    else:
+        division = 0
+    small = int(np.abs(weights).sum()) * 255 < 2**22
+    averages = bool((weights >= 0).all()) and int(weights.sum()) <= divisor
+    return {
+        "DIVISION": division,
+        "SMALL_SUMS": int(division > 1 and small),
+        "TREATMENT": _treatment(negative),
+        "IN_BYTES": int(division > 0 and averages and negative != "offset"),
+    }
+
+
 def _fits_dot_products(weights: NDArray[Any], task: CudaTask) -> bool:
     """Return whether weights and samples are bytes in grey rows of whole words."""
     return (
@@ -103,9 +138,8 @@ def _finishing(
     """Return the constant ``finishing``: how sums of ``WEIGHT_TYPE`` `kind` become samples."""
     if negative == "keep" and task.dtype.kind != "f":
         negative = "clip"  # saturation does that anyway, and kernels have a short way for it
-    choices = [*(choice.value for choice in NEGATIVE.choices), "keep"]
     finishing = np.zeros(8, _TYPES[kind])
-    finishing[:4] = divisor, negligible, follows, choices.index(negative)
+    finishing[:4] = divisor, negligible, follows, _treatment(negative)
     if kind == 0:
         middle = int(np.iinfo(task.dtype).max) // 2 + 1 if negative == "offset" else 0
         factor, shift = reciprocal(int(divisor))
@@ -156,7 +190,7 @@ def cuda_correlation(
     exact = kind == 0 and _exact_in_floats(float(np.abs(weights).sum()), total, task)
     digits = None
     words: dict[str, NDArray[Any]] = {}
-    if tuned and tensor_rows and kind < 2 and products_pay(task, size, tensor_rows):
+    if tuned and tensor_rows and kind < 2 and products_pay(task):
         digits = digits_of(weights[:tensor_rows])
         defines |= {
             "DIGITS": len(digits),
@@ -164,8 +198,7 @@ def cuda_correlation(
             "WHOLE_SIXTEENS": int(task.row_samples % SIXTEEN == 0),
         }
         if tensor_rows > 1:
-            small = exact and int(np.abs(weights).sum()) * 255 < 2**22
-            defines["FLOAT_QUOTIENTS"] = int(exact) + int(small)
+            defines |= _quotients(weights, int(total), kind, exact, negative)
     elif tuned and exact:
         if tensor_rows > 1 and _fits_dot_products(weights, task):
             words["constant_words"] = _shifted_words(weights, task.border)
