@@ -62,6 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #if SAMPLE_BITS == 8
 // The source rows around QUAD results of grey bytes.
 struct Window {
+    typedef Pairs<RADIUS> Packed;
     static constexpr int ROWS = SIZE;
 
     // The mask's part of a row, for even and odd results: its middle cell, the sum of the cells
@@ -74,7 +75,7 @@ struct Window {
     Pair offset = both(finishing[NEGATIVE] == 2 ? MIDDLE : 0);
     Factor fold = finishing[NEGATIVE] == 1 ? Factor::MINUS_TWO : Factor::MINUS_ONE;
 
-    __device__ inline void add(const Pairs<RADIUS>& row)
+    __device__ inline void add(const Packed& row)
     {
 #pragma unroll
         for (int v = 0; v < 2; ++v) {
@@ -111,7 +112,7 @@ struct Window {
     // White less result v, or 0 where that is negative.
     __device__ inline Pair left(int v) const { return less(WHITE, folded(fold, sum(v) + offset)); }
 
-    __device__ inline Quad result() const { return quad_of(left(0), left(1)); }
+    __device__ inline void results(Quad* to) const { to[0] = quad_of(left(0), left(1)); }
 };
 #endif
 
@@ -119,11 +120,7 @@ extern "C" __global__ void laplace_tuned(const Sample* source, Sample* output, G
 {
 #if SAMPLE_BITS == 8
     if (g.channels == 1 && whole_quads(g.width)) {
-        const Part tile = tile_of_block(g), part = inner_part(tile, g, RADIUS);
-        const int k = tile.left + threadIdx.x * SPAN;
-        if (part.left <= k && k < part.right && part.top < part.bottom)
-            descend(Window(), source, output, g, part, k);
-        compute_edges<RADIUS>(source, output, g, Correlation{constant_weights});
+        filter_packed<Window>(source, output, g, Correlation{constant_weights});
         return;
     }
 #endif

@@ -22,6 +22,8 @@
 #define HEIGHT (2 * LANES)                            // rows of results of a round
 #define INPUT (SIZE - 1 + HEIGHT)                     // rows of cells of a round
 #define ROUNDS (STEPS * (SAMPLE_BITS == 32 ? 1 : 2) / LANES)
+#define ROUNDS_AT_ONCE (STEPS > 2 ? 2 : 1)            // unrolled: fewer rows move from register to register
+#define SHARED_PAIRS (SIZE == 5 ? 1 : 2)              // of a thread's two pairs of columns, those that its neighbours need
 #define SKEW ((BORDER == BORDER_VALID ? OWN : 8 + OWN - RADIUS) % 4)  // from a quad to own columns
 #define PACK (COMMON % 4 == 0 ? 4 : 2)                       // values read and written at once
 
@@ -60,7 +62,7 @@ struct alignas(16) FourCells {
 
 struct Shared {
     Lists<COMMON> columns[4];
-    Lists<2 * COMMON> pairs[2];
+    Lists<2 * COMMON> pairs[SHARED_PAIRS];
     FourCells top[BLOCK_COLUMNS], bottom[BLOCK_COLUMNS];  // of the upper and of the lower windows alone
 };
 
@@ -85,10 +87,12 @@ struct SharedPatch {
     __device__ inline Sorted<2 * COMMON> pair() const
     {
         static_assert(place(X) % 2 == 0, "not a pair of one thread");
-        if constexpr (owner(X) == 0)
+        if constexpr (owner(X) == 0) {
             return own[place(X) / 2];
-        else
+        } else {
+            static_assert(place(X) / 2 < SHARED_PAIRS, "not among the pairs that are shared");
             return shared.pairs[place(X) / 2].read(thread + owner(X));
+        }
     }
 };
 
@@ -205,7 +209,7 @@ __device__ inline void sort_own(const Quad (&rows)[INPUT], Shared& shared, Share
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
         patch.own[j] = merge(columns[2 * j], columns[2 * j + 1]);
-        shared.pairs[j].write(patch.thread, patch.own[j]);
+        if (j < SHARED_PAIRS) shared.pairs[j].write(patch.thread, patch.own[j]);
     }
     shared.top[patch.thread] = top;
     shared.bottom[patch.thread] = bottom;
@@ -231,7 +235,8 @@ __device__ inline void compute_part(const Sample* source, Sample* output, const 
     const int bottom = g.last - 1 + shift + 2 * RADIUS;
     Quad rows[INPUT];
     read_rows<INPUT>(rows, source, g, top + shift, x + shift + OWN, bottom, c);
-#pragma unroll 1
+    constexpr int unrolled = ROUNDS_AT_ONCE;
+#pragma unroll unrolled
     for (int round = 0; round < ROUNDS; ++round) {
         const int y = top + round * HEIGHT;
         if (round > 0) __syncthreads();  // the lists of the last round have been read

@@ -70,6 +70,35 @@ __device__ inline Core<COUNT*(SIZE - 1)> core_of_columns(const Patch& patch)
     }
 }
 
+#if SMALL_NUMBERS
+// The median of a window from a core of all but SIZE cells, SIZE - 1 of these in order, and the last one. Of the
+// core and the sorted ones together a half is below the median or equal to it: the smaller ones of pairs that are
+// taken from the front of one list and from the end of the other, and the core's first. The last cell is the
+// median where it lies between the largest of them and the smallest of the others.
+__device__ inline Value middle_of(const Core<SIZE*(SIZE - 1)>& core, const Sorted<SIZE - 1>& row, Value last)
+{
+    static_assert(sizeof(core) == (SIZE + 1) * sizeof(Value), "as many below as above");
+    Value low[SIZE], high[SIZE];
+    low[0] = core.at[0];
+    high[0] = core.at[SIZE];
+    int share = 50;  // as in the networks
+#pragma unroll
+    for (int i = 1; i < SIZE; ++i) {
+        low[i] = core.at[i];
+        high[i] = row.at[SIZE - 1 - i];
+        share += ADDED_EXCHANGES;
+        exchange(low[i], high[i], share >= 100);
+        if (share >= 100) share -= 100;
+    }
+    Value median = last;
+#pragma unroll
+    for (int i = 0; i < SIZE; ++i) median = minimum(median, high[i]);
+#pragma unroll
+    for (int i = 0; i < SIZE; ++i) median = maximum(median, low[i]);
+    return median;
+}
+#endif
+
 // The medians of WIDTH x 2 windows from column X on, of which `core`, `top` and `bottom` are the cells in
 // the columns that they share.
 template <int X, int WIDTH, typename Patch>
@@ -82,6 +111,17 @@ __device__ inline void refine(const Patch& patch, const Core<(SIZE + 1 - WIDTH) 
         medians[1][X] = select<RANK - lowest(count)>(core, bottom);
     } else {
         constexpr int half = WIDTH / 2, left = X + half - 1, right = X + SIZE;
+#if SMALL_NUMBERS
+        if constexpr (half == 1) {
+            const auto first = add<count>(core, merge_columns<left, 1>(patch));
+            medians[0][X] = middle_of(first, top, patch.top[left]);
+            medians[1][X] = middle_of(first, bottom, patch.bottom[left]);
+            const auto second = add<count>(core, merge_columns<right, 1>(patch));
+            medians[0][X + 1] = middle_of(second, top, patch.top[right]);
+            medians[1][X + 1] = middle_of(second, bottom, patch.bottom[right]);
+            return;
+        }
+#endif
         refine<X, half>(patch, add<count>(core, merge_columns<left, half>(patch)),
             merge(top, sort<half>(patch.top + left)), merge(bottom, sort<half>(patch.bottom + left)),
             medians);
@@ -106,7 +146,11 @@ struct alignas(4 * sizeof(Sample)) Quad {
 
 __device__ inline Quad lanes(const Value (&values)[4], int number)
 {
-#if SAMPLE_BITS == 8
+#if SMALL_NUMBERS
+    // Both lanes of two values side by side, once for the rows of either lane.
+    const unsigned a = values[1] * 256 + values[0], b = values[3] * 256 + values[2];
+    return Quad{{__byte_perm(a, b, number ? 0x7632 : 0x5410)}};
+#elif SAMPLE_BITS == 8
     const unsigned pair = number ? 0x0062 : 0x0040;
     return Quad{{__byte_perm(__byte_perm(values[0], values[1], pair),
         __byte_perm(values[2], values[3], pair), 0x5410)}};

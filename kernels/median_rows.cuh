@@ -4,9 +4,11 @@
 // the middle one of three: the largest of the columns' smallest cells, the middle one of their middle
 // cells, and the smallest of their largest cells (Paeth 1990). Of three numbers a minimum and a maximum take one
 // instruction each; the middle one is the rest of their sum, and additions run on another unit.
-// 15 minima, maxima and byte moves and 16 additions for two samples.
+// 15 minima, maxima and byte moves and 16 additions for two samples; where threads have several quads, of which two share
+// the columns between them, 12 and 14.
 #ifndef KERNELSCOPE_MEDIAN_ROWS
 #define KERNELSCOPE_MEDIAN_ROWS
+#define LEAN (WIDE > 1)
 #include "median_cut.cuh"
 #include "packed.cuh"
 
@@ -44,37 +46,31 @@ struct Ordered {
     }
 };
 
-// The source rows around QUAD results.
-struct Window {
-    static constexpr int ROWS = SIZE, COUNT = Pairs<RADIUS>::COUNT;
-    Pair rows[ROWS][COUNT];
+// The source rows around the results of one quad, or of two.
+#if WIDE > 1
+struct Window : LastRows<Octets<RADIUS>, SIZE> {
+#else
+struct Window : LastRows<Pairs<RADIUS>, SIZE> {
+#endif
+    static constexpr int COUNT = Packed::COUNT;
 
-    __device__ inline void add(const Pairs<RADIUS>& row)
-    {
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            rows[0][i] = rows[1][i];
-            rows[1][i] = rows[2][i];
-            rows[2][i] = row[i];
-        }
-    }
-
-    __device__ inline Quad result() const
+    __device__ inline void results(Quad* to) const
     {
         Ordered columns[COUNT];
-        Pair medians[2];
+        Pair medians[Packed::RESULTS];
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) columns[i] = Ordered(rows[0][i], rows[1][i], rows[2][i]);
 #pragma unroll
-        for (int v = 0; v < 2; ++v) {
-            // Both results have columns 1 and 2.
-            const Ordered &a = columns[1], &b = columns[2], &c = columns[3 * v];
+        for (int v = 0; v < Packed::RESULTS; ++v) {
+            // Two neighbours have the columns a and b.
+            const int first = v / 2 * 2;
+            const Ordered &a = columns[first + 1], &b = columns[first + 2], &c = columns[first + v % 2 * 3];
             const Ordered middle(a.middle, b.middle, c.middle);
             const Pair low = larger(larger(a.least, b.least), c.least);
             const Pair high = smaller(smaller(a.most, b.most), c.most);
             medians[v] = Ordered(low, middle.middle, high).middle;
         }
-        return __byte_perm(medians[0].bits, medians[1].bits, 0x6240);
+        Packed::put(medians, to);
     }
 };
 
@@ -153,9 +149,12 @@ extern "C" __global__ void median_tuned(const Sample* source, Sample* output, Ge
         Window window;
 #pragma unroll
         for (int i = 0; i < ROWS_AT_ONCE + SIZE - 1; ++i) {
-            window.add(Pairs<RADIUS>(rows[i].quads));
+            window.add(Window::Packed(rows[i].quads));
             const int row = y + i - (SIZE - 1);
-            if (row >= y && row < g.last) write_row(window.result(), output, g, row, x);
+            if (row < y || row >= g.last) continue;
+            Quad medians;
+            window.results(&medians);
+            write_row(medians, output, g, row, x);
         }
     }
     compute_cut_medians(source, output, g);
@@ -163,11 +162,7 @@ extern "C" __global__ void median_tuned(const Sample* source, Sample* output, Ge
 #else
 extern "C" __global__ void median_tuned(const Sample* source, Sample* output, Geometry g)
 {
-    const Part tile = tile_of_block(g), part = inner_part(tile, g, RADIUS);
-    const int k = tile.left + threadIdx.x * SPAN;
-    if (part.left <= k && k < part.right && part.top < part.bottom)
-        descend(Window(), source, output, g, part, k);
-    compute_edges<RADIUS>(source, output, g, Median());
+    filter_packed<Window>(source, output, g, Median());
 }
 
 #endif

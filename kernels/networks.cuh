@@ -211,6 +211,18 @@ __device__ inline void exchange_by_additions(Value& low, Value& high)
 }
 #endif
 
+// Leave the smaller of two values in `low`, the larger one in `high`.
+__device__ inline void exchange(Value& low, Value& high, bool by_additions)
+{
+    if (by_additions) {
+        exchange_by_additions(low, high);
+    } else {
+        const Value least = minimum(low, high), most = maximum(low, high);
+        low = least;
+        high = most;
+    }
+}
+
 // The COUNT values from rank FIRST on of two sorted lists.
 template <int FIRST, int COUNT, int M, int N>
 __device__ inline Sorted<COUNT> merge_part(const Sorted<M>& a, const Sorted<N>& b)
@@ -220,16 +232,8 @@ __device__ inline Sorted<COUNT> merge_part(const Sorted<M>& a, const Sorted<N>& 
 #pragma unroll
     for (int i = 0; i < M + N; ++i) list[i] = i < M ? a.at[i] : b.at[i - M];
 #pragma unroll
-    for (int k = 0; k < wanted.count; ++k) {
-        Value &low = list[wanted.exchanges[k].low], &high = list[wanted.exchanges[k].high];
-        if (wanted.exchanges[k].added) {
-            exchange_by_additions(low, high);
-        } else {
-            const Value least = minimum(low, high), most = maximum(low, high);
-            low = least;
-            high = most;
-        }
-    }
+    for (int k = 0; k < wanted.count; ++k)
+        exchange(list[wanted.exchanges[k].low], list[wanted.exchanges[k].high], wanted.exchanges[k].added);
     Sorted<COUNT> part;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) part.at[i] = list[wanted.order[FIRST + i]];

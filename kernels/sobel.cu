@@ -197,6 +197,7 @@ __device__ inline void sobel_down(
 #if SAMPLE_BITS == 8 && FORM < 3
 // Three source rows around QUAD results of grey bytes, in pairs.
 struct PairWindow {
+    typedef Pairs<RADIUS> Packed;
     static constexpr int ROWS = 3;
 
     // The masks' part of a row, for even and odd results: the outer cells, their difference, and
@@ -206,7 +207,7 @@ struct PairWindow {
     };
     Line lines[ROWS][2];
 
-    __device__ inline void add(const Pairs<RADIUS>& row)
+    __device__ inline void add(const Packed& row)
     {
 #pragma unroll
         for (int v = 0; v < 2; ++v) {
@@ -238,7 +239,7 @@ struct PairWindow {
 #endif
     }
 
-    __device__ inline Quad result() const { return quad_of(left(0), left(1)); }
+    __device__ inline void results(Quad* to) const { to[0] = quad_of(left(0), left(1)); }
 };
 #endif
 

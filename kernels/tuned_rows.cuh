@@ -20,11 +20,17 @@
 #ifndef TUNED_THREADS
 #define TUNED_THREADS 128
 #endif
-// Quads side by side of a thread: two if the plan asks for grey bytes of which rows consist of double quads.
+// Quads side by side of a thread: two or four if the plan asks for grey bytes of which rows consist of so many.
 #ifndef WIDE
 #define WIDE 1
 #endif
 constexpr int SPAN = QUAD * WIDE;
+
+// Whether rows are not asked for what is known of them when a kernel is compiled: that they are whole spans, and that
+// none lie behind the last one. It saves instructions, but not always registers: measured for each filter.
+#ifndef LEAN
+#define LEAN 0
+#endif
 
 // QUAD samples as the hardware loads them at once.
 #if SAMPLE_BITS == 8
@@ -154,7 +160,8 @@ struct Descent {
     __device__ inline void go_down()
     {
         at += row;
-        if (++y == wrap) at -= image;  // see source_offset
+        ++y;
+        if ((!LEAN || BORDER == BORDER_WRAP) && y == wrap) at -= image;  // see source_offset
     }
 };
 
@@ -165,29 +172,38 @@ struct Row {
     static constexpr int SKIP = BORDER == BORDER_VALID ? 0 : (QUAD - REACH % QUAD) % QUAD;
     static constexpr int BEFORE = BORDER == BORDER_VALID ? 0 : REACH + SKIP;
     static constexpr int COUNT = (SKIP + 2 * REACH + WIDTH + QUAD - 1) / QUAD;
+    static constexpr int OWN = BEFORE / QUAD, BEHIND = OWN + WIDTH / QUAD;  // the results' own quads, and those behind
     Quad quads[COUNT];
-
-    // Whether quads i and i + 1 are read at once, as the results' own are.
-    static __device__ constexpr bool is_double(int i)
-    {
-        return WIDTH == 2 * QUAD && i >= 0 && (i * QUAD - BEFORE) % WIDTH == 0 && i + 1 < COUNT;
-    }
 
     __device__ inline void load(const Descent& source)
     {
         const Quad* from = (const Quad*)(source.at - BEFORE);
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            if (is_double(i - 1)) continue;
+        for (int i = 0; i < OWN; ++i) quads[i] = __ldg(from + i);
+        load_own(from + OWN);
+#pragma unroll
+        for (int i = BEHIND; i < COUNT; ++i) quads[i] = __ldg(from + i);
+    }
+
+    // The results' own quads, at once.
+    __device__ inline void load_own(const Quad* from)
+    {
 #if SAMPLE_BITS == 8
-            if (is_double(i)) {
-                const uint2 both = __ldg((const uint2*)(from + i));
-                quads[i] = both.x;
-                quads[i + 1] = both.y;
-                continue;
-            }
+        if constexpr (WIDTH == 4 * QUAD) {
+            const uint4 four = __ldg((const uint4*)from);
+            quads[OWN] = four.x;
+            quads[OWN + 1] = four.y;
+            quads[OWN + 2] = four.z;
+            quads[OWN + 3] = four.w;
+        } else if constexpr (WIDTH == 2 * QUAD) {
+            const uint2 two = __ldg((const uint2*)from);
+            quads[OWN] = two.x;
+            quads[OWN + 1] = two.y;
+        } else
 #endif
-            quads[i] = __ldg(from + i);
+        {
+            static_assert(WIDTH == QUAD, "no load of so many");
+            quads[OWN] = __ldg(from);
         }
     }
 
