@@ -12,18 +12,29 @@
 // Launch: blocks of 32 x 8 threads stride over the output, a thread a pixel at a time (single_block: one
 // block of 32 x 32).
 // A sample takes SIZE^2 additions, SIZE^2 cached reads and a division; at best 1 read from and 1 write
-// to device memory. Tuned: see box.cuh; about 4 additions and a multiplication, 2 reads and 1 write.
+// to device memory. Tuned: see box.cuh; about 4 additions and a multiplication, 2 reads and 1 write. 3 x 3 of grey
+// bytes: see mean_rows.cuh.
 #ifndef SIZE
 #define SIZE 3
 #endif
 #define RADIUS (SIZE / 2)
 #include "common.cuh"
 #include "levels.cuh"
+
+// Whether the mask is 3 x 3 and the image one of grey bytes, whole words in a row.
+#ifndef GREY_BYTES
+#define GREY_BYTES 0
+#endif
+
+// Here, as either kernel below needs it, and headers are read where they are named first.
 #if TUNED
+#include "pair.cuh"
+#endif
+#if TUNED && !GREY_BYTES
 #include "box.cuh"
 #endif
 
-#if !TUNED
+#if !TUNED || GREY_BYTES
 // The mean of the cells around a pixel.
 struct Mean {
     template <typename Cells>
@@ -41,7 +52,9 @@ struct Mean {
         return quotient(sum, cells.count());
     }
 };
+#endif
 
+#if !TUNED
 extern "C" __global__ void __launch_bounds__(1024)
     mean_single_block(const Sample* source, Sample* output, Geometry g)
 {
@@ -66,6 +79,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 {
     compute(source, output, g, Mean());
 }
+#elif GREY_BYTES
+#include "mean_rows.cuh"
 #else
 struct Mean {
     __device__ inline auto operator()(Total sum, Sample) const { return quotient_of(sum); }

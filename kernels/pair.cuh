@@ -41,6 +41,7 @@ enum class Factor : unsigned {
     MINUS_FOUR = 0xc400,
     MINUS_TWO = 0xc000,
     MINUS_ONE = 0xbc00,
+    NINTH = 0x2f1c,
     HALF = 0x3800,
     TWO = 0x4000
 };

@@ -264,9 +264,14 @@ def test_small_medians_have_a_shape_of_their_own() -> None:
     assert small.launches[0].tile == (512, 2)
     assert "ROWS_AT_ONCE" not in large.launches[0].defines
     assert large.launches[0].tile == (512, 2)
-    assert plan_at("median", "tuned", 4096, {"size": 3}).launches[0].tile == (1024, 12)
-    small, large = (plan_at("median", "tuned", side, {"size": 5}) for side in (64, 1024))
-    assert [each.launches[0].tile for each in (small, large)] == [(504, 4), (504, 8)]
+    tiles = [
+        plan_at("median", "tuned", side, {"size": 3}).launches[0].tile
+        for side in (4096, 8192, 8200, 16384)
+    ]
+    assert tiles == [(1024, 8), (2048, 12), (1024, 12), (2048, 24)]
+    sides = 64, 1024, 8192
+    tiles = [plan_at("median", "tuned", side, {"size": 5}).launches[0].tile for side in sides]
+    assert tiles == [(504, 4), (504, 8), (504, 16)]
     assert not small.notice
 
 
@@ -301,3 +306,15 @@ def test_other_levels_are_never_exchanged(level: Level) -> None:
         made = plan_at("mean", level.id, side, {})
         assert made.launches[0].kernel == f"mean_{level.id}"
         assert not made.notice
+
+
+def test_tiles_of_sums_are_high_where_that_is_quicker() -> None:
+    def rows(filter_id: str, size: int, dtype: str = "u1", channels: int = 1) -> int:
+        launch = planned(filter_id, 16384, channels, dtype, Border.REFLECT, {"size": size})
+        assert launch.tile is not None
+        return launch.tile[1]
+
+    assert [rows("mean", size) for size in (5, 13, 15, 31, 33)] == [64, 64, 96, 96, 96]
+    assert (
+        rows("mean", 31, channels=3) == rows("mean", 31, "u2") == rows("threshold_mean", 31) == 64
+    )

@@ -28,6 +28,12 @@ _TILE_STEP = 2 * max(_STEPS.values())
 _SAMPLES_A_ROW = 340_000
 """Output samples for each row of a tile: smaller images need low tiles to occupy the whole card."""
 
+HIGH_TILES_FROM = 33
+"""The smallest mask whose tiles are high, unless a filter knows better."""
+
+_MOST_ROWS, _MOST_ROWS_HIGH = 64, 96
+"""The most rows of a tile, and of a high one; measured on an H100."""
+
 _SMALL_WORK_GREY_BYTES, _SMALL_WORK, _SMALL_WORK_FLOATS, _SMALL_WORK_COUNTED = 9e6, 1e7, 5e7, 2e8
 """Cells that another level adds up, for a whole picture, from which on these kernels are faster:
 their own work hardly grows with the mask. They are slower where they add up doubles, and slowest
@@ -45,15 +51,14 @@ def box_pays_from(task: CudaTask, size: int) -> float:
     return work / (size * size)
 
 
-def _tile_rows(size: int, samples: int) -> int:
-    """Return the height of a tile for an output of `samples`; the most was measured on an H100.
+def _tile_rows(samples: int, high: bool) -> int:
+    """Return the height of a tile for an output of `samples`.
 
     Low tiles keep the rows that tiles share in the cache and all multiprocessors occupied to
     the end; but for each tile, size - 1 rows have to be added up once more.
     """
-    return min(
-        max(samples // _SAMPLES_A_ROW // _TILE_STEP, 1) * _TILE_STEP, 64 if size <= 31 else 96
-    )
+    most = _MOST_ROWS_HIGH if high else _MOST_ROWS
+    return min(max(samples // _SAMPLES_A_ROW // _TILE_STEP, 1) * _TILE_STEP, most)
 
 
 def tile_columns(size: int, channels: int, border: Border) -> int:
@@ -64,11 +69,14 @@ def tile_columns(size: int, channels: int, border: Border) -> int:
     return (_LOADED - halo - reach) // whole * whole // channels
 
 
-def plan_box(filter_id: str, task: CudaTask, size: int) -> Launch:
-    """Return the launch of a filter of `size` x `size` sums at level *tuned*."""
+def plan_box(filter_id: str, task: CudaTask, size: int, high_from: int = HIGH_TILES_FROM) -> Launch:
+    """Return the launch of a filter of `size` x `size` sums at level *tuned*.
+
+    Tiles of large pictures are high for masks from `high_from` on.
+    """
     channels = task.shape[2]
     samples = task.output_shape[0] * task.out_row_samples
-    tile = (tile_columns(size, channels, task.border), _tile_rows(size, samples))
+    tile = (tile_columns(size, channels, task.border), _tile_rows(samples, size >= high_from))
     return Launch(
         kernel=f"{filter_id}_tuned",
         defines=task.defines(
