@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.cuda.strips import Strip
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from tests.backends.specialisations import tuned_at_any_size
@@ -64,8 +65,12 @@ def run(
     level: str,
     border: Border = Border.REFLECT,
     root_error: float = 0,
+    part: Strip | None = None,
 ) -> NDArray[Any]:
-    """Return `pixels`, shape (height, width, channels), filtered by the kernel of a level."""
+    """Return `pixels`, shape (height, width, channels), filtered by the kernel of a level.
+
+    Of a `part` these are its rows, computed from those of the source that it names.
+    """
     spec = filters.get(filter_id)
     values = spec.validate(parameters)
     output = np.zeros(spec.output_shape(pixels.shape, values, border), pixels.dtype)
@@ -82,10 +87,12 @@ def run(
         set_constant(library, name, value)
     ctypes.c_float.in_dll(library, "root_error").value = root_error
     height, width, channels = pixels.shape
-    rows, columns, _ = output.shape
-    geometry = np.array([width, height, channels, columns, 0, rows, 0, 0, 0], np.int32)
+    part = part or Strip(0, len(output), 0, height)
+    pieces = [pixels[first : first + rows] for _, first, rows in part.source_pieces(height)]
+    source, output = np.concatenate(pieces), output[part.first : part.last]
+    bounds = part.first, part.last, part.source_first, part.first
+    geometry = np.array([width, height, channels, output.shape[1], *bounds, 0], np.int32)
     dims = np.array([*launch.grid(output.shape)[:2], *launch.block[:2]], np.uint32)
-    source = np.ascontiguousarray(pixels)
     library.run(*map(_pointer, (source, output, *_table(launch), geometry, dims)))
     return output
 
