@@ -21,9 +21,9 @@
 //
 // For SIZE 3, the column sums of rows 4 to 6 are those of rows 3 to 5, plus row 6, minus row 3.
 //
-// 8-bit rows for the next step 1 are being read during step 2. Columns outside the image have the sums of
-// those that stand for them. A row is taken as width * CHANNELS samples in which neighbours of one channel
-// lie CHANNELS apart.
+// 8-bit rows for the next step 1 are being read during step 2, and the cache asks memory for those of the
+// step after it. Columns outside the image have the sums of those that stand for them. A row is taken as
+// width * CHANNELS samples in which neighbours of one channel lie CHANNELS apart.
 #ifndef KERNELSCOPE_BOX
 #define KERNELSCOPE_BOX
 #include "box_load.cuh"
@@ -48,6 +48,52 @@ struct Change {
             sums.store(to + i * ROW);
             sums.subtract(leaving.rows[i]);
         }
+    }
+};
+
+// Add ROWS rows from row `from` on, and go on behind them. Inside the image all are asked for before the first
+// one is waited for: a tile starts with nothing else to do.
+template <int ROWS>
+__device__ inline void add_rows(ColumnSums& sums, const Loader& loader, int& from)
+{
+    if (loader.is_plain(from, from + ROWS - 1)) {
+        Rows<ROWS> rows;
+        loader.read<ROWS>(rows, from, 1, true);
+        add(sums, rows);
+    } else {
+        constexpr int rest = ROWS % BATCH;
+        if (rest) add(sums, loader.load<rest>(from, 1, true));
+#pragma unroll 1
+        for (int i = rest; i < ROWS; i += BATCH) add(sums, loader.load(from + i, 1, true));
+    }
+    from += ROWS;
+}
+
+// Asks the second-level cache for the rows that enter the squares AHEAD steps later, each thread for a part of
+// one. A thread's own loads are at most one step ahead, too late for the memory behind the cache. Floats are
+// better off without: they take more of the cache and of the registers.
+struct Prefetch {
+    static constexpr int AHEAD = 2;
+    const Sample* at;
+    int left;  // rows between this one and the last that will be needed; negative behind it
+
+    // For a half that begins with the squares around row y of the source and ends with those around `last`;
+    // x: the first sample of the block's rows.
+    __device__ inline Prefetch(const Sample* source, const Geometry& g, int x, int y, int last, int down)
+    {
+        const int number = threadIdx.x % STEP, row = y + (SIZE / 2 + AHEAD * STEP + number) * down;
+        const int column = x + ((int)threadIdx.x - number) * (LOADED / HALF_BLOCK);
+        left = down > 0 ? min(last + SIZE / 2, g.height - 1) - row : row - max(last - SIZE / 2, g.source_row);
+        if (column < 0 || column >= g.width * CHANNELS) left = -1;
+        at = source + source_offset(g, row) + column;
+    }
+
+    // Go on by a step; `step` is that of the address.
+    __device__ inline void next(ptrdiff_t step)
+    {
+        if (left >= 0) asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+        left -= STEP;
+        at += step;
     }
 };
 
@@ -151,7 +197,7 @@ template <bool PIXELS, typename Finish>
 __device__ inline void box_filter(const Sample* source, Sample* output, const Geometry& g, Finish finish)
 {
     __shared__ __align__(16) Column memory[2][STEP * ROW];
-    constexpr int radius = SIZE / 2, rest = radius % BATCH;
+    constexpr int radius = SIZE / 2;
     const int shift = valid_shift(radius);
     const int rows = (g.last - g.first + gridDim.y - 1) / gridDim.y;
     const int top = min(g.first + (int)blockIdx.y * rows, g.last), end = min(top + rows, g.last);
@@ -161,18 +207,28 @@ __device__ inline void box_filter(const Sample* source, Sample* output, const Ge
     const int centre = left + shift * CHANNELS;  // source sample of the first result
     const Loader loader(source, g, centre - HALO + COLUMNS * (int)threadIdx.x, centre + samples + REACH,
                         top + shift - radius, end - 1 + shift + radius);
+    const int middle = (top + end) / 2, down = half == 0 ? 1 : -1;
+    int y = half == 0 ? middle : middle - 1;
+    Change change;
     // The sums of both halves' first squares but the last rows, which are different ones.
-    const int middle = (top + end) / 2;
-    const int first = middle + shift - (half == 0 ? 0 : radius);
+    int from = middle + shift - (half == 0 ? 0 : radius);
     ColumnSums sums;
-    Batch batch = loader.load<rest>(first, 1, true);
+    if constexpr (radius <= 2 * BATCH) {
+        constexpr int rest = radius % BATCH;
+        Batch batch = loader.load<rest>(from, 1, true);
 #pragma unroll 1
-    for (int done = rest; done < radius; done += BATCH) {
-        const Batch next = loader.load(first + done, 1, true);  // on its way while others are added
+        for (int done = rest; done < radius; done += BATCH) {
+            const Batch next = loader.load(from + done, 1, true);  // on its way while others are added
+            add(sums, batch);
+            batch = next;
+        }
         add(sums, batch);
-        batch = next;
+    } else {
+        constexpr int groups = (radius + AT_ONCE - 1) / AT_ONCE, group = (radius + groups - 1) / groups;
+        add_rows<radius - (groups - 1) * group>(sums, loader, from);
+#pragma unroll 1
+        for (int i = 1; i < groups; ++i) add_rows<group>(sums, loader, from);
     }
-    add(sums, batch);
     ColumnSums* const exchange = (ColumnSums*)memory;
     exchange[half * HALF_BLOCK + threadIdx.x] = sums;
     __syncthreads();
@@ -180,11 +236,11 @@ __device__ inline void box_filter(const Sample* source, Sample* output, const Ge
     __syncthreads();
 
     Column* const column = memory[half] + place(COLUMNS * threadIdx.x);
-    const int down = half == 0 ? 1 : -1, last = half == 0 ? end - 1 : top;
-    Change change;
-    int y = half == 0 ? middle : middle - 1;
+    const int last = half == 0 ? end - 1 : top;
     if (PREFETCH) change.load(loader, y + shift, down);
+    Prefetch prefetch(source, g, centre - HALO, y + shift, last + shift, down);
     for (; (last - y) * down >= 0; y += STEP * down) {
+        if (SAMPLE_BITS < 32) prefetch.next((ptrdiff_t)(STEP * down * g.width * CHANNELS));
 #pragma unroll
         for (int i = 0; i < STEP; i += BATCH) {
             if (!PREFETCH) change.load(loader, y + i * down + shift, down);

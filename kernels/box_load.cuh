@@ -36,6 +36,7 @@ constexpr int HALF_BLOCK = BOX_HALF_BLOCK, COLUMNS = BOX_COLUMNS, RUN = BOX_RUN,
 constexpr int BLOCKS = 2;                            // that have to fit a multiprocessor at a time
 constexpr int BATCH = SAMPLE_BITS == 32 ? 2 : STEP;  // rows that a thread loads at a time
 constexpr bool PREFETCH = SAMPLE_BITS == 8;          // wider samples would take too many registers
+constexpr int AT_ONCE = 248 / SAMPLE_BITS;           // rows of a tile's first sums that a thread loads at a time
 constexpr int WARPS = HALF_BLOCK / 32;               // of half a block
 constexpr int LOADED = HALF_BLOCK * COLUMNS;         // columns of a block
 constexpr int TILE = TILE_COLUMNS * CHANNELS;
@@ -78,9 +79,11 @@ typedef uint4 Vector;
 #endif
 
 // Rows that a thread loads at a time; all are asked for before the first one is waited for.
-struct Batch {
-    Samples rows[BATCH];
+template <int ROWS>
+struct Rows {
+    Samples rows[ROWS];
 };
+typedef Rows<BATCH> Batch;
 
 // Whose sums a column has whose sample of the row would be i: that of a sample inside, or -1 for zeros.
 __device__ inline int column_inside(int i, int width)
@@ -120,15 +123,23 @@ struct Loader {
             way = Way::SINGLE;
     }
 
+    // Whether rows `first` to `last` can be read as they lie in memory.
+    __device__ inline bool is_plain(int first, int last) const
+    {
+        return way == Way::VECTORS && first >= max(max(top, 0), g.source_row) &&
+               last <= min(bottom, g.height - 1);
+    }
+
     // ROWS rows y, y + down ... and zeros for others; `again` if they will be needed again.
     template <int ROWS = BATCH>
     __device__ inline Batch load(int y, int down, bool again) const
     {
         const int last = y + (ROWS - 1) * down;
-        if (way == Way::VECTORS && min(y, last) >= max(max(top, 0), g.source_row) &&
-            max(y, last) <= min(bottom, g.height - 1))
-            return read<ROWS>(y, down, again);
         Batch batch;
+        if (is_plain(min(y, last), max(y, last))) {
+            read<ROWS>(batch, y, down, again);
+            return batch;
+        }
         if (way != Way::NONE) batch = gather(source, g, x, way, y, down, top, bottom);
 #pragma unroll
         for (int i = ROWS; i < BATCH; ++i) batch.rows[i] = Samples();
@@ -136,12 +147,11 @@ struct Loader {
     }
 
     // As they lie in memory.
-    template <int ROWS>
-    __device__ inline Batch read(int y, int down, bool again) const
+    template <int ROWS, typename To>
+    __device__ inline void read(To& batch, int y, int down, bool again) const
     {
         const ptrdiff_t pitch = (ptrdiff_t)down * g.width * CHANNELS;
         const Sample* row = source + (ptrdiff_t)(y - g.source_row) * g.width * CHANNELS + x;
-        Batch batch;
 #pragma unroll
         for (int i = 0; i < ROWS; ++i, row += pitch)
 #pragma unroll
@@ -149,7 +159,6 @@ struct Loader {
                 const Vector* at = (const Vector*)row + v;
                 ((Vector*)batch.rows[i].words)[v] = again ? __ldg(at) : __ldcs(at);
             }
-        return batch;
     }
 
     // Any rows, borders applied. Not inlined: it is long, and where vectors can be loaded few warps call it.

@@ -96,10 +96,11 @@ struct ColumnSums {
 };
 #endif
 
-__device__ inline void add(ColumnSums& sums, const Batch& batch)
+template <int ROWS>
+__device__ inline void add(ColumnSums& sums, const Rows<ROWS>& batch)
 {
 #pragma unroll
-    for (int i = 0; i < BATCH; ++i) sums.add(batch.rows[i]);
+    for (int i = 0; i < ROWS; ++i) sums.add(batch.rows[i]);
 }
 
 // The samples along which a lane slides, packed. Of a `Result` only the lowest SAMPLE_BITS count.

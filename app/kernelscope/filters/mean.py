@@ -28,7 +28,7 @@ from kernelscope.filters.shared.box import (
     sum_types,
     window_sums,
 )
-from kernelscope.filters.shared.box_cuda import HIGH_TILES_FROM, box_pays_from, plan_box
+from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
 from kernelscope.filters.shared.correlation import (
     Divisor,
     Finish,
@@ -162,10 +162,6 @@ _ROWS_OPERATIONS = 3.75
 _ROWS_AHEAD = 4
 """Rows that such a thread has on their way: on an H100, 0.986 to 0.993 of the time with two."""
 
-_HIGH_TILES_FROM = 15
-"""The smallest mask of grey bytes whose tiles may be as high as those of the largest ones: 0.98 of
-the time at 16384x16384 on an H100, for 15x15 and 31x31."""
-
 
 def _plan_tuned(task: CudaTask, size: int) -> tuple[Launch, float]:
     """Return the launch of level *tuned*, and the least samples for which it pays.
@@ -186,8 +182,7 @@ def _plan_tuned(task: CudaTask, size: int) -> tuple[Launch, float]:
             ROWS_AHEAD=_ROWS_AHEAD,
         )
         return launch, rows_pay_from(task)
-    high_from = _HIGH_TILES_FROM if grey_bytes else HIGH_TILES_FROM
-    return plan_box("mean", task, size, high_from), box_pays_from(task, size)
+    return plan_box("mean", task, size), box_pays_from(task, size)
 
 
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
