@@ -42,11 +42,13 @@ def value_of(expression: str, macros: Mapping[str, str]) -> int:
     condition, mark, rest = expression.strip("() ").partition("?")
     if not mark:
         return int(condition)
-    match = re.fullmatch(r" *(\d+) *(==|<=) *(\d+) *", condition)
-    assert match, expression
-    left, right = int(match[1]), int(match[3])
+    holds = True
+    for part in condition.split("&&"):
+        match = re.fullmatch(r" *(\d+) *(==|<=) *(\d+) *", part)
+        assert match, expression
+        left, right = int(match[1]), int(match[3])
+        holds &= left == right if match[2] == "==" else left <= right
     first, _, second = rest.partition(":")
-    holds = left == right if match[2] == "==" else left <= right
     return value_of(first if holds else second, {})
 
 

@@ -82,6 +82,25 @@ def test_a_copy_without_a_new_name_is_freed(resident: Resident) -> None:
     assert resident.size == 0
 
 
+def test_only_copies_of_arrays_that_went_are_freed(resident: Resident) -> None:
+    allocations, arrays = [Allocation() for _ in range(3)], [np.zeros(10) for _ in range(3)]
+    for array, allocation in zip(arrays, allocations, strict=True):
+        resident.put(array, allocation)
+    assert not resident.has_dead
+    del array, arrays[1]
+    gc.collect()
+    assert resident.has_dead
+    resident.drop_dead()
+    assert [each.freed for each in allocations] == [False, True, False]
+    assert not resident.has_dead
+    assert resident.evict(keep=arrays[0])  # the copy of an array that is still there
+    del arrays[1]
+    gc.collect()
+    resident.drop_dead()
+    assert [each.freed for each in allocations] == [False, True, True]
+    assert resident.get(arrays[0]) is allocations[0]
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_the_sums_of_all_blocks_are_waited_for(dtype: type) -> None:
     card = FakeCard(1 << 20)

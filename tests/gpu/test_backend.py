@@ -14,7 +14,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, executor, kernel, pacer, sources
+from kernelscope.backends.cuda import CudaBackend, executor, kernel, pacer, report, sources
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import CompileError, Nvcc, Nvrtc
 from kernelscope.backends.cuda.cubins import CubinCache
@@ -163,7 +163,11 @@ def test_a_cold_batch_reads_from_memory(gpu: CudaBackend) -> None:
 
 
 @pytest.mark.parametrize("filter_id", ["mean", "greyscale", "nlm"])
-def test_the_bench_plans_the_work_that_is_counted(gpu: CudaBackend, filter_id: str) -> None:
+def test_the_bench_plans_the_work_that_is_counted(
+    gpu: CudaBackend, filter_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A busy host may queue these short launches too late for their rates to be shown.
+    monkeypatch.setattr(report, "NOTABLE_EXCESS", float("inf"))
     result = run(gpu, noise(64, 80, 3), filter_id, level="global", repeat=2, cold=True)
     kernel = sum(stage.seconds for stage in result.stages if stage.name == "kernel")
     rates = {metric.name: metric.value for metric in result.metrics}

@@ -44,6 +44,9 @@ class Resident:
 
     def __init__(self) -> None:
         self._entries: OrderedDict[int, tuple[weakref.ref[Any], Any, int]] = OrderedDict()
+        # Numbers of entries whose array went, from whichever thread that happened in: whoever keeps
+        # hundreds of results would otherwise pay for a look at each of them, several times a run.
+        self._gone: deque[int] = deque()
 
     @property
     def size(self) -> int:
@@ -63,7 +66,9 @@ class Resident:
         """Keep `allocation`, as large as `pixels` or of `size` bytes, for as long as they live."""
         self.drop_dead()
         size = pixels.nbytes if size is None else size
-        self._entries[id(pixels)] = (weakref.ref(pixels), allocation, size)
+        key = id(pixels)
+        reference = weakref.ref(pixels, lambda _: self._gone.append(key))
+        self._entries[key] = (reference, allocation, size)
 
     def rename(self, old: NDArray[Any], new: NDArray[Any] | None) -> None:
         """Let the copy of `old`, if it is there, be that of `new`; free it without one."""
@@ -95,12 +100,16 @@ class Resident:
     @property
     def has_dead(self) -> bool:
         """Whether `drop_dead` would free anything."""
-        return any(entry[0]() is None for entry in self._entries.values())
+        return bool(self._gone)
 
     def drop_dead(self) -> None:
         """Free the copies of arrays that are gone."""
-        for key in [key for key, entry in self._entries.items() if entry[0]() is None]:
-            self._entries.pop(key)[1].free()
+        while self._gone:
+            key = self._gone.popleft()
+            entry = self._entries.get(key)
+            if entry is not None and entry[0]() is None:  # else it was evicted, or is another one's
+                del self._entries[key]
+                entry[1].free()
 
 
 class Staging:
