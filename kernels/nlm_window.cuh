@@ -274,14 +274,13 @@ __device__ inline void rows_in_window(Pair (&rows)[4], int row)
     const int most = 2 * window_radius();
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-        // How far candidates lie from the window's first row: as much, one less or one more.
+        // How far candidates lie from the window's first row: as much, one less or one more. It is even, as
+        // is `most`: only next to the first and the last row do the threads differ.
         const int apart = 4 * row + k / 2 * 2 - k % 2 * 2;
-        if (apart < -1 || apart > most + 1)
-            rows[k] = 0;
-        else if (1 <= apart && apart < most)
-            rows[k] = ~0u;
-        else
+        if (apart == 0 || apart == most)
             rows[k] = in_window(apart + threadIdx.x % 4 / 2 - threadIdx.x / 16, 0);
+        else
+            rows[k] = 0 < apart && apart < most ? ~0u : 0;
     }
 }
 
