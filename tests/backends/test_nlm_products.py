@@ -90,6 +90,13 @@ def test_every_weight_is_accurate(
         assert error < LARGEST_ERROR, f"{name}: {error}"
 
 
+def test_the_default_radius_is_unrolled() -> None:
+    """Its code is compiled for the package."""
+    default = SPEC.validate({})["search_radius"]
+    weigh = plan((40, 50, 1), patch=7, search_radius=default).launches[-1]
+    assert int(weigh.defines["RADIUS"]) == default
+
+
 def windowed(shape: tuple[int, ...], border: Border, **chosen: Any) -> Request:
     """Return a request for noise on waves, whose candidates are in a window."""
     y, x = np.mgrid[: shape[0], : shape[1]]
@@ -112,10 +119,16 @@ def windowed(shape: tuple[int, ...], border: Border, **chosen: Any) -> Request:
         (13, (49, 47, 1), Border.VALID, 5),
     ],
 )
-def test_windows_at_the_bounds_of_what_is_unrolled(
-    emulator: EmulatorBackend, radius: int, shape: tuple[int, ...], border: Border, patch: int
+def test_windows_at_the_bounds_of_what_can_be_unrolled(
+    emulator: EmulatorBackend,
+    monkeypatch: pytest.MonkeyPatch,
+    radius: int,
+    shape: tuple[int, ...],
+    border: Border,
+    patch: int,
 ) -> None:
     """Radii of 1 and 12 are the bounds; from 13 on, a loop reads candidates in bands."""
+    monkeypatch.setattr(cuda_tuned, "_UNROLLED", range(1, 13))
     request = windowed(shape, border, search_radius=radius, patch=patch, colour="separate")
     actual = emulator.run(request, TUNED, RunContext()).planes
     (only,) = request.passes()
@@ -123,7 +136,7 @@ def test_windows_at_the_bounds_of_what_is_unrolled(
     assert np.abs(actual - wanted).max() < LARGEST_ERROR
 
 
-@pytest.mark.parametrize("radius", [5, 13])
+@pytest.mark.parametrize("radius", [5, 10, 13])
 def test_a_part_of_a_picture_has_the_same_bytes(
     emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, radius: int
 ) -> None:
@@ -178,8 +191,8 @@ def test_candidates_come_in_bands_where_shared_memory_is_short(patch: int) -> No
         in_memory = rows if band == squares else weigh.tile[1] - 4 + 4 * band
         positions = pitch * (2 * in_memory + patch - 1)
         assert weigh.shared_bytes == 16 * (positions + 7) <= 64 * 1024
-        unrolled = radius if radius <= 12 else 0
-        assert int(weigh.defines["RADIUS"]) == unrolled == (radius if band == squares else 0)
+        assert int(weigh.defines["RADIUS"]) == (10 if radius == 10 else 0)
+        assert (band == squares) == (radius <= 12)
         pixels = weigh.tile[0] * weigh.tile[1]
         assert int(weigh.defines["WINDOW_TILES"]) * 16 * weigh.block[1] == pixels
         assert made.scratch["norms"].size(5, 40) == 4 * (50 + 2 * radius) * (5 + 2 * radius)

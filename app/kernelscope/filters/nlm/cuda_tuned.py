@@ -40,6 +40,11 @@ _WINDOW_SIDE = 16
 _WINDOW_SHARED = 64 * 1024
 """Bytes of shared memory that a block can ask for on every card."""
 
+_UNROLLED = range(10, 11)
+"""Search radii whose code is unrolled, in a window: the default, whose code comes with the package.
+Each takes 1.6 s more to compile for 1 ms less of 4096 x 4096 pixels on an H100, and whoever drags
+the radius would wait for one after the other. Shared memory holds windows of a radius up to 12."""
+
 _NORM_PADDING = 7
 """Positions that are left free at most where norms begin in shared memory: ``Memory``."""
 
@@ -152,8 +157,8 @@ def _plan_window(task: CudaTask, band: int) -> CudaPlan:
     """Plan weights as matrix products, in a window: ``kernels/nlm_window.cuh``."""
     patch, radius = task.parameters["patch"], task.parameters["search_radius"]
     colours, columns = colour_count(task.shape[2]), task.output_shape[1] + 2 * radius
-    # Shared memory has windows of a radius up to 12; to unroll more would take long to compile.
-    shape = _window_shape(unrolled := band == _squares(task), patch)
+    unrolled = radius in _UNROLLED and band == _squares(task)
+    shape = _window_shape(unrolled, patch)
     norms = Launch(
         kernel="nlm_tuned_norms",
         defines=_defines(
