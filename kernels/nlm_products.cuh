@@ -12,10 +12,10 @@
 #include "nlm_halves.cuh"
 
 #ifndef WARPS  // of a block
-#define WARPS (WHOLE == 1 ? 4 : 8)
+#define WARPS 4
 #endif
 #ifndef TILES  // of 16 pixels, whose patches a warp keeps
-#define TILES (WHOLE == 0 ? 2 : PATCH <= 5 ? 4 : 2)
+#define TILES (PATCH <= 5 ? 4 : 2)
 #endif
 // Blocks of a multiprocessor, at least: as many as registers allow.
 constexpr int BLOCKS = PATCH == 7 ? 5 : PATCH <= 9 ? 4 : 3;

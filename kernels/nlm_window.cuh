@@ -11,21 +11,27 @@
 // Launch: nlm_tuned_norms computes |p|^2 of all candidates; then blocks of 32 x WARPS threads for 4 TILES
 // ACROSS x 4 WARPS / ACROSS pixels. Where shared memory is short, the candidates come in several bands. A
 // pair that counts takes 1.3 x 16 STEPS multiplications on the tensor cores and 1.3 exponentials.
+//
+// Where a window is read at once, the compiler knows its radius: rows of squares are unrolled, and what lies
+// outside of all windows takes no exponentials. That is a fifth less time, and a kernel for each radius.
 #ifndef KERNELSCOPE_NLM_WINDOW
 #define KERNELSCOPE_NLM_WINDOW
 #include "nlm_halves.cuh"
 
-#ifndef WARPS  // of a block
-#define WARPS (WHOLE == 1 ? 4 : 8)
+#ifndef RADIUS  // of the window, where its loops are unrolled; 0: it is known only when the kernel runs
+#define RADIUS 0
 #endif
-#ifndef ACROSS  // how many of them lie side by side
-#define ACROSS 2
+#ifndef WINDOW_TILES  // squares of 4 x 4 pixels, whose patches a warp keeps
+#define WINDOW_TILES (PATCH == 5 ? 2 : RADIUS == 0 ? 2 : 4)
 #endif
-#ifndef TILES  // of 4 x 4 pixels, whose patches a warp keeps
-#define TILES (WHOLE == 0 ? 2 : PATCH <= 5 ? 4 : 2)
+#ifndef WINDOW_WARPS  // of a block
+#define WINDOW_WARPS (WINDOW_TILES == 2 ? 8 : 4)
 #endif
-#ifndef BLOCKS  // of a multiprocessor, at least: few registers spill then, none in the loop over squares
-#define BLOCKS 3
+#ifndef WINDOW_ACROSS  // how many of them lie side by side
+#define WINDOW_ACROSS (WINDOW_TILES == 2 ? 2 : 1)
+#endif
+#ifndef WINDOW_BLOCKS  // of a multiprocessor, at least: few registers spill then, none in the loop over squares
+#define WINDOW_BLOCKS (WINDOW_TILES == 2 ? 3 : 4)
 #endif
 #ifndef INSIDE  // whether candidates lie inside the image
 #define INSIDE 0
@@ -42,6 +48,7 @@ __constant__ Window window;
 namespace halves {
 
 constexpr int STEPS = (PATCH + 1) / 2;  // of 16 cells: two rows of 8, of the patch and one of its norm
+constexpr int TILES = WINDOW_TILES, WARPS = WINDOW_WARPS, ACROSS = WINDOW_ACROSS;
 constexpr int COLUMNS = 4 * TILES * ACROSS, ROWS = 4 * WARPS / ACROSS;  // of pixels
 constexpr int STRIP = 8;  // rows of a thread of nlm_tuned_norms
 
@@ -57,6 +64,8 @@ __device__ inline Places places_of(int thread)
     return {2 * thread, thread < 3 ? 2 * thread + 1 : -1, 0};
 }
 
+// The row of cells in whose banks the norms are: where the four threads of a candidate read different ones.
+constexpr int NORM_ROW = PATCH == 7 ? 7 : 8;
 constexpr int OTHER = 4;  // the first pair of the other row, among those of a thread
 
 }  // namespace halves
@@ -66,10 +75,29 @@ __constant__ unsigned window_weights[4][2 * halves::STEPS];
 
 namespace halves {
 
-// Squares of candidates along an axis of the window.
-__device__ inline int squares()
+// Squares of candidates along an axis of a window.
+__device__ constexpr int squares_of(int radius)
 {
-    return (2 * window.radius + 4 + 3) / 4;
+    return (2 * radius + 4 + 3) / 4;
+}
+
+// A window of a known radius is read at once.
+constexpr int SQUARES = squares_of(RADIUS);
+constexpr Window KNOWN = {RADIUS, SQUARES, (COLUMNS - 4 + 4 * SQUARES + 1) | 1};
+
+__device__ inline int window_radius()
+{
+    return RADIUS ? KNOWN.radius : window.radius;
+}
+
+__device__ inline int window_band()
+{
+    return RADIUS ? KNOWN.band : window.band;
+}
+
+__device__ inline int window_pitch()
+{
+    return RADIUS ? KNOWN.pitch : window.pitch;
 }
 
 // Rows of candidates in shared memory.
@@ -109,20 +137,22 @@ struct Memory {
     uint4 *cells, *norms;
 
     __device__ inline Memory(uint4* memory)
-        : cells(memory), norms(memory + (rows_of_band(window.band) + PATCH - 1) * window.pitch)
+        : cells(memory)
     {
+        const int pitch = window_pitch(), rows = rows_of_band(window_band()) + PATCH - 1;
+        norms = memory + rows * pitch + ((NORM_ROW - rows) * pitch & 7);
     }
 
     // For this thread and the candidate at (y, x).
     __device__ inline Cursor at(int y, int x) const
     {
         const Places places = places_of(threadIdx.x % 4);
-        const int place = y * window.pitch + x;
+        const int place = y * window_pitch() + x;
         const uint4* other = norms + place;
         if (places.other >= 0)
-            other = (const uint4*)((const Pair*)(cells + place + places.other * window.pitch) +
+            other = (const uint4*)((const Pair*)(cells + place + places.other * window_pitch()) +
                 places.begin / 2);
-        return {cells + place + places.first * window.pitch, other};
+        return {cells + place + places.first * window_pitch(), other};
     }
 };
 
@@ -152,9 +182,9 @@ __device__ inline void twelve_samples(unsigned (&words)[3], const Sample* row, c
 __device__ inline void load(const Memory& memory, const Sample* source, const Pair* norms,
     const Geometry& g, int top, int left, int rows, int c)
 {
-    const int thread = threadIdx.y * 32 + threadIdx.x, around = HALF + window.radius;
+    const int thread = threadIdx.y * 32 + threadIdx.x, around = HALF + window_radius();
     const int shift = valid_shift(around) - around, colours = (g.channels - 1) | 1;
-    const int last = g.last - 1 + 2 * around, pitch = window.pitch;
+    const int last = g.last - 1 + 2 * around, pitch = window_pitch();
     const unsigned fours = (pitch + 3) / 4;  // of positions in a row
     __syncthreads();  // what was there has been read
     for (unsigned i = thread; i < (rows + PATCH - 1) * fours; i += 32 * WARPS) {
@@ -174,9 +204,9 @@ __device__ inline void load(const Memory& memory, const Sample* source, const Pa
         if (t + 2 < pitch) to[2] = make_uint4(even[1], even[2], even[3], even[4]);
         if (t + 3 < pitch) to[3] = make_uint4(odd[1], odd[2], odd[3], odd[4]);
     }
-    const int columns = g.out_width + 2 * window.radius;
+    const int columns = g.out_width + 2 * window_radius();
     for (int s = threadIdx.y; s < rows; s += WARPS) {
-        const bool inside = top + s < g.last + 2 * window.radius;
+        const bool inside = top + s < g.last + 2 * window_radius();
         const Pair* row = norms + ((size_t)(top + s - g.output_row) * colours + c) * columns + left;
         for (int t = threadIdx.x; t < pitch; t += 32)
             memory.norms[s * pitch + t] =
@@ -194,7 +224,7 @@ __device__ inline void pixels_from(Pair (&pixels)[STEPS][4], const Memory& memor
     const Cursor cursor = memory.at(y + threadIdx.x / 16, x + threadIdx.x / 4 % 4);
     Pair cells[2][2 * STEPS];
 #pragma unroll
-    for (int k = 0; k < 2; ++k) cursor.read(cells[k], 2 * k * window.pitch);
+    for (int k = 0; k < 2; ++k) cursor.read(cells[k], 2 * k * window_pitch());
 #pragma unroll
     for (int i = 0; i < 4 * STEPS; ++i) {
         const Pair value = product(cells[i % 2][i / 2], window_weights[thread][i / 2]);
@@ -211,7 +241,7 @@ __device__ inline void pixels_from(Pair (&pixels)[STEPS][4], const Memory& memor
 // from the start of the window along an axis, and `more` how much further the second one is.
 __device__ inline Pair in_window(int apart, int more)
 {
-    const unsigned most = 2 * window.radius;
+    const unsigned most = 2 * window_radius();
     return ((unsigned)apart <= most ? 0xffffu : 0) | ((unsigned)(apart + more) <= most ? 0xffff0000u : 0);
 }
 
@@ -225,7 +255,7 @@ template <int COUNT>
 __device__ inline void add_square(Sums& sums, const Pair (&pixels)[TILES][STEPS][4], int tile,
     const Candidates<STEPS>& candidates, const Pair (&rows)[4], int square)
 {
-    const int apart = threadIdx.x % 2 * 2 - threadIdx.x / 4 % 4, edge = (2 * window.radius + 1) / 4;
+    const int apart = threadIdx.x % 2 * 2 - threadIdx.x / 4 % 4, edge = (2 * window_radius() + 1) / 4;
     Pair weights[COUNT][4];
     weigh<COUNT, STEPS>(weights, pixels, tile, candidates);
 #pragma unroll
@@ -238,27 +268,108 @@ __device__ inline void add_square(Sums& sums, const Pair (&pixels)[TILES][STEPS]
     }
 }
 
-// Add a row of squares, of which the first candidate of the warp's first square is at (y, x).
-__device__ inline void add_squares(Sums& sums, const Pair (&pixels)[TILES][STEPS][4],
-    const Memory& memory, const Pair (&rows)[4], int y, int x, int count)
+// The bits that count by the rows of the window, for the candidates of its row of squares `row`.
+__device__ inline void rows_in_window(Pair (&rows)[4], int row)
 {
-    const int thread = threadIdx.x % 4, column = threadIdx.x / 4 % 4;
-    const int down = 2 * window.pitch;
-    Cursor cursor = memory.at(y + threadIdx.x / 16, x + column);
-    // v of two candidates: halves 2 and 3 of the cells from one after the first on, or from that itself.
-    const Pair* values = (const Pair*)(memory.cells + (y + thread / 2 + HALF) * window.pitch + x +
-        thread % 2 * 2 + HALF % 2) + HALF / 2;
-#pragma unroll 1
-    for (int i = 0; i < count + TILES - 1; ++i) {
-        Candidates<STEPS> candidates;
+    const int most = 2 * window_radius();
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+        // How far candidates lie from the window's first row: as much, one less or one more. It is even, as
+        // is `most`: only next to the first and the last row do the threads differ.
+        const int apart = 4 * row + k / 2 * 2 - k % 2 * 2;
+        if (apart == 0 || apart == most)
+            rows[k] = in_window(apart + threadIdx.x % 4 / 2 - threadIdx.x / 16, 0);
+        else
+            rows[k] = 0 < apart && apart < most ? ~0u : 0;
+    }
+}
+
+// A row of squares of candidates in shared memory.
+struct Squares {
+    Cursor cursor;
+    const Pair* values;  // v: halves 2 and 3 of the cells from one after the first on, or from that itself
+
+    // The first candidate of the warp's first square is at (y, x).
+    __device__ inline Squares(const Memory& memory, int y, int x)
+        : cursor(memory.at(y + threadIdx.x / 16, x + threadIdx.x / 4 % 4))
+    {
+        const int thread = threadIdx.x % 4;
+        values = (const Pair*)(memory.cells + (y + thread / 2 + HALF) * window_pitch() + x +
+            thread % 2 * 2 + HALF % 2) + HALF / 2;
+    }
+
+    // Of the square that lies `further` positions away.
+    __device__ inline void read(Candidates<STEPS>& candidates, int further) const
+    {
 #pragma unroll
         for (int k = 0; k < 2; ++k) {
-            cursor.read(candidates.cells[k], k * down);
-            candidates.values[k] = column % 2 ? ONES : values[4 * k * down];
+            const int place = further + k * 2 * window_pitch();
+            cursor.read(candidates.cells[k], place);
+            candidates.values[k] = threadIdx.x / 4 % 2 ? ONES : values[4 * place];
         }
+    }
+
+    __device__ inline void advance()
+    {
         cursor.first += 4;
         cursor.other += 4;
         values += 16;
+    }
+};
+
+#if RADIUS
+// Add the squares of a row from `SQUARE` on: an iteration of a loop whose number is known when compiling, as
+// it decides how many of the warp's squares of pixels have those candidates in their windows.
+template <int SQUARE>
+__device__ inline void add_squares(Sums& sums, const Pair (&pixels)[TILES][STEPS][4],
+    const Squares& squares, const Pair (&rows)[4])
+{
+    constexpr int first = SQUARE < SQUARES ? 0 : SQUARE - SQUARES + 1;
+    constexpr int last = SQUARE < TILES ? SQUARE : TILES - 1;
+    Candidates<STEPS> candidates;
+    squares.read(candidates, 4 * SQUARE);
+    add_square<last - first + 1>(sums, pixels, first, candidates, rows, SQUARE - first);
+    if constexpr (SQUARE + 1 < SQUARES + TILES - 1)
+        add_squares<SQUARE + 1>(sums, pixels, squares, rows);
+}
+
+template <int ROW>
+__device__ inline void add_row_of(
+    Sums& sums, const Pair (&pixels)[TILES][STEPS][4], const Squares& squares)
+{
+    Pair rows[4];
+    rows_in_window(rows, ROW);
+    add_squares<0>(sums, pixels, squares, rows);
+}
+
+// Add the row of squares `row` of the window. All candidates of a row in the middle count, as in row 1; the
+// others have code of their own, with neither exponentials nor masks for what does not.
+__device__ inline void add_row(
+    Sums& sums, const Pair (&pixels)[TILES][STEPS][4], const Squares& squares, int row)
+{
+    constexpr int last = SQUARES - 1;
+    if (row == 0)
+        add_row_of<0>(sums, pixels, squares);
+    else if (row == last)
+        add_row_of<last>(sums, pixels, squares);
+    else if (RADIUS % 2 && row == last - 1)
+        add_row_of<last - 1>(sums, pixels, squares);
+    else
+        add_row_of<1>(sums, pixels, squares);
+}
+#else
+// Add the row of squares `row` of the window.
+__device__ inline void add_row(
+    Sums& sums, const Pair (&pixels)[TILES][STEPS][4], Squares squares, int row)
+{
+    const int count = squares_of(window_radius());
+    Pair rows[4];
+    rows_in_window(rows, row);
+#pragma unroll 1
+    for (int i = 0; i < count + TILES - 1; ++i) {
+        Candidates<STEPS> candidates;
+        squares.read(candidates, 0);
+        squares.advance();
 #pragma unroll
         for (int tile = 0; tile < TILES; tile += 2) {
             const bool one = (unsigned)(i - tile) < (unsigned)count;
@@ -272,36 +383,33 @@ __device__ inline void add_squares(Sums& sums, const Pair (&pixels)[TILES][STEPS
         }
     }
 }
+#endif
 
 __device__ inline void compute(
     const Memory& memory, const Sample* source, Sample* output, const Pair* norms, const Geometry& g, int c)
 {
-    const int top = g.first + blockIdx.y * ROWS, left = blockIdx.x * COLUMNS, count = squares();
+    const int top = g.first + blockIdx.y * ROWS, left = blockIdx.x * COLUMNS;
+    const int count = squares_of(window_radius()), band = window_band();
     const int strip = threadIdx.y / ACROSS * 4, beside = threadIdx.y % ACROSS * 4 * TILES;
     const int thread = threadIdx.x % 4, y = threadIdx.x / 16, x = threadIdx.x / 4 % 4;
-    const bool at_once = window.band >= count;
+    const bool at_once = band >= count;
     Pair pixels[TILES][STEPS][4];
     Sums sums = {};
     // The pixels themselves are read first, where candidates come in bands.
-    for (int first = at_once ? 0 : -window.band; first < count; first += window.band) {
+    for (int first = at_once ? 0 : -band; first < count; first += band) {
         const bool own = first < 0;
-        const int last = min(first + window.band, count);
-        load(memory, source, norms, g, top + (own ? window.radius : 4 * first), left,
+        const int last = min(first + band, count);
+        load(memory, source, norms, g, top + (own ? window_radius() : 4 * first), left,
             rows_of_band(own ? 1 : last - first), c);
         if (own || at_once)
 #pragma unroll
             for (int tile = 0; tile < TILES; ++tile)
-                pixels_from(pixels[tile], memory, strip + (own ? 0 : window.radius),
-                    beside + 4 * tile + window.radius);
+                pixels_from(pixels[tile], memory, strip + (own ? 0 : window_radius()),
+                    beside + 4 * tile + window_radius());
         if (own) continue;
 #pragma unroll 1
-        for (int row = first; row < last; ++row) {
-            Pair rows[4];
-#pragma unroll
-            for (int k = 0; k < 4; ++k)
-                rows[k] = in_window(4 * row + thread / 2 + k / 2 * 2 - y - k % 2 * 2, 0);
-            add_squares(sums, pixels, memory, rows, strip + 4 * (row - first), beside, count);
-        }
+        for (int row = first; row < last; ++row)
+            add_row(sums, pixels, Squares(memory, strip + 4 * (row - first), beside), row);
     }
     if (thread > 0) return;
 #pragma unroll
@@ -322,8 +430,8 @@ extern "C" __global__ void nlm_tuned_norms(
     const Sample* source, Sample* output, unsigned* norms, Geometry g)
 {
     using namespace halves;
-    const int around = HALF + window.radius, shift = valid_shift(around) - around;
-    const int columns = g.out_width + 2 * window.radius, end = g.last + 2 * window.radius;
+    const int around = HALF + window_radius(), shift = valid_shift(around) - around;
+    const int columns = g.out_width + 2 * window_radius(), end = g.last + 2 * window_radius();
     const int colours = (g.channels - 1) | 1, rows_at_once = gridDim.y * blockDim.y * STRIP;
     for (int x = blockIdx.x * blockDim.x + threadIdx.x; x < columns; x += gridDim.x * blockDim.x)
         for (int top = g.first + (blockIdx.y * blockDim.y + threadIdx.y) * STRIP; top < end;
@@ -350,8 +458,8 @@ extern "C" __global__ void nlm_tuned_norms(
                     float norm = 0;
 #pragma unroll
                     for (int k = 0; k < PATCH; ++k) norm += profile(k) * sums[(s + 1 + k) % PATCH];
-                    const bool inside = (unsigned)(candidate - window.radius) < (unsigned)g.height &&
-                        (unsigned)(x - window.radius) < (unsigned)g.width;
+                    const bool inside = (unsigned)(candidate - window_radius()) < (unsigned)g.height &&
+                        (unsigned)(x - window_radius()) < (unsigned)g.width;
                     norms[((size_t)(candidate - g.output_row) * colours + c) * columns + x] =
                         INSIDE && !inside ? NEVER : split(halves_scale * norm);
                 }
@@ -360,7 +468,7 @@ extern "C" __global__ void nlm_tuned_norms(
 
 extern __shared__ uint4 window_memory[];
 
-extern "C" __launch_bounds__(32 * WARPS, BLOCKS) __global__ void nlm_tuned(
+extern "C" __launch_bounds__(32 * WINDOW_WARPS, WINDOW_BLOCKS) __global__ void nlm_tuned(
     const Sample* source, Sample* output, const unsigned* norms, Geometry g)
 {
     using namespace halves;

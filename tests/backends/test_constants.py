@@ -20,7 +20,10 @@ SHARED = {
     "mask": {"QUAD", "TUNED_THREADS"},
     "mean": {"BOX_HALF_BLOCK", "BOX_COLUMNS", "BOX_RUN", "BOX_STEP"},
     "median": {"STEPS", "QUAD", "TUNED_THREADS"},
-    "nlm": {"PART", "WARP_COLUMNS", "CHUNK_OFFSETS", "STRIP", "TILES", "WARPS"},
+    "nlm": {
+        *("PART", "WARP_COLUMNS", "CHUNK_OFFSETS", "STRIP", "TILES", "WARPS"),
+        *("WINDOW_TILES", "WINDOW_WARPS", "WINDOW_ACROSS", "WINDOW_BLOCKS"),
+    },
     "rotating_mask": {"QUAD", "TUNED_THREADS"},
     "sobel": {"QUAD", "TUNED_THREADS"},
     "threshold_mean": {"BOX_HALF_BLOCK", "BOX_COLUMNS", "BOX_RUN", "BOX_STEP"},

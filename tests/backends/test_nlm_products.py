@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.emulator import EmulatorBackend
+from kernelscope.backends.emulator.launch import Memory, run_launch
 from kernelscope.engine.context import RunContext
+from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.filters.nlm import SPEC, cuda_tuned
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
+from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import TUNED
 from tests.backends.specialisations import tuned_at_any_size
 from tests.filters.test_nlm import oracle
@@ -88,6 +90,76 @@ def test_every_weight_is_accurate(
         assert error < LARGEST_ERROR, f"{name}: {error}"
 
 
+def test_the_default_radius_is_unrolled() -> None:
+    """Its code is compiled for the package."""
+    default = SPEC.validate({})["search_radius"]
+    weigh = plan((40, 50, 1), patch=7, search_radius=default).launches[-1]
+    assert int(weigh.defines["RADIUS"]) == default
+
+
+def windowed(shape: tuple[int, ...], border: Border, **chosen: Any) -> Request:
+    """Return a request for noise on waves, whose candidates are in a window."""
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    waves = (128 + 90 * np.sin(x / 4 + y / 9))[:, :, None]
+    noise = 8 * np.random.default_rng(1).standard_normal(shape)
+    picture = np.clip(np.rint(waves + noise), 0, 255).astype(np.uint8)
+    parameters = SPEC.validate({"patch": 7, "filter_sigma": 0.05, **chosen})
+    return Request.create(Image.from_array(picture), SPEC.id, parameters, border=border)
+
+
+@pytest.mark.parametrize(
+    ("radius", "shape", "border", "patch"),
+    [
+        (1, (17, 35, 3), Border.REDUCE, 7),
+        (2, (19, 18, 1), Border.REFLECT, 7),
+        (5, (33, 21, 1), Border.CONSTANT, 7),
+        (12, (53, 49, 1), Border.VALID, 7),
+        (11, (18, 33, 1), Border.REDUCE, 5),
+        (13, (33, 18, 3), Border.CONSTANT, 7),
+        (13, (49, 47, 1), Border.VALID, 5),
+    ],
+)
+def test_windows_at_the_bounds_of_what_can_be_unrolled(
+    emulator: EmulatorBackend,
+    monkeypatch: pytest.MonkeyPatch,
+    radius: int,
+    shape: tuple[int, ...],
+    border: Border,
+    patch: int,
+) -> None:
+    """Radii of 1 and 12 are the bounds; from 13 on, a loop reads candidates in bands."""
+    monkeypatch.setattr(cuda_tuned, "_UNROLLED", range(1, 13))
+    request = windowed(shape, border, search_radius=radius, patch=patch, colour="separate")
+    actual = emulator.run(request, TUNED, RunContext()).planes
+    (only,) = request.passes()
+    wanted = oracle(request.source.planes, only.parameters, border)
+    assert np.abs(actual - wanted).max() < LARGEST_ERROR
+
+
+@pytest.mark.parametrize("radius", [5, 10, 13])
+def test_a_part_of_a_picture_has_the_same_bytes(
+    emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, radius: int
+) -> None:
+    request = windowed((50, 37, 1), Border.REFLECT, search_radius=radius)
+    whole = emulator.run(request, TUNED, RunContext()).planes
+    rows = range(16, 41)
+
+    def launch_part(
+        library: Any,
+        launch: Launch,
+        task: CudaTask,
+        memory: Memory,
+        token: CancelToken,
+        report: Callable[[float], None],
+    ) -> None:
+        assert launch.kernel in ("nlm_tuned_norms", "nlm_tuned")
+        run_launch(library, launch, task, memory, [None], token, report, rows=rows)
+
+    monkeypatch.setattr(emulator, "_launch", launch_part)
+    part = emulator.run(request, TUNED, RunContext()).planes
+    assert np.array_equal(part[rows.start : rows.stop], whole[rows.start : rows.stop])
+
+
 @pytest.mark.parametrize("patch", [3, 5, 7, 9, 11])
 def test_the_whole_image_has_all_candidates(patch: int) -> None:
     """The plan counts the chunks of the kernel, and its scratch has room for every group."""
@@ -106,7 +178,7 @@ def test_candidates_come_in_bands_where_shared_memory_is_short(patch: int) -> No
     for radius in range(1, 51):
         norms, weigh = (made := plan((40, 50, 1), patch=patch, search_radius=radius)).launches
         if "PRODUCTS" not in norms.defines:
-            assert radius > 40
+            assert radius > 44
             continue
         _, band, pitch = weigh.constants["window"].tolist()
         assert weigh.tile
@@ -117,5 +189,10 @@ def test_candidates_come_in_bands_where_shared_memory_is_short(patch: int) -> No
         assert pitch % 2 == 1
         assert pitch > columns
         in_memory = rows if band == squares else weigh.tile[1] - 4 + 4 * band
-        assert weigh.shared_bytes == 16 * pitch * (2 * in_memory + patch - 1) <= 64 * 1024
+        positions = pitch * (2 * in_memory + patch - 1)
+        assert weigh.shared_bytes == 16 * (positions + 7) <= 64 * 1024
+        assert int(weigh.defines["RADIUS"]) == (10 if radius == 10 else 0)
+        assert (band == squares) == (radius <= 12)
+        pixels = weigh.tile[0] * weigh.tile[1]
+        assert int(weigh.defines["WINDOW_TILES"]) * 16 * weigh.block[1] == pixels
         assert made.scratch["norms"].size(5, 40) == 4 * (50 + 2 * radius) * (5 + 2 * radius)

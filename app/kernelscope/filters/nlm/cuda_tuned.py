@@ -34,15 +34,19 @@ _PRODUCT_WARPS = 4
 _STEPS = {3: 1, 5: 2, 7: 4, 9: 6, 11: 8}
 """Products of 16 cells for a candidate of the whole image, by the size of the patch: ``STEPS``."""
 
-_WINDOW_TILES, _WINDOW_WARPS, _WINDOW_ACROSS = 2, 8, 2
-"""Squares of 4 x 4 pixels of a warp, warps of a block, and how many of them lie side by side:
-macros ``TILES``, ``WARPS`` and ``ACROSS``."""
-
-_WINDOW_TILE = 4 * _WINDOW_TILES * _WINDOW_ACROSS, 4 * _WINDOW_WARPS // _WINDOW_ACROSS
-"""Pixels of a block, in x and y."""
+_WINDOW_SIDE = 16
+"""Pixels of a block that multiplies matrices in a window, in x and y."""
 
 _WINDOW_SHARED = 64 * 1024
 """Bytes of shared memory that a block can ask for on every card."""
+
+_UNROLLED = range(10, 11)
+"""Search radii whose code is unrolled, in a window: the default, whose code comes with the package.
+Each takes 1.6 s more to compile for 1 ms less of 4096 x 4096 pixels on an H100, and whoever drags
+the radius would wait for one after the other. Shared memory holds windows of a radius up to 12."""
+
+_NORM_PADDING = 7
+"""Positions that are left free at most where norms begin in shared memory: ``Memory``."""
 
 _LEAST_PIXELS = 2**18
 """Pixels from which on matrix products pay in a window: smaller pictures have too few blocks."""
@@ -153,15 +157,16 @@ def _plan_window(task: CudaTask, band: int) -> CudaPlan:
     """Plan weights as matrix products, in a window: ``kernels/nlm_window.cuh``."""
     patch, radius = task.parameters["patch"], task.parameters["search_radius"]
     colours, columns = colour_count(task.shape[2]), task.output_shape[1] + 2 * radius
+    unrolled = radius in _UNROLLED and band == _squares(task)
+    shape = _window_shape(unrolled, patch)
     norms = Launch(
         kernel="nlm_tuned_norms",
         defines=_defines(
             task,
             PRODUCTS=1,
             WHOLE=0,
-            TILES=_WINDOW_TILES,
-            WARPS=_WINDOW_WARPS,
-            ACROSS=_WINDOW_ACROSS,
+            RADIUS=radius if unrolled else 0,
+            **shape,
             INSIDE=int(task.border is Border.REDUCE),
         ),
         block=BLOCK,
@@ -178,8 +183,8 @@ def _plan_window(task: CudaTask, band: int) -> CudaPlan:
     weigh = replace(
         norms,
         kernel="nlm_tuned",
-        block=(32, _WINDOW_WARPS),
-        tile=_WINDOW_TILE,
+        block=(32, shape["WINDOW_WARPS"]),
+        tile=(_WINDOW_SIDE, _WINDOW_SIDE),
         bytes_per_sample=6.0,
         operations_per_sample=(2 * radius + 1) ** 2 * (4.0 * patch**2 + 5),
         shared_bytes=_shared(task, band),
@@ -188,6 +193,21 @@ def _plan_window(task: CudaTask, band: int) -> CudaPlan:
     )
     row = 4 * colours * columns
     return CudaPlan((norms, weigh), {"norms": Scratch(row, 2 * radius * row)})
+
+
+def _window_shape(unrolled: bool, patch: int) -> dict[str, int]:
+    """Return the shape of a block: macros ``WINDOW_...`` of the kernel."""
+    # Unrolled, a patch of 5 would spill registers with more squares of pixels in a warp.
+    if unrolled and patch == 7:
+        tiles, warps, across, blocks = 4, 4, 1, 4
+    else:
+        tiles, warps, across, blocks = 2, 8, 2, 3
+    return {
+        "WINDOW_TILES": tiles,
+        "WINDOW_WARPS": warps,
+        "WINDOW_ACROSS": across,
+        "WINDOW_BLOCKS": blocks,
+    }
 
 
 def _fills_card(task: CudaTask) -> bool:
@@ -205,8 +225,9 @@ def _band(task: CudaTask) -> int:
 
 def _shared(task: CudaTask, band: int) -> int:
     """Return the shared memory of a block with candidates for `band` rows of squares."""
-    pitch, rows = _pitch(task), _WINDOW_TILE[1] - 4 + 4 * band
-    return 16 * pitch * (2 * rows + task.parameters["patch"] - 1)
+    rows = _WINDOW_SIDE - 4 + 4 * band
+    positions = _pitch(task) * (2 * rows + task.parameters["patch"] - 1)
+    return 16 * (positions + _NORM_PADDING)
 
 
 def _squares(task: CudaTask) -> int:
@@ -216,7 +237,7 @@ def _squares(task: CudaTask) -> int:
 
 def _pitch(task: CudaTask) -> int:
     """Return the positions of a row of shared memory: an odd number."""
-    return (_WINDOW_TILE[0] - 4 + 4 * _squares(task) + 1) | 1
+    return (_WINDOW_SIDE - 4 + 4 * _squares(task) + 1) | 1
 
 
 def _window_halves(task: CudaTask) -> NDArray[np.uint32]:
