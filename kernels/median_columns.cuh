@@ -12,7 +12,7 @@
 #include "median_core.cuh"
 
 #ifndef STEPS  // rounds of a block, each further down
-#define STEPS (SAMPLE_BITS == 8 && SIZE == 5 ? 4 : SIZE <= 5 ? 2 : 1)
+#define STEPS (SIZE <= 5 ? 2 : 1)
 #endif
 #define COMMON (SIZE - 1)           // rows that two rows of windows share
 #define OWN (SIZE <= 5 ? 1 : 3)     // a thread's first own column, counted from that of its first window

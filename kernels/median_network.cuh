@@ -16,7 +16,7 @@
 #include "median_core.cuh"
 
 #ifndef STEPS  // patches that a thread computes, one below the other
-#define STEPS (SAMPLE_BITS == 8 && SIZE == 5 ? 4 : SIZE <= 5 ? 2 : 1)
+#define STEPS (SIZE <= 5 ? 2 : 1)
 #endif
 #define COLUMNS (4 * BLOCK_COLUMNS)  // of values in a block
 #define ROWS (2 * STEPS * BLOCK_ROWS)

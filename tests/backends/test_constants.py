@@ -19,7 +19,7 @@ SHARED = {
     "laplace": {"QUAD", "TUNED_THREADS"},
     "mask": {"QUAD", "TUNED_THREADS"},
     "mean": {"BOX_HALF_BLOCK", "BOX_COLUMNS", "BOX_RUN", "BOX_STEP"},
-    "median": {"STEPS", "QUAD", "TUNED_THREADS"},
+    "median": {"QUAD", "TUNED_THREADS"},  # STEPS depends on the size of the picture
     "nlm": {
         *("PART", "WARP_COLUMNS", "CHUNK_OFFSETS", "STRIP", "TILES", "WARPS"),
         *("WINDOW_TILES", "WINDOW_WARPS", "WINDOW_ACROSS", "WINDOW_BLOCKS"),
@@ -45,13 +45,11 @@ def value_of(expression: str, macros: Mapping[str, str]) -> int:
     condition, mark, rest = expression.strip("() ").partition("?")
     if not mark:
         return int(condition)
-    holds = True
-    for part in condition.split("&&"):
-        match = re.fullmatch(r" *(\d+) *(==|<=) *(\d+) *", part)
-        assert match, expression
-        left, right = int(match[1]), int(match[3])
-        holds &= left == right if match[2] == "==" else left <= right
+    match = re.fullmatch(r" *(\d+) *(==|<=) *(\d+) *", condition)
+    assert match, expression
+    left, right = int(match[1]), int(match[3])
     first, _, second = rest.partition(":")
+    holds = left == right if match[2] == "==" else left <= right
     return value_of(first if holds else second, {})
 
 
