@@ -156,8 +156,9 @@ class Plain:
 
     def _upload(self, values: NDArray[Any]) -> int:
         self._buffers.append(self._card.allocate(values.nbytes))
-        self._card.cuda.memcpy_htod(self._buffers[-1], np.ascontiguousarray(values))
-        return int(self._buffers[-1])
+        address = int(self._buffers[-1])
+        self._card.cuda.memcpy_htod(address, np.ascontiguousarray(values))
+        return address
 
     def _run(self) -> tuple[NDArray[np.float32], float]:
         cuda = self._card.cuda
