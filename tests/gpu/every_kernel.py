@@ -27,7 +27,6 @@ from kernelscope.spec.levels import TUNED
 from kernelscope.spec.samples import Kind
 from tests.backends.specialisations import tuned_at_any_size
 from tests.contract.test_pictures import make, parameters_of, test_module
-from tests.contract.test_volumes import make as make_volumes
 
 SHAPE = (37, 141)
 """More than a block of any level both ways, and a multiple of nothing."""
@@ -74,6 +73,9 @@ def pictures(spec: FilterSpec) -> Iterator[Request]:
 
 def volumes(spec: FilterSpec) -> Iterator[Request]:
     """Yield requests that together reach every kernel of a filter of volumes."""
+    # Only here: tests of volumes need packages that a computer with a card may lack.
+    from tests.contract.test_volumes import make as make_volumes
+
     cases = getattr(test_module(spec.id), "CASES", ())
     for number, (case, level) in enumerate(itertools.product(cases, spec.levels("gpu"))):
         components = 1 + number // len(spec.levels("gpu")) % 4
