@@ -185,9 +185,6 @@ def source(report: Mapping[str, Any]) -> str:
     return f"{report.get('machine', {}).get('name', 'unknown')}, commit {', '.join(commits)}"
 
 
-TYPES = "Those that changed: [timed apart](types-2026-11-25.txt)."
-"""Until `limits.py` has timed its section of types."""
-
 TEXT = """# To the limit
 
 How far each kernel and each path is from its goal and from its floor. Milliseconds, medians after a
@@ -196,7 +193,8 @@ warm-up; kernels by events, on grey pictures of 16384×16384 bytes unless a row 
 the same run, or, where computing takes longer, the fewest operations of any way that the study
 knew, at the card's rate of them. Made by `limits_page.py` from the files of `limits.py`.
 
-Before: {before}. Now: {after}.
+Before: {before}, with whatever the last run had left in the cache of the card. Now: {after}, with a
+cache that was emptied.
 
 ## Kernels
 
@@ -231,7 +229,7 @@ def page() -> str:
         before=source(before),
         after=source(after),
         kernels=comparison(KERNELS, rows_of(before, *TIMED), rows_of(after, *TIMED)),
-        types=types(rows_of(before, "types"), rows_of(after, "types")) or TYPES,
+        types=types(rows_of(before, "types"), rows_of(after, "types")),
         waiting_machine=waits[0].get("machine", {}).get("GPU", ""),
         first_machine=waits[1].get("machine", {}).get("CPU", ""),
         waiting=waiting(row for found in waits for row in found.get("rows", ())),
