@@ -101,6 +101,7 @@ inline void __syncwarp() { std::abort(); }
 template <typename T>
 T __shfl_down_sync(unsigned, T, int) { std::abort(); }
 inline void bar_sync(unsigned, int) { std::abort(); }
+inline void prefetch_global_L2(const void*) {}
 
 // Instructions, named as in PTX; the results come first.
 inline void dp4a_u32_s32(int& result, unsigned samples, int weights, int sum)

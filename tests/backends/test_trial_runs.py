@@ -52,6 +52,10 @@ def with_code(code: str) -> str:
     return MEAN.replace(CALL, f"    {code}\n{CALL}")
 
 
+LINE = 1 + MEAN[: MEAN.index(CALL)].count("\n")
+"""Of `mean.cu`, at which that code stands."""
+
+
 # Results ------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_an_unchanged_kernel_is_right() -> None:
@@ -114,7 +118,9 @@ HOSTILE = {
     "wild read": ("if (*(volatile int*)8) return;", Ending.DIED, "outside its memory"),
     "trap": ("__trap();", Ending.DIED, "reached a trap"),
     "barrier in a branch": (
-        "if (threadIdx.x < 5) __syncthreads();", Ending.FAULT, "different barriers, mean.cu:61 and"
+        "if (threadIdx.x < 5) __syncthreads();",
+        Ending.FAULT,
+        f"different barriers, mean.cu:{LINE} and",
     ),
     "barrier that some miss": (
         "if (threadIdx.x < 5) { volatile int n = 1; while (n) __syncthreads(); }",
@@ -148,7 +154,7 @@ def test_ten_gigabytes_of_shared_memory() -> None:
 def test_errors_stand_at_their_lines() -> None:
     report = tried(with_code("int a = prt;")).report
     assert report.ending is Ending.NOT_COMPILED
-    assert (report.messages[0].file, report.messages[0].line) == ("mean.cu", 61)
+    assert (report.messages[0].file, report.messages[0].line) == ("mean.cu", LINE)
 
 
 @pytest.mark.slow
