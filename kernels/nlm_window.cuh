@@ -8,12 +8,13 @@
 //   cells            v of (y, x) to (y, x + 7), as halves     1 or 2 rows of its patch, or one and half of one
 //   norms            |p|^2 of the candidate, and ones         a thread of four instead of one of the rows
 //
-// Launch: nlm_tuned_norms computes |p|^2 of all candidates; then blocks of 32 x WARPS threads for 4 TILES
-// ACROSS x 4 WARPS / ACROSS pixels. Where shared memory is short, the candidates come in several bands. A
+// Launch: nlm_tuned_norms computes |p|^2 of all candidates; then blocks of 32 x WARPS threads for 16 x 16
+// pixels, which are 4 TILES ACROSS x 4 WARPS / ACROSS. Where shared memory is short, the candidates come in several bands. A
 // pair that counts takes 1.3 x 16 STEPS multiplications on the tensor cores and 1.3 exponentials.
 //
-// Where a window is read at once, the compiler knows its radius: rows of squares are unrolled, and what lies
-// outside of all windows takes no exponentials. That is a fifth less time, and a kernel for each radius.
+// If the compiler knows the radius of a window that is read at once, rows of squares are unrolled, and what lies
+// outside of all windows takes no exponentials. That is a fifth less time, but such a radius needs a kernel of
+// its own: the plan chooses which are worth it.
 #ifndef KERNELSCOPE_NLM_WINDOW
 #define KERNELSCOPE_NLM_WINDOW
 #include "nlm_halves.cuh"

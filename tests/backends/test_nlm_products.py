@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import ctypes
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.backends.emulator import EmulatorBackend
-from kernelscope.backends.emulator.launch import Memory, run_launch
+from kernelscope.backends.emulator import EmulatorBackend, backend
+from kernelscope.backends.emulator.launch import run_launch
 from kernelscope.engine.context import RunContext
-from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.filters.nlm import SPEC, cuda_tuned
 from kernelscope.images.image import Image
@@ -144,18 +145,13 @@ def test_a_part_of_a_picture_has_the_same_bytes(
     whole = emulator.run(request, TUNED, RunContext()).planes
     rows = range(16, 41)
 
-    def launch_part(
-        library: Any,
-        launch: Launch,
-        task: CudaTask,
-        memory: Memory,
-        token: CancelToken,
-        report: Callable[[float], None],
-    ) -> None:
-        assert launch.kernel in ("nlm_tuned_norms", "nlm_tuned")
-        run_launch(library, launch, task, memory, [None], token, report, rows=rows)
+    some: Any = partial(run_launch, rows=rows)
 
-    monkeypatch.setattr(emulator, "_launch", launch_part)
+    def launch_part(library: ctypes.CDLL, launch: Launch, *rest: Any) -> None:
+        assert launch.kernel in ("nlm_tuned_norms", "nlm_tuned")
+        some(library, launch, *rest)
+
+    monkeypatch.setattr(backend, "run_launch", launch_part)
     part = emulator.run(request, TUNED, RunContext()).planes
     assert np.array_equal(part[rows.start : rows.stop], whole[rows.start : rows.stop])
 

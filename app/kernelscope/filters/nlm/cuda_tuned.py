@@ -40,7 +40,7 @@ _WINDOW_SIDE = 16
 _WINDOW_SHARED = 64 * 1024
 """Bytes of shared memory that a block can ask for on every card."""
 
-_UNROLLED = range(10, 11)
+_UNROLLED = (10,)
 """Search radii whose code is unrolled, in a window: the default, whose code comes with the package.
 Each takes 1.6 s more to compile for 1 ms less of 4096 x 4096 pixels on an H100, and whoever drags
 the radius would wait for one after the other. Shared memory holds windows of a radius up to 12."""
