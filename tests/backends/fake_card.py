@@ -266,6 +266,7 @@ class Driver:
         self.calls: list[str] = []
         self.modules: dict[bytes, dict[str, Kernel]] = {
             b"hold": {"hold": lambda cycles: 0.0},
+            b"haar": {"haar": lambda *arguments: 0.0, "haar_digit": self._haar_digit},
             b"components": {"put": self._put, "take": self._take, "peak": self._peak},
         }
         self.clock = 0.0
@@ -419,6 +420,11 @@ class Driver:
     def _peak(self, whole: int, most: int, count: int, components: int) -> float:
         values = self.bytes_at(whole).view(np.float32)[::components][:count]
         self.bytes_at(most).view(np.float32)[0] = np.abs(values).max()
+        return 0.0
+
+    def _haar_digit(self, *arguments: float) -> float:
+        found = self.bytes_at(int(arguments[4])).view(np.float32)
+        found.reshape(-1, 4)[:] = 1, 3, 9, 9
         return 0.0
 
     def bytes_at(self, address: int, size: int | None = None) -> NDArray[np.uint8]:

@@ -1,4 +1,5 @@
 // The additions of CUDA to C++ that the kernels run on the host in tests need; see host_kernels.py.
+#include <atomic>
 #include <barrier>
 #include <cmath>
 #include <cstddef>
@@ -102,6 +103,17 @@ template <typename T>
 T __shfl_down_sync(unsigned, T, int) { std::abort(); }
 inline void bar_sync(unsigned, int) { std::abort(); }
 inline void prefetch_global_L2(const void*) {}
+
+// Threads of a block may run side by side.
+template <typename T>
+T atomicAdd(T* at, T value) { return std::atomic_ref<T>(*at).fetch_add(value); }
+inline unsigned atomicMax(unsigned* at, unsigned value)
+{
+    unsigned old = *at;
+    while (old < value && !std::atomic_ref<unsigned>(*at).compare_exchange_weak(old, value)) {}
+    return old;
+}
+inline void __threadfence() {}
 
 // Instructions, named as in PTX; the results come first.
 inline void dp4a_u32_s32(int& result, unsigned samples, int weights, int sum)

@@ -26,6 +26,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.errors import DeviceUnavailable, OutOfMemory
+from kernelscope.filters.shared.non_local import NORMAL_MEDIAN
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -155,6 +156,15 @@ def test_several_volumes_come_and_go_one_by_one(backend: CudaBackend, driver: Dr
             assert filtered.voxels.flags.c_contiguous
     assert "planes" not in vars(source)
     assert "upload" not in [stage.name for stage in result.stages]
+
+
+def test_the_card_finds_the_details_from_which_noise_is_estimated(backend: CudaBackend) -> None:
+    values = {"noise": "gaussian", "sigma_from": "volume", "beta": 1.0}
+    for _ in range(2):
+        result = run(backend, scan(), "mri_nlm", gpus=1, parameters=values)
+        assert result.estimates["sigma"] == (2 / NORMAL_MEDIAN,), "from the middles 1 and 3"
+    two = run(backend, scan(), "mri_nlm", gpus=2, parameters=values)
+    assert two.estimates["sigma"] != result.estimates["sigma"], "the host looks at shared volumes"
 
 
 def test_one_of_two_gpus_may_do_it_alone(backend: CudaBackend, driver: Driver) -> None:

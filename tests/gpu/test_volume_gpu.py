@@ -14,19 +14,23 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend, budget, executor, slabs
 from kernelscope.backends.cuda.compiler import Nvrtc
+from kernelscope.backends.cuda.components import known_by
 from kernelscope.backends.cuda.probe import probe
+from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.errors import Cancelled, OutOfMemory
+from kernelscope.filters.mri_nlm.sigma import estimate_component, estimate_global
 from kernelscope.images import phantom
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
 from kernelscope.spec.levels import TUNED, Level
+from kernelscope.spec.samples import Components
 
 pytestmark = pytest.mark.gpu
 
@@ -206,6 +210,48 @@ def test_overlapped_stages_are_not_counted(
         assert not stages[name].counted
         assert 0 < stages[name].seconds < stages["slabs"].seconds
     assert stages["slabs"].counted
+
+
+@pytest.mark.parametrize(
+    "shape", [(130, 157, 189), (1, 40, 33), (5, 1, 70), (2, 2, 2), (1, 1, 9), (1, 1, 1)]
+)
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint16", "uint8"])
+@pytest.mark.parametrize("components", [1, 3])
+def test_the_card_finds_the_noise_and_the_largest_voxels(
+    shape: tuple[int, int, int], dtype: str, components: int, gpu: CudaBackend
+) -> None:
+    random = np.random.default_rng(1)
+    volumes = [
+        random.normal(60 + 30 * (np.arange(shape[2]) > 9), 5 + n, shape).astype(dtype)
+        for n in range(components)
+    ]
+    if dtype in ("float32", "int16"):
+        volumes[0].flat[0] = -300
+    scan = Scan(tuple(map(Volume.from_array, volumes)))
+    device = gpu._open()[0]
+    known = device.call(known_by, device, gpu._cache, scan, RunLog())
+    assert isinstance(known, Components)
+    for number, volume in enumerate(volumes):
+        assert known.peak(number) == np.abs(volume.astype(np.float32)).max()
+        for rician in (False, True):
+            assert estimate_component(known, number, rician) == estimate_global(volume, rician)
+    np.testing.assert_array_equal(device.call(fetched, device, scan), scan.planes)
+
+
+def fetched(device: Any, scan: Scan) -> NDArray[np.float32]:
+    """Return the card's copy of a scan."""
+    copy = np.empty(scan.shape, np.float32)
+    device.staging.download(int(device.resident.get(scan.key)), copy)
+    return copy
+
+
+@pytest.mark.parametrize("value", [0.0, 70.0, 1e-20, 1e6])
+def test_a_constant_volume_has_no_noise_on_the_card(value: float, gpu: CudaBackend) -> None:
+    scan = Scan((Volume.from_array(np.full((5, 9, 33), value, np.float32)),))
+    device = gpu._open()[0]
+    known = device.call(known_by, device, gpu._cache, scan, RunLog())
+    assert isinstance(known, Components)
+    assert estimate_component(known, 0, True) == 0
 
 
 # Several GPUs -------------------------------------------------------------------------

@@ -37,11 +37,16 @@ class Components:
         longer than most filters do on a GPU.
     peak : callable
         Returns the largest magnitude of a part by its number, if there is a quick way; else None.
+    haar : callable
+        Returns the two middle details and the two middle means of haar.cu for a part by its number,
+        if there is a quick way; else None. It also takes the share of blocks whose edges are weak
+        enough, and the voxels from one block to the next.
     """
 
     parts: tuple[Pixels, ...]
     whole: Callable[[], Pixels]
     peak: Callable[[int], float | None] = lambda number: None
+    haar: Callable[[int, float, int], tuple[float, float, float, float] | None] = lambda *_: None
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.filters.mri_nlm.reach import reach_of
-from kernelscope.filters.mri_nlm.sigma import estimate_around, estimate_global, estimate_local
+from kernelscope.filters.mri_nlm.sigma import (
+    estimate_around,
+    estimate_component,
+    estimate_global,
+    estimate_local,
+)
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma, sigmas_at
 from kernelscope.filters.mri_nlm.strength import estimate_beta
 from kernelscope.filters.shared.remembered import remembered
@@ -116,7 +121,8 @@ def _global_sigmas(source: Pixels | Components, rician: bool) -> list[float]:
     name = "sigma", rician
     if isinstance(source, Components):
         return [
-            remembered(part, name, partial(estimate_global, part, rician)) for part in source.parts
+            remembered(part, name, partial(estimate_component, source, number, rician))
+            for number, part in enumerate(source.parts)
         ]
     each = range(source.shape[3])
     return remembered(source, name, lambda: [estimate_global(source[..., c], rician) for c in each])

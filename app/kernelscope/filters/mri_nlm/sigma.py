@@ -24,6 +24,7 @@ from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 from kernelscope.filters.shared.non_local import NORMAL_MEDIAN
 from kernelscope.jit import Array, Flag, Index, Line, Number, Record, Voxels, kernel
 from kernelscope.spec.filter import CpuPass
+from kernelscope.spec.samples import Components
 
 _BLOCKS = 2**18
 """Blocks that are looked at, at most: the estimate is then good to about one per cent."""
@@ -81,7 +82,18 @@ def rician_factor(power: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(rician_share.function(power))
 
 
-def estimate_global(volume: NDArray[Any], rician: bool = True, flattest: float = 0.5) -> float:
+FLATTEST = 0.5
+"""Share of the object's blocks that count, those with the least edges."""
+
+_SLACK = 1e-9
+"""Sums of floats differ in their last bits by their order: a block is as bright as the average one
+within this share of the brightest."""
+
+Middles = tuple[float, float, float, float]
+"""The two middle magnitudes of details, and the two middle means, of the blocks that count."""
+
+
+def estimate_global(volume: NDArray[Any], rician: bool = True, flattest: float = FLATTEST) -> float:
     """Return sigma of the noise in a volume, in its units.
 
     The object-based estimate of Coupé et al., "Robust Rician noise estimation for MR images",
@@ -101,28 +113,59 @@ def estimate_global(volume: NDArray[Any], rician: bool = True, flattest: float =
         Which share of the object's blocks counts, those with the least edges. Fewer let less
         structure in and are noisier themselves.
     """
-    means, edges, details = _haar(volume)
-    if not details.size:
+    if math.prod(volume.shape) == 1:
         return 0.0
-    # The mean of equal values may round to a little more than each of them.
-    inside = means >= min(means.mean(), means.max())
-    inside &= edges <= np.quantile(edges[inside], flattest)
-    sigma = float(np.median(np.abs(details[inside]))) / NORMAL_MEDIAN
+    means, edges, details = _haar(volume)
+    largest = np.abs(means).max()
+    inside = means >= means.mean(dtype=np.float64) - _SLACK * float(largest)
+    inside &= edges <= np.quantile(edges[inside], flattest, method="lower")
+    return _sigma_of((*_middles(details[inside]), *_middles(means[inside])), rician)
+
+
+def estimate_component(source: Components, number: int, rician: bool) -> float:
+    """Return `estimate_global` of a volume of a scan, from the card if that has the volume."""
+    volume = source.parts[number]
+    if volume.size > 1:
+        middles = source.haar(number, FLATTEST, _stride(volume.shape))
+        if middles is not None:
+            return _sigma_of(middles, rician)
+    return estimate_global(volume, rician)
+
+
+def _sigma_of(middles: Middles, rician: bool) -> float:
+    sigma = (middles[0] + middles[1]) / 2 / NORMAL_MEDIAN
     if rician:
-        mean = float(np.median(means[inside]))
-        sigma = math.sqrt(rician_variance.function(np.float32(sigma**2), np.float32(mean)))
+        mean = np.float32((middles[2] + middles[3]) / 2)
+        sigma = math.sqrt(rician_variance.function(np.float32(sigma**2), mean))
     return sigma
 
 
-def _haar(volume: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return mean, squared edges and finest detail of blocks of two voxels along each axis.
+def _middles(values: NDArray[np.float32]) -> tuple[float, float]:
+    """Return the two middle ones of an odd or even number of values."""
+    low, high = (values.size - 1) // 2, values.size // 2
+    ordered = np.partition(values, (low, high))
+    return float(ordered[low]), float(ordered[high])
 
-    The transform is orthonormal: white noise has the same variance in each of its bands.
-    Large volumes are left out in part, evenly.
+
+def _stride(shape: tuple[int, ...]) -> int:
+    """Return the voxels from one block to the next, so that there are not too many."""
+    axes = sum(side > 1 for side in shape)
+    surplus = math.prod(shape) / 2**axes / _BLOCKS
+    return 2 * math.ceil(max(1.0, surplus) ** (1 / axes))
+
+
+def _haar(
+    volume: NDArray[Any],
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Return mean, edges and magnitude of the finest detail of blocks of two voxels an axis.
+
+    The transform is orthonormal: white noise has the same variance in each of its bands. Edges are
+    the root of the sum of squares of bands that are high along one axis. Large volumes are left out
+    in part, evenly. ``haar.cu`` has the same numbers, bit by bit: sums are those of doubles, in the
+    same order, and rounded once to floats.
     """
     axes = [axis for axis in range(3) if volume.shape[axis] > 1]
-    surplus = volume.size / 2 ** len(axes) / _BLOCKS
-    stride = 2 * math.ceil(max(1.0, surplus) ** (1 / max(1, len(axes))))
+    stride, size = _stride(volume.shape), 2.0 ** len(axes)
     # The corners of all blocks, and then the bands, by whether they are high along each axis.
     bands = {}
     for corner in product(*((0, 1) if axis in axes else (0,) for axis in range(3))):
@@ -135,14 +178,16 @@ def _haar(volume: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any
         for low in [corner for corner in bands if not corner[axis]]:
             high = (*low[:axis], 1, *low[axis + 1 :])
             first, second = bands[low], bands[high]
-            bands[low] = (first + second) / math.sqrt(2)
-            bands[high] = (first - second) / math.sqrt(2)
-    mean, *_, detail = (*bands.values(), *bands.values())
-    details = detail if axes else np.empty(0)
-    edges = 0 * details
+            bands[low], bands[high] = first + second, first - second
+    mean, *_, detail = bands.values()
+    edges = np.zeros_like(mean)
     for band in (band for order, band in bands.items() if sum(order) == 1 < len(axes)):
         edges += band * band
-    return mean / math.sqrt(2 ** len(axes)), edges, details
+    return (
+        (mean / size).astype(np.float32),
+        np.sqrt(edges / size).astype(np.float32),
+        (np.abs(detail) / math.sqrt(size)).astype(np.float32),
+    )
 
 
 @kernel

@@ -1,0 +1,127 @@
+"""The noise of a volume by haar.cu, run on the host, is that of the host to the last bit."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernelscope.backends.cuda.compiler import Nvrtc, resources
+from kernelscope.backends.cuda.components import _PASSES, _SEARCH_BYTES
+from kernelscope.backends.cuda.sources import read_source
+from kernelscope.filters.mri_nlm.sigma import FLATTEST, estimate_component, estimate_global
+from kernelscope.spec.samples import Components
+from tests.backends.host_kernels import COMPILER, build
+
+THREADS = 16
+
+LAUNCH = """
+extern "C" void haar_all(
+    const float* whole, float* means, float* edges, float* details, void* searches, float* found,
+    const int* numbers, int height, int width, int components, double share, const unsigned* dims)
+{
+    Blocks blocks;
+    std::memcpy(&blocks, numbers, sizeof blocks);
+    for_threads(dims, true, [=] {
+        haar(whole, means, edges, details, (Search*)searches, blocks, height, width, components);
+    });
+    for (int pass = 0; pass < PASSES; ++pass)
+        for_threads(dims, true, [=] {
+            haar_digit(
+                means, edges, details, (Search*)searches, found, blocks.count(), pass, share);
+        });
+}
+"""
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+def test_compiles(architecture: str) -> None:
+    cubin = Nvrtc().compile("haar", read_source("haar"), architecture, {})
+    assert "warning" not in cubin.log, cubin.log
+    for kernel in ("haar", "haar_digit"):
+        report = resources(cubin.log, kernel)
+        assert report is not None
+        assert report.spill_bytes == 0
+
+
+def middles(
+    planes: NDArray[np.float32], share: float, stride: int, grid: int
+) -> NDArray[np.float32]:
+    """Return the result of haar.cu for components, shape (depth, height, width, components)."""
+    *sides, count = planes.shape
+    deep = [int(side > 1) for side in sides]
+    blocks = [len(range(0, max(side - 1, 1), stride)) for side in sides]
+    size = int(np.prod(blocks))
+    bands = [np.full((count, size), np.nan, np.float32) for _ in range(3)]
+    searches = np.zeros(count * _SEARCH_BYTES + 64, np.uint8)
+    found = np.full((count, 4), np.nan, np.float32)
+    numbers = np.array([*blocks, stride, *deep], np.int32)
+    dims = np.array([grid, count, THREADS, 1], np.uint32)
+    library = build("haar", (("PASSES", str(_PASSES)), ("THREADS", str(THREADS))), LAUNCH)
+
+    def pointer(array: NDArray[Any]) -> ctypes.c_void_p:
+        return ctypes.c_void_p(array.ctypes.data)
+
+    library.haar_all(
+        *map(pointer, (planes, *bands, searches, found, numbers)),
+        *(planes.shape[1], planes.shape[2], count, ctypes.c_double(share), pointer(dims)),
+    )
+    return found
+
+
+def component(values: str, shape: tuple[int, int, int], number: int) -> NDArray[np.float32]:
+    random = np.random.default_rng(number)
+    if values == "noise":
+        return random.normal(60 + 50 * (np.arange(shape[2]) > 9), 5 + number, shape).astype("f4")
+    if values == "around zero":
+        return random.normal(0, 1, shape).astype(np.float32)
+    if values == "few values":  # many ranks share a number
+        return random.integers(-2, 3, shape).astype(np.float32)
+    if values == "wide":  # every digit of the bits of a float
+        return (10.0 ** random.uniform(-18, 15, shape)).astype(np.float32)
+    if values == "slope":  # a block in the middle is as bright as the average
+        return np.broadcast_to(np.arange(shape[2], dtype=np.float32), shape).copy()
+    return np.full(shape, 70 - number, np.float32)
+
+
+@pytest.mark.skipif(not COMPILER, reason="there is no C++ compiler")
+@pytest.mark.parametrize(
+    "values", ["noise", "around zero", "few values", "wide", "slope", "constant"]
+)
+@pytest.mark.parametrize(
+    ("shape", "components"),
+    [((9, 12, 33), 3), ((1, 23, 14), 2), ((7, 1, 30), 1), ((1, 1, 41), 1), ((2, 2, 2), 1)],
+)
+def test_the_same_bits_as_the_host(
+    values: str, shape: tuple[int, int, int], components: int
+) -> None:
+    parts = [component(values, shape, number) for number in range(components)]
+    planes = np.ascontiguousarray(np.stack(parts, axis=-1))
+
+    def haar(number: int, share: float, stride: int) -> Any:
+        return tuple(middles(planes, share, stride, grid=3)[number].tolist())
+
+    source = Components(tuple(parts), lambda: planes, haar=haar)
+    for number, part in enumerate(parts):
+        for rician in (False, True):
+            wanted = estimate_global(part, rician)
+            assert estimate_component(source, number, rician) == wanted
+            assert values not in ("noise", "wide") or wanted > 0
+            assert values != "constant" or wanted == 0
+
+
+@pytest.mark.skipif(not COMPILER, reason="there is no C++ compiler")
+def test_the_share_and_the_stride_count() -> None:
+    volume = component("noise", (9, 12, 33), 0)
+    planes = volume[..., np.newaxis]
+    wanted = {estimate_global(volume, False, share) for share in (0.1, FLATTEST, 1)}
+    assert len(wanted) == 3
+    for share in (0.1, FLATTEST, 1):
+        low, high = middles(planes, share, 2, grid=2)[0, :2].tolist()
+        assert (low + high) / 2 / 0.6744897501960817 == pytest.approx(
+            estimate_global(volume, False, share), rel=1e-15
+        )
+    assert not np.array_equal(middles(planes, 0.5, 2, 2), middles(planes, 0.5, 4, 2))
