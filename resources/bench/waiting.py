@@ -4,7 +4,8 @@
     python resources/bench/waiting.py cpu --json resources/bench/cpu-waiting.json
 
 *gpu* times runs through the engine and the library, a new picture each time: the copies of
-4096 x 4096 bytes, all of a run on 128 x 128, and volumes from host array to host array. Both modes
+4096 x 4096 bytes, of runs as a slider makes them, all of a run on 128 x 128, and volumes
+from host array to host array. Both modes
 time the first run of each filter on a computer that never ran one: a process of its own with empty
 caches, in which another filter ran before, as the window does when it starts. On the CPU the
 filters' code comes with the package in one column (`.ci/prebuild.py`, made here in a temporary
@@ -39,6 +40,9 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.devices import Device
 from kernelscope.spec.samples import Kind
+
+PAUSE = 0.03
+"""Seconds between two runs of a person who moves a slider."""
 
 PREBUILD = Path(__file__).parents[2] / ".ci" / "prebuild.py"
 
@@ -172,6 +176,12 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return 1e3 * (time.perf_counter() - begun), found
 
 
+def paused(work: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+    """Call a function after a pause: what a run leaves to do afterwards is done by then."""
+    time.sleep(PAUSE)
+    return work(*arguments, **more)
+
+
 def pictures(backends: dict[str, Backend], repeats: int) -> Iterator[dict[str, Any]]:
     """Yield rows for the copies of large pictures and all of a run on small ones."""
     random = np.random.default_rng(0)
@@ -181,15 +191,15 @@ def pictures(backends: dict[str, Backend], repeats: int) -> Iterator[dict[str, A
         return execute(request, backends)
 
     large = [random.integers(0, 256, (4096, 4096), np.uint8) for _ in range(3)]
-    results = [run(large[number % 3]) for number in range(repeats + 8)][8:]
+    results = [paused(run, each) for each in large * (repeats // 3 + 3)][8:]
     for name, what in (
         ("up, 4096² uint8, from any array", "upload"),
         ("down, 4096² uint8, results kept", "download"),
     ):
         yield row(name, [stage(each, what) for each in results], TARGETS[name])
     del results
-    kept = [ks.mean(each, device="gpu") for each in large * 2][3:]
-    again = [run(kept[number % 3][:]) for number in range(repeats + 3)][3:]
+    kept = [paused(ks.mean, each, device="gpu") for each in large * 2][3:]
+    again = [paused(run, kept[number % 3][:]) for number in range(repeats + 3)][3:]
     name = "up, 4096² uint8, from a result"
     yield row(name, [stage(each, "upload") for each in again], TARGETS[name])
     del again, kept, large

@@ -508,14 +508,17 @@ class FakeCard(Card):
         self.staging = FakeStaging(self.cuda, self.stream, self._copiers)
         self.resident = Resident()
         self.locked: dict[int, int] = {}
-        self.results = ResultMemory(self._lock, self._unlock, self._copiers, most_locked)
+        self.results = ResultMemory(self._lock, self._unlock, most_locked)
         self.pool = CheckedPool(self.cuda.mem_alloc, most_kept)
         self._modules: dict[bytes, Any] = {}
         self.batches = {}
         self.paces = {}
         self._copy_rate = 1e12
         self._lanes: list[Lane] = []
-        self._context: Any = SimpleNamespace(pop=lambda: None, detach=lambda: None)
+        self._maker: OwnerThread | None = None
+        self._context: Any = SimpleNamespace(
+            push=lambda: None, pop=lambda: None, detach=lambda: None
+        )
         self._thread = OwnerThread(f"made-up-{ordinal}")
         self.opened.append(self)
 

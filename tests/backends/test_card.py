@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import threading
 import time
@@ -60,6 +61,43 @@ def there_and_back(device: Card, staging: Staging, source: NDArray[Any]) -> NDAr
 @pytest.mark.parametrize("size", SIZES)
 def test_copies_arrive(device: Card, size: int) -> None:
     source = noise(size)
+    target = device.call(there_and_back, device, device.staging, source)
+    np.testing.assert_array_equal(target, source)
+
+
+@pytest.mark.slow
+def test_several_arrays_arrive_together(device: Card) -> None:
+    sources = [noise(size) for size in (SIZES[-1], 9, SIZES[1], CHUNK + 1)]
+
+    def copy() -> list[NDArray[Any]]:
+        there = [device.allocate(source.nbytes) for source in sources]
+        results = [np.zeros_like(source) for source in sources]
+        device.staging.upload_all(list(zip(sources, map(int, there), strict=True)))
+        for result, allocation in zip(results, there, strict=True):
+            device.staging.download(int(allocation), result)
+        device.free(*there)
+        return results
+
+    for source, result in zip(sources, device.call(copy), strict=True):
+        np.testing.assert_array_equal(result, source)
+
+
+@pytest.mark.slow
+def test_an_upload_that_fails_leaves_the_buffers_to_the_next_one(
+    device: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, calls = np.copyto, itertools.count()
+
+    def failing(target: NDArray[Any], source: NDArray[Any]) -> None:
+        if next(calls) == 3:
+            raise MemoryError("no pages")
+        copy(target, source)
+
+    source = noise(SIZES[-1])
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "copyto", failing)
+        with pytest.raises(MemoryError, match="no pages"):
+            device.call(there_and_back, device, device.staging, source)
     target = device.call(there_and_back, device, device.staging, source)
     np.testing.assert_array_equal(target, source)
 

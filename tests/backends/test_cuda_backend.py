@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import CudaBackend, info, report, slabs
+from kernelscope.backends.cuda import CudaBackend, components, info, report, slabs
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.kernel import Ready
@@ -135,8 +135,12 @@ def test_little_work_is_left_to_one_gpu(
     assert "slab" not in " ".join(result.notices)
 
 
-def test_several_volumes_come_and_go_one_by_one(backend: CudaBackend, driver: Driver) -> None:
+@pytest.mark.parametrize("most", [0, 1 << 30])
+def test_several_volumes_come_and_go_one_by_one(
+    most: int, backend: CudaBackend, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The kernel sees their voxels side by side; the host never puts them together."""
+    monkeypatch.setattr(components, "_MOST_AT_ONCE", most)
     shape = (4, SHAPE[1], SHAPE[2] // 2 * 2)
     random = np.random.default_rng(1)
     volumes = [random.integers(1, 99, shape).astype(name) for name in ("float32", "float32")]
@@ -480,8 +484,11 @@ def test_results_have_page_locked_memory_from_the_third_on(
     for _ in range(4):
         request = Request.create(Image.from_array(pixels), "mean", device=Device.GPU, level="tuned")
         kept.append(execute(request, {"gpu": backend}).image.pixels)
-        backend._devices[0].call(lambda: None)
-    assert [is_page_locked(each) for each in kept] == [False, False, True, False]
+        card = backend._devices[0]
+        card.call(lambda: None)
+        if card._maker is not None:
+            card._maker.call(lambda: None)
+    assert [is_page_locked(each) for each in kept] == [False, False, True, True]
     # Callers of the library write to theirs.
     for each in (kept[2], kept[3]):
         own = arrays.of_picture(Image.from_array(each))

@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.page_locked import LEAST_BYTES, ResultMemory, is_page_locked
-from kernelscope.backends.cuda.thread import OwnerThread
 
 SHAPE = (700, 1000)
 BYTES = np.dtype(np.uint8)
@@ -37,21 +36,13 @@ class Registered:
 
 
 @pytest.fixture
-def copiers() -> Iterator[list[OwnerThread]]:
-    threads = [OwnerThread("made-up-copier-0"), OwnerThread("made-up-copier-1")]
-    yield threads
-    for thread in threads:
-        thread.end()
-
-
-@pytest.fixture
 def driver() -> Registered:
     return Registered()
 
 
 @pytest.fixture
-def results(driver: Registered, copiers: list[OwnerThread]) -> Iterator[ResultMemory]:
-    memory = ResultMemory(driver.lock, driver.unlock, copiers, 3 * STEP)
+def results(driver: Registered) -> Iterator[ResultMemory]:
+    memory = ResultMemory(driver.lock, driver.unlock, 3 * STEP)
     yield memory
     memory.close()
 
@@ -81,6 +72,45 @@ def test_memory_is_locked_once_a_second_result_had_none(
     assert third.dtype == BYTES
     assert third.flags.c_contiguous
     assert third.flags.writeable
+
+
+def test_another_block_is_made_when_the_last_one_is_taken(
+    results: ResultMemory, driver: Registered
+) -> None:
+    missed_twice(results)
+    kept = []
+    for count in (2, 3):
+        kept.append(results.take(SHAPE, BYTES))
+        assert is_page_locked(kept[-1]), "results that are kept have blocks too"
+        assert results.is_wanting
+        results.grow()
+        assert len(driver.blocks) == count
+    kept.append(results.take(SHAPE, BYTES))
+    assert is_page_locked(kept[-1])
+    assert not results.is_wanting, "one more would be too many"
+    kept.clear()
+    gc.collect()
+    results.take(SHAPE, BYTES)
+    assert not results.is_wanting, "others are free"
+
+
+def test_results_take_blocks_while_another_one_is_made_and_cards_may_close(
+    driver: Registered,
+) -> None:
+    seen = []
+
+    def lock(address: int, size: int) -> bool:
+        if driver.blocks and not seen:
+            seen.append(is_page_locked(memory.take((1, *SHAPE), BYTES)))
+            memory.close()
+        return driver.lock(address, size)
+
+    memory = ResultMemory(lock, driver.unlock, 3 * STEP)
+    missed_twice(memory)
+    memory.take(SHAPE, BYTES)  # gone at once: its block is free again
+    memory.grow()
+    assert seen == [True]
+    assert not driver.blocks, "a block that is ready too late is given back"
 
 
 def test_a_block_belongs_to_one_result_until_its_last_view_is_gone(results: ResultMemory) -> None:
@@ -131,7 +161,7 @@ def test_free_blocks_make_room_for_others_and_results_never_do(
     missed_twice(results)
     result: NDArray[Any] | None = results.take(SHAPE, BYTES)
     missed_twice(results, (3 * STEP,))
-    assert list(driver.blocks.values()) == [STEP], "with the result's it would be too much"
+    assert list(driver.blocks.values()) == [STEP, STEP], "with the result's it would be too much"
     del result
     gc.collect()
     missed_twice(results, (3 * STEP,))
@@ -139,10 +169,10 @@ def test_free_blocks_make_room_for_others_and_results_never_do(
 
 
 def test_what_the_driver_refuses_is_logged_once_and_not_asked_for_again(
-    copiers: list[OwnerThread], caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     driver = Registered(most=1)
-    results = ResultMemory(driver.lock, driver.unlock, copiers, 100 * STEP)
+    results = ResultMemory(driver.lock, driver.unlock, 100 * STEP)
     missed_twice(results)
     kept = results.take(SHAPE, BYTES)
     with caplog.at_level(logging.WARNING):

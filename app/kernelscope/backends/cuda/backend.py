@@ -127,7 +127,7 @@ class CudaBackend:
                 # One GPU's thread does all of it: a call to it takes as long as a small kernel.
                 result = first.call(*work) if len(devices) == 1 else self._filter(*work[1:])
                 if first.results.is_wanting:  # afterwards: nobody waits for it
-                    first.submit(first.results.grow)
+                    first.submit(first.grow_results)
                 return result
         except KeyboardInterrupt:
             context.token.cancel()  # the devices' threads go on otherwise

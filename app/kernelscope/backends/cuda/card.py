@@ -98,6 +98,7 @@ class Card:
         self.lost = False
         self._copiers: list[OwnerThread] = []
         self._lanes: list[Lane] = []
+        self._maker: OwnerThread | None = None
         self._thread = OwnerThread(f"kernelscope-gpu-{ordinal}")
         self._context: Any = None
         try:
@@ -153,7 +154,7 @@ class Card:
             self._context = context
             self.stream = cuda.Stream(NON_BLOCKING)
             self.staging = Staging(self.stream, self._copiers)
-            self.results = ResultMemory(self._lock, self._unlock, self._copiers)
+            self.results = ResultMemory(self._lock, self._unlock)
             most = min(MOST_BYTES, int(self.handle.total_memory() * SHARE))
             self.pool = Pool(cuda.mem_alloc, most)
         except cuda.Error as error:
@@ -186,6 +187,9 @@ class Card:
             return
         for lane in self._lanes:
             lane.close(free=not self.lost)
+        if self._maker is not None:
+            self._maker.call(self._context.pop)
+            self._maker.end()
         if self.results is not None:
             self.results.close(lost=self.lost)
         if not self.lost:
@@ -249,6 +253,13 @@ class Card:
                 raise
 
         return Lane(name, enter, self._context.pop)
+
+    def grow_results(self) -> None:
+        """Let memory for further results be made, on a thread of its own: nobody waits for it."""
+        if self._maker is None:
+            self._maker = OwnerThread(f"kernelscope-gpu-{self.ordinal}-pages")
+            self._maker.submit(self._context.push)
+        self._maker.submit(self.results.grow)
 
     def wait(self, event: Any) -> None:
         """Wait for an event or a stream, and notice if the context is lost."""

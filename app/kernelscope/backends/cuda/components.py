@@ -38,6 +38,10 @@ _MOST_SHARE = 8
 of the memory that is free."""
 
 
+_MOST_AT_ONCE = 1 << 30
+"""Volumes up to these bytes are brought to the card together: its memory holds them twice then."""
+
+
 def on_card(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Any:
     """Return the copy of a source on the card, made if it is not there yet; on its thread."""
     if device.resident.has_dead:
@@ -124,17 +128,22 @@ def _size(image: Source) -> int:
 
 def _upload(device: Card, cache: CubinCache, parts: Sequence[Pixels], target: int) -> None:
     """Write volumes of one shape to the card as components, floats side by side."""
-    buffer = device.allocate(max(part.nbytes for part in parts))
-    try:
-        for number, part in enumerate(parts):
-            device.staging.upload(part, int(buffer))
-            name = part.dtype.name
-            defines = {"SAMPLE": _TYPES[name]} if name in _TYPES else {}
-            place = target + 4 * number
-            _launch("put", defines, device, cache, (int(buffer), place), part.size, len(parts))
+    at_once = len(parts) if sum(part.nbytes for part in parts) <= _MOST_AT_ONCE else 1
+    for first in range(0, len(parts), at_once):
+        some, buffers = parts[first : first + at_once], list[Any]()
+        try:
+            for part in some:
+                buffers.append(device.allocate(part.nbytes))
+            places = [int(buffer) for buffer in buffers]
+            device.staging.upload_all(list(zip(some, places, strict=True)))
+            for number, (part, place) in enumerate(zip(some, places, strict=True), start=first):
+                name = part.dtype.name
+                defines = {"SAMPLE": _TYPES[name]} if name in _TYPES else {}
+                ends = place, target + 4 * number
+                _launch("put", defines, device, cache, ends, part.size, len(parts))
             device.wait(device.stream)
-    finally:
-        device.free(buffer)
+        finally:
+            device.free(*buffers)
 
 
 def _peak(device: Card, cache: CubinCache, first: int, shape: tuple[int, ...]) -> float:

@@ -3,8 +3,9 @@
 A copy into ordinary memory goes through page-locked buffers, and the pages of a new array have to
 be made first: 64 MB take 5 to 9 ms, and 1.2 ms into memory that was page-locked before. But
 locking takes longer than it saves once. So blocks are kept: a result is an array on one of them,
-and when it is gone, the next result has its block. They are made after a run, while the user
-looks at the picture, once a second run had none of the size.
+and when it is gone, the next result has its block. They are made on a thread of their own, while
+the user looks at the picture: once a second run had none of the size, and from then on whenever a
+result took the last one.
 
 The memory is the process's own, and only registered with the driver: results stay good when the
 card is closed.
@@ -19,15 +20,13 @@ import mmap
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import wait
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope import memory
-from kernelscope.backends.cuda.thread import OwnerThread
 
 _logger = logging.getLogger(__name__)
 
@@ -87,15 +86,13 @@ class Lease:
 class ResultMemory:
     """Blocks for results, at most `most` bytes of them.
 
-    `take` may be called on any thread, the others on that of the card.
+    `take` may be called on any thread, `grow` on one at a time, the others on that of the card.
 
     Parameters
     ----------
     lock, unlock : callable
         Register a block with the driver: address and size; and the reverse: address. `lock`
         returns whether the driver could do it.
-    copiers : sequence of OwnerThread
-        Threads that have the system give pages to a new block.
     most : int, optional
         Bytes of all blocks.
     """
@@ -104,10 +101,9 @@ class ResultMemory:
         self,
         lock: Callable[[int, int], bool],
         unlock: Callable[[int], None],
-        copiers: Sequence[OwnerThread],
         most: int | None = None,
     ) -> None:
-        self._lock, self._unlock, self._copiers = lock, unlock, copiers
+        self._lock, self._unlock = lock, unlock
         free = min(_MOST_BYTES, memory.available() * _SHARE)
         self._most = int(free if most is None else most)
         self._free: list[Block] = []
@@ -115,6 +111,7 @@ class ResultMemory:
         # A result may die in the middle of any line, which can hold the mutex: it only comes here.
         self._returned: deque[Block] = deque()
         self._missed: Counter[int] = Counter()
+        self._wanted: dict[int, None] = {}  # in the order in which they were
         self._closed = False
         self._notice = ""
         self._mutex = threading.Lock()
@@ -134,7 +131,7 @@ class ResultMemory:
     @property
     def is_wanting(self) -> bool:
         """Whether `grow` would make blocks."""
-        return not self._closed and any(count > 1 for count in self._missed.values())
+        return bool(self._wanted) and not self._closed
 
     def pop_notice(self) -> str:
         """Return that page-locked memory ran out, once; empty if it did not."""
@@ -142,15 +139,30 @@ class ResultMemory:
         return notice
 
     def grow(self) -> None:
-        """Make the blocks that were missed twice; free ones go where all would be too many."""
+        """Make a block of each size that is wanted; free ones go where all would be too many."""
+        while (size := self._next_size()) is not None:
+            block = self._make(size)  # meanwhile, results may take others
+            with self._mutex:
+                if block is not None and not self._closed:
+                    self._free.append(block)
+                    block = None
+            if block is not None:
+                self._unlock(block.address)
+
+    def _next_size(self) -> int | None:
+        """Return the bytes of a block to make, once there is room for it."""
         with self._mutex:
             self._collect()
-            for size in [size for size, count in self._missed.items() if count > 1]:
-                del self._missed[size]
-                while self._free and self._total + size > self._most:
+            while self._wanted and not self._closed:
+                size = next(iter(self._wanted))
+                del self._wanted[size]
+                self._missed.pop(size, None)
+                if sum(block.size for block in self._used.values()) + size > self._most:
+                    continue
+                while self._total + size > self._most:
                     self._unlock(self._free.pop(0).address)
-                if self._total + size <= self._most and not self._closed:
-                    self._make(size)
+                return size
+        return None
 
     def close(self, *, lost: bool = False) -> None:
         """Unlock all blocks, unless they were `lost` with the context; results keep theirs."""
@@ -171,11 +183,15 @@ class ResultMemory:
     def _fitting(self, size: int) -> Block | None:
         """Return the smallest free block for `size` bytes, or note that there is none."""
         self._collect()
-        most = max(_SURPLUS * size, size + _STEP)
+        most, usual = max(_SURPLUS * size, size + _STEP), -(-size // _STEP) * _STEP
         fitting = [block for block in self._free if size <= block.size <= most]
         if not fitting:
-            self._missed[-(-size // _STEP) * _STEP] += 1
+            self._missed[usual] += 1
+            if self._missed[usual] > 1:
+                self._wanted[usual] = None
             return None
+        if len(fitting) == 1 and self._total + usual <= self._most:
+            self._wanted[usual] = None  # for the next result, which may come while this one is kept
         block = min(fitting, key=lambda block: block.size)
         self._free.remove(block)
         self._used[block.address] = block
@@ -190,18 +206,19 @@ class ResultMemory:
                 del _leased[block.address]
                 self._free.append(block)
 
-    def _make(self, size: int) -> None:
+    def _make(self, size: int) -> Block | None:
+        """Return a new block, or None if the system has no more memory for it."""
         try:
             block = Block(size)
         except (OSError, MemoryError):  # the process may not use as much address space
             self._give_up()
-            return
-        pieces = np.array_split(block.bytes[:: mmap.PAGESIZE], len(self._copiers))
-        wait([c.submit(piece.fill, 0) for c, piece in zip(self._copiers, pieces, strict=True)])
+            return None
+        # The driver holds up the whole process while it has the system give pages to a block.
+        block.bytes[:: mmap.PAGESIZE] = 0
         if self._lock(block.address, size):
-            self._free.append(block)
-        else:
-            self._give_up()
+            return block
+        self._give_up()
+        return None
 
     def _give_up(self) -> None:
         self._most = self._total
