@@ -85,6 +85,12 @@ __device__ inline float centred(Sample sample)
     return fmaf(__uint_as_float(0x4b000000 | sample), 1 / 128.0f, -65537);
 }
 
+// The same of one of four samples in a word.
+__device__ inline float centred_byte(unsigned samples, int byte)
+{
+    return fmaf(__uint_as_float(__byte_perm(samples, 0x4b000000, 0x7440 | byte)), 1 / 128.0f, -65537);
+}
+
 __device__ inline float profile(int cell)
 {
     return halves_profile[abs(cell - HALF)];

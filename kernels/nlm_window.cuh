@@ -17,11 +17,8 @@
 // its own: the plan chooses which are worth it.
 #ifndef KERNELSCOPE_NLM_WINDOW
 #define KERNELSCOPE_NLM_WINDOW
-#include "nlm_halves.cuh"
+#include "nlm_norms.cuh"
 
-#ifndef RADIUS  // of the window, where its loops are unrolled; 0: it is known only when the kernel runs
-#define RADIUS 0
-#endif
 #ifndef WINDOW_TILES  // squares of 4 x 4 pixels, whose patches a warp keeps
 #define WINDOW_TILES (PATCH == 5 ? 2 : RADIUS == 0 ? 2 : 4)
 #endif
@@ -34,24 +31,13 @@
 #ifndef WINDOW_BLOCKS  // of a multiprocessor, at least: few registers spill then, none in the loop over squares
 #define WINDOW_BLOCKS (WINDOW_TILES == 2 ? 3 : 4)
 #endif
-#ifndef INSIDE  // whether candidates lie inside the image
-#define INSIDE 0
-#endif
 static_assert(PATCH == 5 || PATCH == 7, "how four threads share 5 or 7 rows of 8 cells and one of the norm");
-
-struct Window {
-    int radius;
-    int band;   // rows of squares of a window that the block reads at once
-    int pitch;  // positions in a row of shared memory; odd, so that four rows are in different banks
-};
-__constant__ Window window;
 
 namespace halves {
 
 constexpr int STEPS = (PATCH + 1) / 2;  // of 16 cells: two rows of 8, of the patch and one of its norm
 constexpr int TILES = WINDOW_TILES, WARPS = WINDOW_WARPS, ACROSS = WINDOW_ACROSS;
 constexpr int COLUMNS = 4 * TILES * ACROSS, ROWS = 4 * WARPS / ACROSS;  // of pixels
-constexpr int STRIP = 8;  // rows of a thread of nlm_tuned_norms
 
 // Where a thread of a candidate reads its cells: all 8 of the row `first`, and 8 or 4 of the row `other`, from
 // cell `begin` on. A row of -1 is that of the norm.
@@ -85,11 +71,6 @@ __device__ constexpr int squares_of(int radius)
 // A window of a known radius is read at once.
 constexpr int SQUARES = squares_of(RADIUS);
 constexpr int PITCH = (COLUMNS - 4 + 4 * SQUARES + 1) | 1;
-
-__device__ inline int window_radius()
-{
-    return RADIUS ? RADIUS : window.radius;
-}
 
 __device__ inline int window_pitch()
 {
@@ -152,27 +133,6 @@ struct Memory {
     }
 };
 
-// 12 samples of a row from column x on, as bytes of three words; `row` begins at the channel.
-__device__ inline void twelve_samples(unsigned (&words)[3], const Sample* row, const Geometry& g, int x)
-{
-    if (g.channels == 1 && 4 <= x && x + 16 <= g.width) {
-        const size_t place = (size_t)(row + x);
-        const unsigned* from = (const unsigned*)(place & ~(size_t)3);
-        const unsigned shift = place % 4 * 8;
-#pragma unroll
-        for (int i = 0; i < 3; ++i) words[i] = __funnelshift_r(from[i], from[i + 1], shift);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < 3; ++i)
-#pragma unroll 1
-        for (int k = 0; k < 4; ++k) {
-            const int column = border_index(x + 4 * i + k, g.width);
-            const unsigned sample = column < 0 ? 0 : row[(size_t)column * g.channels];
-            words[i] = words[i] >> 8 | sample << 24;
-        }
-}
-
 // Read `rows` rows of candidates from row `top` on, counted from the first candidate of the output; every thread
 // has to call this. Rows and columns beyond the last candidate repeat cells, and are no candidates.
 __device__ inline void load(const Memory& memory, const Sample* source, const Pair* norms,
@@ -186,12 +146,12 @@ __device__ inline void load(const Memory& memory, const Sample* source, const Pa
     for (unsigned i = thread; i < (rows + PATCH - 1) * fours; i += 32 * WARPS) {
         const int s = i / fours, t = (i - s * fours) * 4;
         const int y = border_index(min(top + s, last) + shift, g.height);
-        unsigned words[3] = {};
-        if (y >= 0) twelve_samples(words, source + source_offset(g, y) + c, g, left + t + shift);
+        Twelve samples;
+        if (y >= 0) samples.read(source + source_offset(g, y) + c, g, left + t + shift);
         Pair even[6], odd[5];  // from every other cell on
 #pragma unroll
         for (int k = 0; k < 6; ++k)
-            even[k] = centred_pair(__byte_perm(words[k / 2], 0x64, k % 2 ? 0x4342 : 0x4140));
+            even[k] = centred_pair(__byte_perm(samples.four(k / 2), 0x64, k % 2 ? 0x4342 : 0x4140));
 #pragma unroll
         for (int k = 0; k < 5; ++k) odd[k] = __byte_perm(even[k], even[k + 1], 0x5432);
         uint4* to = memory.cells + s * pitch + t;
@@ -203,7 +163,7 @@ __device__ inline void load(const Memory& memory, const Sample* source, const Pa
     const int columns = g.out_width + 2 * window_radius();
     for (int s = threadIdx.y; s < rows; s += WARPS) {
         const bool inside = top + s < g.last + 2 * window_radius();
-        const Pair* row = norms + ((size_t)(top + s - g.output_row) * colours + c) * columns + left;
+        const Pair* row = norms + ((size_t)(top + s - g.output_row) * colours + c) * norm_pitch(g) + left;
         for (int t = threadIdx.x; t < pitch; t += 32)
             memory.norms[s * pitch + t] =
                 make_uint4(inside && left + t < columns ? row[t] : NEVER, ONES, 0, 0);
@@ -421,49 +381,6 @@ __device__ inline void compute(
 }
 
 }  // namespace halves
-
-// |p|^2 of the candidates of the output's pixels as sums of two halves, a row of them for each colour; NEVER
-// of those that lie outside the image where they have to be inside. A thread has a column of STRIP rows and
-// keeps the sums over rows of the last patch.
-extern "C" __global__ void nlm_tuned_norms(
-    const Sample* source, Sample* output, unsigned* norms, Geometry g)
-{
-    using namespace halves;
-    const int around = HALF + window_radius(), shift = valid_shift(around) - around;
-    const int columns = g.out_width + 2 * window_radius(), end = g.last + 2 * window_radius();
-    const int colours = (g.channels - 1) | 1, rows_at_once = gridDim.y * blockDim.y * STRIP;
-    for (int x = blockIdx.x * blockDim.x + threadIdx.x; x < columns; x += gridDim.x * blockDim.x)
-        for (int top = g.first + (blockIdx.y * blockDim.y + threadIdx.y) * STRIP; top < end;
-             top += rows_at_once)
-            for (int c = 0; c < colours; ++c) {
-                float sums[PATCH];
-                int places[PATCH];
-#pragma unroll
-                for (int t = 0; t < PATCH; ++t) places[t] = border_index(x + t + shift, g.width);
-#pragma unroll
-                for (int s = 0; s < STRIP + PATCH - 1; ++s) {
-                    const int y = border_index(min(top + s, end + PATCH - 2) + shift, g.height);
-                    const Sample* row = source + source_offset(g, max(y, 0)) + c;
-                    float sum = 0;
-#pragma unroll
-                    for (int t = 0; t < PATCH; ++t) {
-                        Sample sample = 0;
-                        if (y >= 0 && places[t] >= 0) sample = row[(size_t)places[t] * g.channels];
-                        sum += profile(t) * centred(sample) * centred(sample);
-                    }
-                    sums[s % PATCH] = sum;
-                    const int candidate = top + s - (PATCH - 1);
-                    if (s < PATCH - 1 || candidate >= end) continue;
-                    float norm = 0;
-#pragma unroll
-                    for (int k = 0; k < PATCH; ++k) norm += profile(k) * sums[(s + 1 + k) % PATCH];
-                    const bool inside = (unsigned)(candidate - window_radius()) < (unsigned)g.height &&
-                        (unsigned)(x - window_radius()) < (unsigned)g.width;
-                    norms[((size_t)(candidate - g.output_row) * colours + c) * columns + x] =
-                        INSIDE && !inside ? NEVER : split(halves_scale * norm);
-                }
-            }
-}
 
 extern __shared__ uint4 window_memory[];
 

@@ -191,4 +191,5 @@ def test_candidates_come_in_bands_where_shared_memory_is_short(patch: int) -> No
         assert (band == squares) == (radius <= 12)
         pixels = weigh.tile[0] * weigh.tile[1]
         assert int(weigh.defines["WINDOW_TILES"]) * 16 * weigh.block[1] == pixels
-        assert made.scratch["norms"].size(5, 40) == 4 * (50 + 2 * radius) * (5 + 2 * radius)
+        norm_pitch = -(-(50 + 2 * radius) // 4) * 4
+        assert made.scratch["norms"].size(5, 40) == 4 * norm_pitch * (5 + 2 * radius)

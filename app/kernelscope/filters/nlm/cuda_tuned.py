@@ -51,8 +51,10 @@ _NORM_PADDING = 7
 _LEAST_PIXELS = 2**18
 """Pixels from which on matrix products pay in a window: smaller pictures have too few blocks."""
 
-_NORM_STRIP = 8
-"""Rows of a thread that computes norms: ``STRIP``."""
+_NORM_TILE = (4 * BLOCK[0], 10 * BLOCK[1])
+"""Pixels for each block that computes norms: a thread has four columns and, of 4096 x 4096 pixels,
+ten rows. It also reads the rows of a patch but one, so that longer strips have less to do, but a
+megapixel too few blocks."""
 
 _WARPS_WANTED = 2048
 """Enough to occupy the largest cards."""
@@ -170,7 +172,7 @@ def _plan_window(task: CudaTask, band: int) -> CudaPlan:
             INSIDE=int(task.border is Border.REDUCE),
         ),
         block=BLOCK,
-        tile=(BLOCK[0], _NORM_STRIP * BLOCK[1]),
+        tile=_NORM_TILE,
         bytes_per_sample=5.0,
         operations_per_sample=6.0 * patch,
         constants={
@@ -191,7 +193,7 @@ def _plan_window(task: CudaTask, band: int) -> CudaPlan:
         # A sum over candidates begins with those of a square of pixels.
         aligned=True,
     )
-    row = 4 * colours * columns
+    row = 4 * colours * (-(-columns // 4) * 4)  # threads write four norms at once
     return CudaPlan((norms, weigh), {"norms": Scratch(row, 2 * radius * row)})
 
 
