@@ -38,6 +38,7 @@ namespace halves {
 constexpr int STEPS = (PATCH + 1) / 2;  // of 16 cells: two rows of 8, of the patch and one of its norm
 constexpr int TILES = WINDOW_TILES, WARPS = WINDOW_WARPS, ACROSS = WINDOW_ACROSS;
 constexpr int COLUMNS = 4 * TILES * ACROSS, ROWS = 4 * WARPS / ACROSS;  // of pixels
+constexpr int AT_ONCE = 16 / WARPS;  // groups of four positions of shared memory that a thread reads at once
 
 // Where a thread of a candidate reads its cells: all 8 of the row `first`, and 8 or 4 of the row `other`, from
 // cell `begin` on. A row of -1 is that of the norm.
@@ -134,39 +135,53 @@ struct Memory {
 };
 
 // Read `rows` rows of candidates from row `top` on, counted from the first candidate of the output; every thread
-// has to call this. Rows and columns beyond the last candidate repeat cells, and are no candidates.
+// has to call this. Rows and columns beyond the last candidate repeat others: only pixels beyond the output have
+// them in their windows.
 __device__ inline void load(const Memory& memory, const Sample* source, const Pair* norms,
     const Geometry& g, int top, int left, int rows, int c)
 {
     const int thread = threadIdx.y * 32 + threadIdx.x, around = HALF + window_radius();
     const int shift = valid_shift(around) - around, colours = (g.channels - 1) | 1;
     const int last = g.last - 1 + 2 * around, pitch = window_pitch();
-    const unsigned fours = (pitch + 3) / 4;  // of positions in a row
+    const int end = g.last + 2 * window_radius(), columns = norm_pitch(g);
+    const unsigned fours = (pitch + 3) / 4, count = (rows + PATCH - 1) * fours;
     __syncthreads();  // what was there has been read
-    for (unsigned i = thread; i < (rows + PATCH - 1) * fours; i += 32 * WARPS) {
-        const int s = i / fours, t = (i - s * fours) * 4;
-        const int y = border_index(min(top + s, last) + shift, g.height);
-        Twelve samples;
-        if (y >= 0) samples.read(source + source_offset(g, y) + c, g, left + t + shift);
-        Pair even[6], odd[5];  // from every other cell on
+    for (unsigned first = thread; first < count; first += AT_ONCE * 32 * WARPS) {
+        Twelve samples[AT_ONCE];
+        Pair four_norms[AT_ONCE][4];  // read one by one: of a vector, nvcc 13.0 copies parts at once, and waits
 #pragma unroll
-        for (int k = 0; k < 6; ++k)
-            even[k] = centred_pair(__byte_perm(samples.four(k / 2), 0x64, k % 2 ? 0x4342 : 0x4140));
+        for (int i = 0; i < AT_ONCE; ++i) {
+            const int s = (first + i * 32 * WARPS) / fours, t = (first + i * 32 * WARPS - s * fours) * 4;
+            const int row = min(top + s, end - 1), column = min(left + t, columns - 4);
+            const Pair* from = norms + ((size_t)(row - g.output_row) * colours + c) * columns + column;
 #pragma unroll
-        for (int k = 0; k < 5; ++k) odd[k] = __byte_perm(even[k], even[k + 1], 0x5432);
-        uint4* to = memory.cells + s * pitch + t;
-        to[0] = make_uint4(even[0], even[1], even[2], even[3]);
-        if (t + 1 < pitch) to[1] = make_uint4(odd[0], odd[1], odd[2], odd[3]);
-        if (t + 2 < pitch) to[2] = make_uint4(even[1], even[2], even[3], even[4]);
-        if (t + 3 < pitch) to[3] = make_uint4(odd[1], odd[2], odd[3], odd[4]);
-    }
-    const int columns = g.out_width + 2 * window_radius();
-    for (int s = threadIdx.y; s < rows; s += WARPS) {
-        const bool inside = top + s < g.last + 2 * window_radius();
-        const Pair* row = norms + ((size_t)(top + s - g.output_row) * colours + c) * norm_pitch(g) + left;
-        for (int t = threadIdx.x; t < pitch; t += 32)
-            memory.norms[s * pitch + t] =
-                make_uint4(inside && left + t < columns ? row[t] : NEVER, ONES, 0, 0);
+            for (int k = 0; k < 4; ++k) four_norms[i][k] = from[k];
+            const int y = border_index(min(top + s, last) + shift, g.height);
+            if (y >= 0) samples[i].read(source + source_offset(g, y) + c, g, left + t + shift);
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) {
+            const int s = (first + i * 32 * WARPS) / fours, t = (first + i * 32 * WARPS - s * fours) * 4;
+            if (s >= rows + PATCH - 1) break;
+            Pair even[6], odd[5];  // from every other cell on
+#pragma unroll
+            for (int k = 0; k < 6; ++k)
+                even[k] =
+                    centred_pair(__byte_perm(samples[i].four(k / 2), 0x64, k % 2 ? 0x4342 : 0x4140));
+#pragma unroll
+            for (int k = 0; k < 5; ++k) odd[k] = __byte_perm(even[k], even[k + 1], 0x5432);
+            uint4* to = memory.cells + s * pitch + t;
+            to[0] = make_uint4(even[0], even[1], even[2], even[3]);
+            if (t + 1 < pitch) to[1] = make_uint4(odd[0], odd[1], odd[2], odd[3]);
+            if (t + 2 < pitch) to[2] = make_uint4(even[1], even[2], even[3], even[4]);
+            if (t + 3 < pitch) to[3] = make_uint4(odd[1], odd[2], odd[3], odd[4]);
+            if (s >= rows) continue;
+            to = memory.norms + s * pitch + t;
+            to[0] = make_uint4(four_norms[i][0], ONES, 0, 0);
+            if (t + 1 < pitch) to[1] = make_uint4(four_norms[i][1], ONES, 0, 0);
+            if (t + 2 < pitch) to[2] = make_uint4(four_norms[i][2], ONES, 0, 0);
+            if (t + 3 < pitch) to[3] = make_uint4(four_norms[i][3], ONES, 0, 0);
+        }
     }
     __syncthreads();
 }
@@ -191,6 +206,13 @@ __device__ inline void pixels_from(Pair (&pixels)[STEPS][4], const Memory& memor
 #pragma unroll
         for (int k = 0; k < 2; ++k)
             pixels[OTHER / 2][k + 2] = split(SHIFT - (k ? products.y : products.x));
+}
+
+// Those of a warp's squares of pixels.
+__device__ inline void pixels_of(Pair (&pixels)[TILES][STEPS][4], const Memory& memory, int y, int x)
+{
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile) pixels_from(pixels[tile], memory, y, x + 4 * tile);
 }
 
 // All bits of the halves whose candidate is in the window of their pixel; `apart` is the first one's offset
@@ -345,15 +367,22 @@ __device__ inline void compute(
     const Memory& memory, const Sample* source, Sample* output, const Pair* norms, const Geometry& g, int c)
 {
     const int top = g.first + blockIdx.y * ROWS, left = blockIdx.x * COLUMNS;
-    const int count = squares_of(window_radius());
     // Known when compiling, it would let the compiler join code around the loop over rows, and nvcc 13.0 then
     // puts three times the NOPs among the products: 3.96 ms in place of 3.68.
     const int band = window.band;
     const int strip = threadIdx.y / ACROSS * 4, beside = threadIdx.y % ACROSS * 4 * TILES;
     const int thread = threadIdx.x % 4, y = threadIdx.x / 16, x = threadIdx.x / 4 % 4;
-    const bool at_once = band >= count;
     Pair pixels[TILES][STEPS][4];
     Sums sums = {};
+#if RADIUS
+    load(memory, source, norms, g, top, left, rows_of_band(SQUARES), c);
+    pixels_of(pixels, memory, strip + RADIUS, beside + RADIUS);
+#pragma unroll 1
+    for (int row = 0; row < band; ++row)
+        add_row(sums, pixels, Squares(memory, strip + 4 * row, beside), row);
+#else
+    const int count = squares_of(window_radius());
+    const bool at_once = band >= count;
     // The pixels themselves are read first, where candidates come in bands.
     for (int first = at_once ? 0 : -band; first < count; first += band) {
         const bool own = first < 0;
@@ -361,15 +390,13 @@ __device__ inline void compute(
         load(memory, source, norms, g, top + (own ? window_radius() : 4 * first), left,
             rows_of_band(own ? 1 : last - first), c);
         if (own || at_once)
-#pragma unroll
-            for (int tile = 0; tile < TILES; ++tile)
-                pixels_from(pixels[tile], memory, strip + (own ? 0 : window_radius()),
-                    beside + 4 * tile + window_radius());
+            pixels_of(pixels, memory, strip + (own ? 0 : window_radius()), beside + window_radius());
         if (own) continue;
 #pragma unroll 1
         for (int row = first; row < last; ++row)
             add_row(sums, pixels, Squares(memory, strip + 4 * (row - first), beside), row);
     }
+#endif
     if (thread > 0) return;
 #pragma unroll
     for (int i = 0; i < 2 * TILES; ++i) {
