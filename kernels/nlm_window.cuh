@@ -202,10 +202,12 @@ __device__ inline void pixels_from(Pair (&pixels)[STEPS][4], const Memory& memor
         pixels[i / 4][i % 4] = i / 2 == OTHER && has_norm ? MINUS_ONES : value;
     }
     const float2 products = own_products<STEPS>(pixels, cells);
-    if (has_norm)
+    // Without a branch, all of a warp's squares are computed side by side.
 #pragma unroll
-        for (int k = 0; k < 2; ++k)
-            pixels[OTHER / 2][k + 2] = split(SHIFT - (k ? products.y : products.x));
+    for (int k = 0; k < 2; ++k) {
+        const Pair own = split(SHIFT - (k ? products.y : products.x));
+        pixels[OTHER / 2][k + 2] = has_norm ? own : pixels[OTHER / 2][k + 2];
+    }
 }
 
 // Those of a warp's squares of pixels.
