@@ -20,16 +20,16 @@
 #include "nlm_norms.cuh"
 
 #ifndef WINDOW_TILES  // squares of 4 x 4 pixels, whose patches a warp keeps
-#define WINDOW_TILES (PATCH == 5 ? 2 : RADIUS == 0 ? 2 : 4)
+#define WINDOW_TILES 2
 #endif
 #ifndef WINDOW_WARPS  // of a block
-#define WINDOW_WARPS (WINDOW_TILES == 2 ? 8 : 4)
+#define WINDOW_WARPS 8
 #endif
 #ifndef WINDOW_ACROSS  // how many of them lie side by side
-#define WINDOW_ACROSS (WINDOW_TILES == 2 ? 2 : 1)
+#define WINDOW_ACROSS 2
 #endif
 #ifndef WINDOW_BLOCKS  // of a multiprocessor, at least: few registers spill then, none in the loop over squares
-#define WINDOW_BLOCKS (WINDOW_TILES == 2 ? 3 : 4)
+#define WINDOW_BLOCKS 3
 #endif
 static_assert(PATCH == 5 || PATCH == 7, "how four threads share 5 or 7 rows of 8 cells and one of the norm");
 

@@ -37,6 +37,14 @@ _STEPS = {3: 1, 5: 2, 7: 4, 9: 6, 11: 8}
 _WINDOW_SIDE = 16
 """Pixels of a block that multiplies matrices in a window, in x and y."""
 
+_WINDOW_SHAPE = {
+    "WINDOW_TILES": 2,
+    "WINDOW_WARPS": 8,
+    "WINDOW_ACROSS": 2,
+    "WINDOW_BLOCKS": 3,
+}
+"""Such a block, and how many of them a multiprocessor has: macros of ``kernels/nlm_window.cuh``."""
+
 _WINDOW_SHARED = 64 * 1024
 """Bytes of shared memory that a block can ask for on every card."""
 
@@ -160,7 +168,6 @@ def _plan_window(task: CudaTask, band: int) -> CudaPlan:
     patch, radius = task.parameters["patch"], task.parameters["search_radius"]
     colours, columns = colour_count(task.shape[2]), task.output_shape[1] + 2 * radius
     unrolled = radius in _UNROLLED and band == _squares(task)
-    shape = _window_shape(unrolled, patch)
     norms = Launch(
         kernel="nlm_tuned_norms",
         defines=_defines(
@@ -168,7 +175,7 @@ def _plan_window(task: CudaTask, band: int) -> CudaPlan:
             PRODUCTS=1,
             WHOLE=0,
             RADIUS=radius if unrolled else 0,
-            **shape,
+            **_WINDOW_SHAPE,
             INSIDE=int(task.border is Border.REDUCE),
         ),
         block=BLOCK,
@@ -185,7 +192,7 @@ def _plan_window(task: CudaTask, band: int) -> CudaPlan:
     weigh = replace(
         norms,
         kernel="nlm_tuned",
-        block=(32, shape["WINDOW_WARPS"]),
+        block=(32, _WINDOW_SHAPE["WINDOW_WARPS"]),
         tile=(_WINDOW_SIDE, _WINDOW_SIDE),
         bytes_per_sample=6.0,
         operations_per_sample=(2 * radius + 1) ** 2 * (4.0 * patch**2 + 5),
@@ -195,21 +202,6 @@ def _plan_window(task: CudaTask, band: int) -> CudaPlan:
     )
     row = 4 * colours * (-(-columns // 4) * 4)  # threads write four norms at once
     return CudaPlan((norms, weigh), {"norms": Scratch(row, 2 * radius * row)})
-
-
-def _window_shape(unrolled: bool, patch: int) -> dict[str, int]:
-    """Return the shape of a block: macros ``WINDOW_...`` of the kernel."""
-    # Unrolled, a patch of 5 would spill registers with more squares of pixels in a warp.
-    if unrolled and patch == 7:
-        tiles, warps, across, blocks = 4, 4, 1, 4
-    else:
-        tiles, warps, across, blocks = 2, 8, 2, 3
-    return {
-        "WINDOW_TILES": tiles,
-        "WINDOW_WARPS": warps,
-        "WINDOW_ACROSS": across,
-        "WINDOW_BLOCKS": blocks,
-    }
 
 
 def _fills_card(task: CudaTask) -> bool:
