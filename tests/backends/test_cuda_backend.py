@@ -171,6 +171,17 @@ def test_the_card_finds_the_details_from_which_noise_is_estimated(backend: CudaB
     assert two.estimates["sigma"] != result.estimates["sigma"], "the host looks at shared volumes"
 
 
+def test_the_card_does_not_look_for_a_peak_that_is_known(
+    backend: CudaBackend, driver: Driver
+) -> None:
+    for known in (False, True):
+        volume = Volume.from_array(np.full(SHAPE, 50, np.float32))
+        if known:
+            assert volume.value_range == (50, 50)
+        run(backend, Scan((volume,)), "mri_nlm", gpus=1, parameters=GIVEN)
+        assert driver.calls.count("peak") == 1, "of the first volume"
+
+
 def test_one_of_two_gpus_may_do_it_alone(backend: CudaBackend, driver: Driver) -> None:
     source = scan()
     result = run(backend, source, "mri_nlm", gpus=1)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
 from kernelscope.errors import InvalidImage, InvalidParameter
+from kernelscope.images.scan import Scan
 from kernelscope.images.volume import DTYPES, MAX_VOXELS, Stored, Volume, narrowed, stack
 
 
@@ -248,3 +249,19 @@ def test_narrowed_keeps_every_value(values: np.ndarray) -> None:
     np.testing.assert_array_equal(result, values)
     smaller = DTYPES[: DTYPES.index(result.dtype)]
     assert not any(np.array_equal(values.astype(dtype), values) for dtype in smaller)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "least", "peak"),
+    [("uint8", 1, 200), ("int16", -32768, 32768), ("float32", -300.5, 300.5), ("uint16", 3, 200)],
+)
+def test_the_peak_is_known_once_the_range_is(dtype: str, least: float, peak: float) -> None:
+    voxels = np.full((2, 3, 4), 200, dtype)
+    voxels[1, 2, 3] = least
+    volume = Volume.from_array(voxels)
+    scan = Scan((volume, Volume.from_array(np.ones((2, 3, 4), np.float32))))
+    assert scan.components.peak(0) is None
+    assert volume.value_range == (least, 200)
+    assert scan.components.peak(0) == volume.known_peak == peak
+    assert scan.components.peak(1) is None
+    assert volume.with_voxels(2 * voxels).known_peak is None

@@ -79,7 +79,9 @@ class Scan:
     @property
     def components(self) -> Components:
         """The volumes, for a filter that need not see them as one array."""
-        return Components(self.samples, lambda: self.planes)
+        return Components(
+            self.samples, lambda: self.planes, lambda number: self.volumes[number].known_peak
+        )
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield the arrays that it holds in memory by now."""

@@ -80,6 +80,10 @@ def known_by(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Pix
         return parts
 
     def peak(number: int) -> float | None:
+        known = parts.peak(number)
+        return device.call(find_peak, number) if known is None else known
+
+    def find_peak(number: int) -> float | None:
         source = device.resident.get(image.key)
         if source is None:
             return None
@@ -88,7 +92,7 @@ def known_by(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Pix
     details = _Details(device, cache, image)
     return replace(
         parts,
-        peak=lambda number: device.call(peak, number),
+        peak=peak,
         haar=lambda *arguments: device.call(details.of, *arguments),
     )
 
