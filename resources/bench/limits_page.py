@@ -207,7 +207,8 @@ cache that was emptied.
 ## What a person waits for
 
 On the card {waiting_machine}: upload, kernel and download of a new source each time. First runs are
-those of a new process with empty caches, after another filter ran, on {first_machine}.
+those of a new process with empty caches, on two cores, after another filter ran; those of the CPU
+are on {first_machine}. Code is *loaded* where it comes with the package.
 
 {waiting}
 

@@ -4,12 +4,12 @@
     python resources/bench/waiting.py cpu --json resources/bench/cpu-waiting.json
 
 *gpu* times runs through the engine and the library, a new picture each time: the copies of
-4096 x 4096 bytes, of runs as a slider makes them, all of a run on 128 x 128, and volumes
-from host array to host array. Both modes
-time the first run of each filter on a computer that never ran one: a process of its own with empty
-caches, in which another filter ran before, as the window does when it starts. On the CPU the
-filters' code comes with the package in one column (`.ci/prebuild.py`, made here in a temporary
-folder), and is compiled in the other. Goals, floors and the figures before are those of issue 17.
+4096 x 4096 bytes, of runs as a slider makes them, all of a run on 128 x 128, and volumes from host
+array to host array. Both modes time the first run of each filter on a computer that never ran one:
+a process of its own with empty caches, on two cores, in which another filter ran before, as the
+window does when it starts. The filters' code comes with the package in one column
+(`.ci/prebuild.py` and `.ci/prebuild_cuda.py`, made here in a temporary folder), and is compiled in
+the other. Goals, floors and the figures before are those of issue 17.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kernelscope.spec.samples import Kind
 PAUSE = 0.03
 """Seconds between two runs of a person who moves a slider."""
 
-PREBUILD = Path(__file__).parents[2] / ".ci" / "prebuild.py"
+CI = Path(__file__).parents[2] / ".ci"
 
 
 class Target(NamedTuple):
@@ -79,7 +79,9 @@ FIRST_RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 CHILD = """
-import json, sys, time
+import json, os, sys, time
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 from pathlib import Path
 import numpy as np
 from kernelscope import jit
@@ -91,6 +93,8 @@ from kernelscope.spec.devices import Device
 name, values, volume, device, prebuilt = json.loads(sys.argv[1])
 if prebuilt:
     jit.PREBUILT = Path(prebuilt)
+    from kernelscope.backends.cuda import backend
+    backend.PACKAGED = Path(prebuilt)
 random = np.random.default_rng(0)
 picture = arrays.picture((random.random((512, 512)) * 255).astype(np.uint8), "a")
 source = picture
@@ -136,21 +140,33 @@ def first_run(name: str, values: dict[str, Any], device: str, prebuilt: Path | N
 
 def first_runs(device: str, only: str, prebuilt: Path | None) -> Iterator[dict[str, Any]]:
     """Yield a row for each filter on a device, with code of the package or compiled."""
-    how = "loaded" if prebuilt else "compiled"
+    how = ("on the GPU, " if device == "gpu" else "") + ("loaded" if prebuilt else "compiled")
     for name, values in FIRST_RUNS:
         if only not in name or not filters.get(name).levels(device):
             continue
         title = " ".join((name, *map(str, values.values())))
         first, spent, second = first_run(name, values, device, prebuilt)
-        yield row(f"first run, {how}: {title}", [first], FIRST, processor=spent, second=second)
+        yield row(f"first run {how}: {title}", [first], FIRST, processor=spent, second=second)
 
 
-def prebuild(folder: Path, only: str) -> None:
+def prebuild(folder: Path, device: str, only: str) -> None:
     """Compile the usual code of the filters as a package has it."""
-    chosen = {each for each in filters.discover() if filters.get(each).levels("cpu")}
+    chosen = {each for each in filters.discover() if filters.get(each).levels(device)}
     chosen = {*(each for each in chosen if only in each), "negative", "ripple"}
-    command = [sys.executable, str(PREBUILD), "--usual", "--out", str(folder), "--only"]
-    subprocess.run([*command, *sorted(chosen)], check=True)
+    script = "prebuild.py" if device == "cpu" else "prebuild_cuda.py"
+    command = [sys.executable, str(CI / script), "--usual", "--out", str(folder)]
+    if device == "gpu":
+        command += ["--architectures", architecture()]
+    subprocess.run([*command, "--only", *sorted(chosen)], check=True)
+
+
+def architecture() -> str:
+    """Return the name of the first GPU's, as compilers have it."""
+    import pycuda.driver as cuda
+
+    cuda.init()
+    major, minor = cuda.Device(0).compute_capability()
+    return f"sm_{major}{minor}"
 
 
 def row(name: str, times: list[float], target: Target, **more: float) -> dict[str, Any]:
@@ -243,23 +259,28 @@ def volumes(backends: dict[str, Backend], repeats: int) -> Iterator[dict[str, An
 
 
 def gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    backends = create_backends()
-    try:
-        yield from pictures(backends, options.repeats)
-        yield from volumes(backends, options.repeats)
-    finally:
-        for backend in backends.values():
-            backend.close()
+    if not options.only_first:
+        backends = create_backends()
+        try:
+            yield from pictures(backends, options.repeats)
+            yield from volumes(backends, options.repeats)
+        finally:
+            for backend in backends.values():
+                backend.close()
     if not options.no_first:
-        yield from first_runs("gpu", options.only, None)
+        yield from all_first_runs("gpu", options)
 
 
 def cpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    yield from all_first_runs("cpu", options)
+
+
+def all_first_runs(device: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
-        prebuild(Path(folder), options.only)
-        yield from first_runs("cpu", options.only, Path(folder))
+        prebuild(Path(folder), device, options.only)
+        yield from first_runs(device, options.only, Path(folder))
     if not options.no_compiled:
-        yield from first_runs("cpu", options.only, None)
+        yield from first_runs(device, options.only, None)
 
 
 def main() -> None:
@@ -269,6 +290,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--only", default="", help="first runs of filters that contain this")
     parser.add_argument("--no-first", action="store_true", help="leave out first runs on the GPU")
+    parser.add_argument("--only-first", action="store_true", help="only first runs")
     parser.add_argument("--no-compiled", action="store_true", help="only code of the package")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
