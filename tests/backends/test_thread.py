@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -27,6 +29,28 @@ def test_its_own_timeout_is_told(owner: OwnerThread) -> None:
 
     with pytest.raises(TimeoutError, match="of the function"):
         owner.call(fail)
+
+
+def test_an_error_leaves_no_cycle_behind(owner: OwnerThread) -> None:
+    """One would keep the image of a failed run until garbage is collected."""
+
+    class Image:
+        pass
+
+    def fail(image: Image) -> None:
+        raise ValueError("not this one")
+
+    image = Image()
+    left = weakref.ref(image)
+    gc.disable()
+    try:
+        with pytest.raises(ValueError, match="not this one"):
+            owner.call(fail, image)
+        del image
+        owner.call(int)  # after which the thread has let go of the call before
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.usefixtures("ctrl_c")

