@@ -221,7 +221,7 @@ def test_the_time_line_follows_the_selected_run(qtbot: QtBot, panel: TimingPanel
 def test_compiling_does_not_dwarf_the_rest(qtbot: QtBot, panel: TimingPanel) -> None:
     panel.resize(1600, 260)
     compiling = Stage("compile", 2.0, counted=False, start=1e-3)
-    late = [replace(stage, start=stage.start + 2.0) for stage in RUN[1:]]
+    late = [stage._replace(start=stage.start + 2.0) for stage in RUN[1:]]
     panel.show_run(as_run(timed(RUN[0], compiling, *late)))
     line = show_line(qtbot, panel)
     lanes = {lane.name: lane for lane in line.lanes}
@@ -240,7 +240,7 @@ def test_compiling_does_not_dwarf_the_rest(qtbot: QtBot, panel: TimingPanel) -> 
 
 def test_each_kernel_of_a_plan_has_its_line_and_its_lane(qtbot: QtBot, panel: TimingPanel) -> None:
     kernels = (KernelTime("nlm_global_weights", 3e-3), KernelTime("nlm_global_mean", 1e-3))
-    panel.show_run(as_run(timed(replace(RUN[3], kernels=kernels))))
+    panel.show_run(as_run(timed(RUN[3]._replace(kernels=kernels))))
     assert rows(panel, "timingStages") == [
         ["Kernel", "4.000 ms", "100%"],
         ["    nlm_global_weights", "3.000 ms", ""],

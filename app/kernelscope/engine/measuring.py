@@ -124,8 +124,7 @@ def _median(first: Result, warm_up: float, runs: Sequence[tuple[float, Result]])
     if begun > runs[0][0]:
         quiet.append(Stage("other repeats", begun - runs[0][0], False, start=runs[0][0]))
     moved = (
-        replace(
-            stage,
+        stage._replace(
             start=stage.start + begun,
             parts=tuple(replace(part, start=part.start + begun) for part in stage.parts),
         )

@@ -107,8 +107,7 @@ def _in_turn(parts: Sequence[Result]) -> tuple[Stage, ...]:
     for part in parts:
         begun = max((stage.start + stage.seconds for stage in stages), default=0.0)
         stages += (
-            replace(
-                stage,
+            stage._replace(
                 start=stage.start + begun,
                 parts=tuple(replace(each, start=each.start + begun) for each in stage.parts),
             )

@@ -49,13 +49,13 @@ class PolledToken(CancelToken):
 
     @property
     def cancelled(self) -> bool:
-        if not self._event.is_set() and self._stop is not None and self._asking.acquire(False):
+        if not self._is_set and self._stop is not None and self._asking.acquire(False):
             try:
                 if self._stop():
                     self.cancel()
             finally:
                 self._asking.release()
-        return self._event.is_set()
+        return self._is_set
 
     def check(self) -> None:
         if self.cancelled:
