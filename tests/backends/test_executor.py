@@ -13,7 +13,7 @@ import pytest
 
 from kernelscope.backends.cuda import executor, pacer, report
 from kernelscope.backends.cuda import kernel as kernels
-from kernelscope.backends.cuda.device_run import PreparedFilter
+from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
@@ -508,7 +508,8 @@ def test_no_launch_has_more_blocks_than_a_grid(steps: int) -> None:
 
 def test_the_report_is_of_the_longest_kernel_of_the_longest_strip() -> None:
     """Strips of rim rows and kernels that end early say little of a step."""
-    run: Any = SimpleNamespace(longest=("", 0.0), report=None, batch=None)
+    nothing: Any = None
+    run: Any = DeviceRun(nothing, nothing, [])
 
     def note(step: str, batch: int, **seconds: list[float]) -> None:
         kernels: list[Any] = [

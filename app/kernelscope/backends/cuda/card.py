@@ -27,6 +27,9 @@ NON_BLOCKING = 1
 MOST_KEPT = 192
 """Plans and launches that a device keeps."""
 
+LIKELY = 64
+"""Part of the memory that was free, for which it is not asked for again."""
+
 COPY_PROBE_BYTES = 256 << 20
 """Size of the copy that measures bandwidth: several times the largest L2."""
 
@@ -92,6 +95,8 @@ class Card:
     paces : dict
         Units of a piece of each kernel that was launched before; see `pacer`.
     """
+
+    _last_free = 0
 
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
@@ -214,6 +219,7 @@ class Card:
         self._lanes.clear()
         self._modules.clear()
         self._kept.clear()
+        self._events.clear()
         self.batches.clear()
         self.paces.clear()
 
@@ -302,6 +308,18 @@ class Card:
     def _kept(self) -> OrderedDict[Hashable, Any]:
         return OrderedDict()
 
+    @functools.cached_property
+    def _events(self) -> list[tuple[Any, Any]]:
+        return []
+
+    def take_events(self) -> tuple[Any, Any]:
+        """Return two events that nobody uses, to time what comes between them."""
+        return self._events.pop() if self._events else (self.cuda.Event(), self.cuda.Event())
+
+    def give_events(self, pair: tuple[Any, Any]) -> None:
+        """Keep two events for the next launch: nobody waits for them, or reads them, any more."""
+        self._events.append(pair)
+
     def kept(self, key: Hashable) -> Any:
         """Return the thing that `keep` got under a key, or None."""
         if key not in self._kept:
@@ -340,7 +358,16 @@ class Card:
     def free_memory(self) -> int:
         """Return the bytes that are free on the card now, or kept for the next allocation."""
         free, _ = self.cuda.mem_get_info()
-        return int(free) + int(self.pool.size)
+        self._last_free = int(free)
+        return self._last_free + int(self.pool.size)
+
+    @property
+    def likely_free(self) -> int:
+        """Bytes that there still should be: a small part of those that were free when last asked.
+
+        Asking takes the driver longer than small pictures take the card.
+        """
+        return self._last_free // LIKELY
 
     def allocate(self, size: int, keep: Any = None) -> Allocation:
         """Allocate device memory, letting go of resident images other than `keep` if needed.

@@ -70,6 +70,10 @@ class DeviceRun:
         How long the card ran timed kernels, every repeat and every launch of a batch.
     is_finite : bool
         All floats of the slabs were looked at and are finite.
+    queues : bool
+        Launches that are short may be queued, as a download is waited for after them.
+    queued : list of callable
+        For each step whose launches were queued: notes their times once they are done.
     batch : int
         Launches between two events of the kernel that did the most.
     """
@@ -88,6 +92,8 @@ class DeviceRun:
     excess: float = 0.0
     busy_seconds: float = 0.0
     is_finite: bool = False
+    queues: bool = False
+    queued: list[Callable[[], None]] = field(default_factory=list)
     batch: int = 1
     kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0
@@ -104,12 +110,21 @@ class DeviceRun:
         """Whether its times are to be compared: the card is held until launches are queued."""
         return self.timed or self.cold or self.repeat > 1
 
+    def note_longest(
+        self, filter_id: str, seconds: float, report: LaunchReport, batch: int
+    ) -> None:
+        """Keep the report of the kernel that took longest in the last step."""
+        # A strip of rim rows alone says little of the step that other strips belong to as well.
+        if self.longest[0] != filter_id or self.longest[1] <= seconds:
+            self.longest, self.report, self.batch = (filter_id, seconds), report, batch
+
     def free(self) -> None:
         """Free the memory of the launches, and let go of the image.
 
         The run refers to itself, so that it lives until garbage is collected: the image, and its
         copy on the card, would as well.
         """
+        self.queued.clear()
         self.workspace.free()
         self.spare.free()
         self.workspace.keep = self.spare.keep = None

@@ -1,7 +1,7 @@
 """Prepares a filter for a device and launches its kernels over rows of an image.
 
 `prepare` turns a filter's plan into compiled kernels; `filter_rows` launches them one after the
-other, a `Kernel` each, and notes their times in the `DeviceRun`.
+other, a `Kernel` each, and notes their times in the `DeviceRun`. Short ones may only be `queued`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, Place, PreparedFilter
 from kernelscope.backends.cuda.kernel import Kernel, block_of, evictor
+from kernelscope.backends.cuda.queued import ShortStep, read_queued
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
 from kernelscope.backends.cuda.texture import Texture
@@ -50,10 +51,22 @@ def prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -
 
 
 def _key(spec: FilterSpec, task: CudaTask, cache: CubinCache) -> Hashable:
-    """Return what a plan depends on; None where a parameter has no hash, as a map of sigma."""
-    parameters = tuple(task.parameters.items())
     where = task.shape, task.output_shape, task.dtype, task.border, task.level, task.block
-    key = cache, spec.id, spec.implementation(Cuda).plan, parameters, where, launches.BY_SIZE
+    return plan_key(spec, task.parameters, cache, where)
+
+
+def plan_key(
+    spec: FilterSpec, parameters: Mapping[str, Any], cache: CubinCache, where: Hashable
+) -> Hashable:
+    """Return what a plan depends on; None where a parameter has no hash, as a map of sigma.
+
+    Parameters
+    ----------
+    where : hashable
+        All but the filter and its parameters.
+    """
+    plan, values = spec.implementation(Cuda).plan, tuple(parameters.items())
+    key = cache, spec.id, plan, values, where, launches.BY_SIZE
     try:
         hash(key)
     except TypeError:
@@ -143,6 +156,10 @@ def launch(
 ) -> None:
     """Launch one step over its output rows, in pieces that end in time."""
     device, task = run.device, step.task
+    short = ShortStep.of(step, device) if run.queues and strip is None else None
+    if short is not None:
+        short.queue(source, target, run)
+        return
     place = _place(task, strip, source, target)
     scratch = {
         name: run.workspace.get(
@@ -158,6 +175,9 @@ def launch(
             Kernel(step, number, place, scratch, run, evict, textures, spares)
             for number in range(len(step.plan.launches))
         ]
+        if run.queued:  # those of steps before this one
+            device.wait(device.stream)
+            run.busy_seconds += read_queued(run)
         before = run.excess
         taken, begun = _time(step, kernels, run, evict)
         _note_times(step, kernels, taken, begun, run.excess - before, run)
@@ -267,12 +287,8 @@ def _note_longest(
 ) -> None:
     """Keep the report of the kernel that took longest in the last step."""
     longest = max(range(len(kernels)), key=lambda number: sum(taken[number]))
-    # A strip of rim rows alone says little of the step that other strips belong to as well.
-    key = (step.spec.id, sum(taken[longest]))
-    if run.longest[0] != key[0] or run.longest[1] <= key[1]:
-        run.longest = key
-        run.report = kernels[longest].report()
-        run.batch = kernels[longest].batch
+    kernel = kernels[longest]
+    run.note_longest(step.spec.id, sum(taken[longest]), kernel.report(), kernel.batch)
 
 
 def _warm_up(step: PreparedFilter, kernels: Sequence[Kernel], run: DeviceRun) -> int:

@@ -10,6 +10,8 @@ Other runs do without that: it takes longer than a small picture. The card may t
 events for the host to queue the launch; `DeviceRun.excess` has the most that this can have been.
 
 A launch shorter than `SHORT_SECONDS` is timed in a batch, whose time is divided by its length.
+
+Short launches of a run that is no measurement are queued together with its copies: see `queued`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +35,7 @@ from kernelscope.backends.cuda.report import launch_report
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.texture import Texture
 from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.spec.launch import Launch
+from kernelscope.spec.launch import CudaTask, Launch
 
 HOLD_SECONDS = 40e-6
 """How long the card is kept busy before a launch: longer than the host takes to queue it."""
@@ -79,6 +81,8 @@ class Ready:
     block : tuple of int
     reports : dict of tuple to LaunchReport
         The report of the launch, by its grid.
+    number : int
+        Of the launch.
     """
 
     step: PreparedFilter
@@ -86,6 +90,7 @@ class Ready:
     function: Any
     block: tuple[int, int, int]
     reports: dict[tuple[int, ...], LaunchReport]
+    number: int
 
     @classmethod
     def of(cls, step: PreparedFilter, number: int, device: Card) -> Ready:
@@ -106,9 +111,23 @@ class Ready:
             function.set_attribute(
                 cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes
             )
-        made = cls(step, module, function, block_of(launch, function, device), {})
+        made = cls(step, module, function, block_of(launch, function, device), {}, number)
         device.keep(key, made)
         return made
+
+    def report(self, grid: tuple[int, ...], run: DeviceRun) -> LaunchReport:
+        """Return how the kernel is launched in so many blocks, and the compiler's report."""
+        if grid not in self.reports:
+            launch, cubin = self.step.plan.launches[self.number], self.step.cubins[self.number]
+            self.reports[grid] = launch_report(self.step, launch, cubin, grid, self.block, run)
+        return self.reports[grid]
+
+
+class Queued(NamedTuple):
+    """Launches on the stream between two events, and how long the host took to put them there."""
+
+    events: tuple[Any, Any]
+    queueing: float
 
 
 class Kernel:
@@ -145,7 +164,7 @@ class Kernel:
         self._measured = False
         self._ready = Ready.of(step, number, run.device)
         self._function, self._block = self._ready.function, self._ready.block
-        self._set_constants(self._ready.module)
+        set_constants(launch, self._ready.module, run.device)
         self._hardware_border = (
             launch.texture and place.hardware_border and launch.texture_of is None
         )
@@ -159,22 +178,12 @@ class Kernel:
             first, target = self._mapped.source, self._mapped.target
         self._ends = [(first, target)]
         self._scratch = scratch
-        self._arguments = [*self._upload_tables(), *(scratch[name] for name in launch.scratch)]
+        tables = upload_tables(launch, step.spec.id, run)
+        self._arguments = [*tables, *(scratch[name] for name in launch.scratch)]
         self._handed = None
         if launch.hand_over:
             self._handed = HandedOver(step.plan, launch, place, scratch, run)
         self._hold = _holder(run) if run.is_measured else None
-
-    def _set_constants(self, module: Any) -> None:
-        """Copy the launch's constants to the module's constant memory."""
-        device = self._run.device
-        for name, values in self._launch.constants.items():
-            address, size = module.get_global(name)
-            data = np.ascontiguousarray(values)
-            if data.nbytes > size:
-                raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
-            # On the stream, which does not wait for the synchronous copies.
-            device.cuda.memcpy_htod_async(int(address), data, device.stream)
 
     def _make_texture(self, textures: list[Texture]) -> Texture:
         """Return the texture that the kernel reads, filled unless earlier kernels do that."""
@@ -185,15 +194,6 @@ class Kernel:
         if self._launch.texture_of is None:
             texture.fill(self._place.source, run.device.stream)
         return texture
-
-    def _upload_tables(self) -> Iterator[int]:
-        """Copy the launch's tables to the card; yield their addresses."""
-        device, launch = self._run.device, self._launch
-        for number, table in enumerate(launch.tables):
-            name = self._step.spec.id, launch.kernel, number
-            address = self._run.workspace.get(name, table.nbytes)
-            device.cuda.memcpy_htod_async(address, np.ascontiguousarray(table), device.stream)
-            yield address
 
     def _texture(self) -> Texture:
         """Return a texture for the source, or for a scratch buffer of floats."""
@@ -331,51 +331,60 @@ class Kernel:
         that was too slow, it is done again, unless it goes on where another launch ended.
         """
         device, launch = self._run.device, self._launch
-        cuda, stream = device.cuda, device.stream
-        grid = launch.grid(self._step.task.output_shape, piece.stop - piece.start)
-        numbers = self._geometry(piece.start, piece.stop)
-        if launch.steps:
-            numbers += (piece.first_step, piece.last_step)
         hold = HOLD_SECONDS + (self.batch - 1) * QUEUE_SECONDS
         again = self.batch > 1 or (self._measured and not launch.steps)
         for attempt in range(TRIES if again else 1):
             start = time.perf_counter()
             if attempt:
                 self._evict()
-            begin, end = cuda.Event(), cuda.Event()
-            if self._hold is not None:
-                self._hold(hold * 2**attempt)
-            queueing = time.perf_counter()
-            begin.record(stream)
-            for ends in itertools.islice(itertools.cycle(self._ends), self.batch):
-                self._function.prepared_async_call(
-                    *(grid, self._block, stream, *ends, *self._arguments, *numbers),
-                    shared_size=launch.shared_bytes,
-                )
-            end.record(stream)
-            queueing = time.perf_counter() - queueing
+            queued = self._put(piece, hold * 2**attempt)
+            begin, end = queued.events
             in_time = self._hold is not None and not begin.query()
             device.wait(end)
             if in_time or attempt == TRIES - 1 or not again:
                 break
+            device.give_events(queued.events)
             self.thrown_away.append((start, time.perf_counter() - start))
-        seconds = float(end.time_since(begin)) * 1e-3 / self.batch
+        seconds = self._seconds_of(queued)
         if not in_time:
-            self._run.excess += min(queueing, seconds)
+            self._run.excess += min(queued.queueing, seconds)
         return seconds
 
-    def _geometry(self, start: int, stop: int) -> tuple[int, ...]:
-        """Return the fields of ``Geometry``, or for a volume of ``Volume``."""
-        task, place = self._step.task, self._place
-        if len(task.shape) == 4:
-            depth, height, width, components = task.shape
-            return width, height, depth, components, start, stop, place.source_row, place.first
-        height, width, channels = task.shape
-        return (
-            *(width, height, channels, task.output_shape[1]),
-            *(start, stop, place.source_row, place.first),
-            int(self._hardware_border),
+    def _put(self, piece: Piece, hold: float) -> Queued:
+        """Put a batch of launches over a piece on the stream, held for so many seconds."""
+        device, launch = self._run.device, self._launch
+        stream, call = device.stream, self._function.prepared_async_call
+        grid = launch.grid(self._step.task.output_shape, piece.stop - piece.start)
+        place = self._place
+        numbers = geometry(
+            self._step.task,
+            piece.start,
+            piece.stop,
+            place.source_row,
+            place.first,
+            hardware_border=self._hardware_border,
         )
+        if launch.steps:
+            numbers += (piece.first_step, piece.last_step)
+        begin, end = events = device.take_events()
+        if self._hold is not None:
+            self._hold(hold)
+        queueing = time.perf_counter()
+        begin.record(stream)
+        for ends in itertools.islice(itertools.cycle(self._ends), self.batch):
+            call(
+                *(grid, self._block, stream, *ends, *self._arguments, *numbers),
+                shared_size=launch.shared_bytes,
+            )
+        end.record(stream)
+        return Queued(events, time.perf_counter() - queueing)
+
+    def _seconds_of(self, queued: Queued) -> float:
+        """Return the seconds between two events that have come, and give these back."""
+        begin, end = queued.events
+        seconds = float(end.time_since(begin)) * 1e-3 / self.batch
+        self._run.device.give_events(queued.events)
+        return seconds
 
     def note_hand_over(self) -> None:
         """Add a stage for the time that the host took to hand over parts."""
@@ -386,12 +395,49 @@ class Kernel:
         """Return how the kernel was launched, and the compiler's report."""
         rows = self._place.last - self._place.first
         grid = self._launch.grid(self._step.task.output_shape, rows)
-        reports = self._ready.reports
-        if grid not in reports:
-            reports[grid] = launch_report(
-                self._step, self._launch, self._cubin, grid, self._block, self._run
-            )
-        return reports[grid]
+        return self._ready.report(grid, self._run)
+
+
+def set_constants(launch: Launch, module: Any, device: Card) -> None:
+    """Copy the constants of a launch to the constant memory of its module."""
+    for name, values in launch.constants.items():
+        address, size = module.get_global(name)
+        data = np.ascontiguousarray(values)
+        if data.nbytes > size:
+            raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
+        # On the stream, which does not wait for the synchronous copies.
+        device.cuda.memcpy_htod_async(int(address), data, device.stream)
+
+
+def upload_tables(launch: Launch, filter_id: str, run: DeviceRun) -> list[int]:
+    """Copy the tables of a launch to the card; return their addresses."""
+    device, addresses = run.device, []
+    for number, table in enumerate(launch.tables):
+        address = run.workspace.get((filter_id, launch.kernel, number), table.nbytes)
+        device.cuda.memcpy_htod_async(address, np.ascontiguousarray(table), device.stream)
+        addresses.append(address)
+    return addresses
+
+
+def geometry(
+    task: CudaTask,
+    start: int,
+    stop: int,
+    source_row: int = 0,
+    first: int = 0,
+    *,
+    hardware_border: bool = False,
+) -> tuple[int, ...]:
+    """Return the fields of ``Geometry``, or for a volume of ``Volume``."""
+    if len(task.shape) == 4:
+        depth, height, width, components = task.shape
+        return width, height, depth, components, start, stop, source_row, first
+    height, width, channels = task.shape
+    return (
+        *(width, height, channels, task.output_shape[1]),
+        *(start, stop, source_row, first),
+        int(hardware_border),
+    )
 
 
 def hold_cubin(cache: CubinCache, device: Card) -> Cubin:

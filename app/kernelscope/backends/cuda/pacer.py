@@ -85,6 +85,11 @@ class Pacer:
                 start = stop
             step = after
 
+    def is_one_piece(self, rows: int, seconds: float) -> bool:
+        """Return whether some rows and all steps are one piece that should take no longer."""
+        is_short = rows * self._steps * LAUNCH_SECONDS / 2 <= seconds * self.units
+        return is_short and rows <= self._most and self._steps <= self._at_once
+
     def learn(self, units: int, seconds: float) -> None:
         """Note how long a launch of `units` took, unless it was but a remainder."""
         if 2 * units >= self.units:

@@ -51,6 +51,8 @@ _leased: dict[int, int] = {}
 
 def is_page_locked(array: NDArray[Any]) -> bool:
     """Return whether a C-contiguous array lies on a block."""
+    if not _leased:
+        return False
     start = array.ctypes.data
     return any(
         address <= start and start + array.nbytes <= address + size

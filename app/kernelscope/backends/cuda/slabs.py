@@ -15,8 +15,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.conveyor import Conveyor, in_slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import filter_rows
+from kernelscope.backends.cuda.memory import CHUNK_BYTES
+from kernelscope.backends.cuda.queued import read_queued
 from kernelscope.backends.cuda.view import View
 from kernelscope.engine.context import RunContext
 from kernelscope.errors import OutOfMemory
@@ -70,20 +72,21 @@ def apply(
         If not even a few rows fit on any GPU.
     """
     final, first = runs[0].steps[-1].task, runs[0].device
-    budgets = [run.device.call(_bytes_free, run.device, image, limit) for run in runs]
-    out_of_memory = runs[0].device.cuda.MemoryError
-    rows = [budget.rows_that_fit(run.steps, most) for run, most in zip(runs, budgets, strict=True)]
+    out_of_memory, most_rows = first.cuda.MemoryError, math.inf
     share = len(runs) > 1 and image.kind is Kind.VOLUME and final.output_shape[0] > 1
     share = share and _operations(runs[0]) >= WORTH_SHARING
-    if not share and budget.fits(runs[0].steps, budgets[0]):
+    if not share and _fits(runs[0], image, limit):
         output = components.result(first, final.output_shape, final.dtype)
         try:
             runs[0].log = context.log
             shown = runs[0].device.call(_one_piece, runs[0], image, output, context, view)
         except out_of_memory:
-            rows[0] = min(rows[0], output.shape[0] // 2)
+            most_rows = output.shape[0] // 2
         else:
             return shown, [runs[0]]
+    budgets = [run.device.call(_bytes_free, run.device, image, limit) for run in runs]
+    rows = [budget.rows_that_fit(run.steps, most) for run, most in zip(runs, budgets, strict=True)]
+    rows[0] = int(min(rows[0], most_rows))
     output = first.results.take(final.output_shape, final.dtype)
     while any(rows := [budget.slab_rows(runs[0].steps, count, len(runs)) for count in rows]):
         crew = [(run, count) for run, count in zip(runs, rows, strict=True) if count]
@@ -107,6 +110,14 @@ def _operations(run: DeviceRun) -> float:
     step = run.steps[-1]
     samples = math.prod(step.task.output_shape)
     return samples * sum(launch.operations_per_sample for launch in step.plan.launches)
+
+
+def _fits(run: DeviceRun, image: Source, limit: int | None) -> bool:
+    """Return whether everything should fit in one piece: an allocation may still fail."""
+    device = run.device
+    if not limit and budget.fits(run.steps, device.likely_free):
+        return True
+    return budget.fits(run.steps, device.call(_bytes_free, device, image, limit))
 
 
 def _bytes_free(device: Card, image: Source, limit: int | None) -> int:
@@ -140,24 +151,31 @@ def _one_piece(
     try:
         with log.stage("allocate"):
             target = device.allocate(output.nbytes, keep=key)
+        is_small = output.nbytes <= CHUNK_BYTES
         pages = (
             nullcontext()
-            if view is not None
+            if view is not None or is_small
             else device.staging.giving_pages_to(components.memory_of(output))
         )
-        with pages, _launching(run):
+        run.queues = is_small and not run.is_measured
+        launching = _Launching(run)
+        with pages, launching:
             filter_rows(run, None, int(source), int(target))
-        with log.stage("download"):
-            if view is not None:
-                shown = view.download(device, int(target))
-            else:
-                components.download(device, run.cache, int(target), output)
+        begun = time.perf_counter()
+        if view is not None:
+            shown = view.download(device, int(target))
+        else:
+            components.download(device, run.cache, int(target), output)
+        launching.add_download(begun)
     except BaseException:
         if not device.lost:
             device.wait(device.stream)  # the upload may still be under way
         if target is not None:
             device.free(target)
         raise
+    finally:
+        run.queues = False
+        run.free()
     if view is not None:
         device.free(target)
         return shown
@@ -165,23 +183,45 @@ def _one_piece(
     return output
 
 
-@contextmanager
-def _launching(run: DeviceRun) -> Iterator[None]:
-    """Free the memory of the launches, and record the time that they took outside of other stages.
+class _Launching(AbstractContextManager[None]):
+    """Frees the memory of the launches, and records the time that they took outside of stages.
 
     Of several repeats it is the part of one. Emptying the cache for each is no part of a run.
+    Queued launches are over after the download: `add_download` takes their time off it.
     """
-    start, before = time.perf_counter(), len(run.log.stages)  # those of other slices
-    kernels = run.busy_seconds
-    try:
-        yield
-    finally:
-        run.free()
-    meanwhile = run.log.stages[before:]  # memory, warm-up, parts handed over, launches done again
-    others = (stage for stage in meanwhile if stage.name != "kernel")
-    busy = run.busy_seconds - kernels + sum(sum(each.repeats) or each.seconds for each in others)
-    seconds = max(0.0, time.perf_counter() - start - busy)
-    run.log.add("launch", seconds / run.repeat, counted=not run.cold, begun=start)
+
+    def __init__(self, run: DeviceRun) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        self._before = len(self._run.log.stages)  # those of other slices
+        self._kernels, self._begun = self._run.busy_seconds, time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        run = self._run
+        if not run.queued:
+            run.free()
+        # Memory, warm-up, parts handed over, launches done again.
+        meanwhile = run.log.stages[self._before :]
+        others = (stage for stage in meanwhile if stage.name != "kernel")
+        busy = run.busy_seconds - self._kernels
+        busy += sum(sum(stage.repeats) or stage.seconds for stage in others)
+        self._seconds = max(0.0, time.perf_counter() - self._begun - busy) / run.repeat
+        if not run.queued:
+            self._add()
+
+    def _add(self) -> None:
+        run = self._run
+        run.log.add("launch", self._seconds, counted=not run.cold, begun=self._begun)
+
+    def add_download(self, begun: float) -> None:
+        """Record the download that began then and is over, and launches that it has waited for."""
+        run, end, kernels = self._run, time.perf_counter(), 0.0
+        if run.queued:
+            kernels = read_queued(run)
+            self._seconds += time.perf_counter() - end
+            self._add()
+        run.log.add("download", max(0.0, end - begun - kernels), begun=begun + kernels)
 
 
 def _notice(conveyors: Sequence[Conveyor], image: Source, *, too_large: bool) -> str:

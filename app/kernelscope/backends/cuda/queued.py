@@ -1,0 +1,157 @@
+"""Short steps: their launches are queued, and read when the download behind them was waited for.
+
+::
+
+    host    queue: copy, event, launch, event, copy │ wait │ read the events
+    card             ├─ copy ─┤ event ├── launch ──┤ event ├─ copy ─┤
+
+Most of such a run is the host's part. So all that is the same for each picture of a shape is made
+once, and kept by the device: only addresses are new. Any other step is launched by a `Kernel`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
+from kernelscope.backends.cuda.kernel import Queued, Ready, geometry, set_constants, upload_tables
+from kernelscope.backends.cuda.pacer import Pacer
+from kernelscope.engine.timing import KernelTime
+from kernelscope.spec.launch import Launch
+
+SECONDS = 100e-6
+"""Launches that should take no longer are short, by the first guess of `Pacer`, which is far from
+too quick on any card. A wait of its own takes 10 µs."""
+
+
+class _Short(NamedTuple):
+    """A launch over all rows and steps, with its numbers."""
+
+    launch: Launch
+    ready: Ready
+    grid: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ShortStep:
+    """The launches of a plan on a whole picture.
+
+    Attributes
+    ----------
+    launches : tuple
+        None of them if the step is not short: if one may take longer than `SECONDS`, or if the host
+        has a part in it.
+    scratch : tuple of (str, int)
+        Names and bytes of the buffers.
+    bytes, operations : float
+        The traffic and the arithmetic of all launches.
+    """
+
+    step: PreparedFilter
+    launches: tuple[_Short, ...]
+    scratch: tuple[tuple[str, int], ...] = ()
+    bytes: float = 0.0
+    operations: float = 0.0
+
+    @classmethod
+    def of(cls, step: PreparedFilter, device: Card) -> ShortStep | None:
+        """Return it for a step that the device keeps; None if it is not short."""
+        if not step.is_kept:
+            return None
+        key = "short", id(step)
+        made: ShortStep | None = device.kept(key)
+        if made is None:
+            made = cls._made(step, device)
+            device.keep(key, made)
+        return made if made.launches else None
+
+    @classmethod
+    def _made(cls, step: PreparedFilter, device: Card) -> ShortStep:
+        task, launches = step.task, step.plan.launches
+        rows = task.output_shape[0]
+        row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
+        for launch in launches:
+            pacer = Pacer(launch, row_samples * launch.operations_per_sample)
+            taken_part = launch.texture or launch.mapped or launch.hand_over
+            if taken_part or not pacer.is_one_piece(rows, SECONDS):
+                return cls(step, ())
+        short = []
+        for number, launch in enumerate(launches):
+            ready = Ready.of(step, number, device)
+            steps = (0, launch.steps) if launch.steps else ()
+            numbers = (*geometry(task, 0, rows), *steps)
+            grid = launch.grid(task.output_shape)
+            short.append(_Short(launch, ready, grid, numbers))
+        samples = rows * row_samples
+        return cls(
+            step,
+            tuple(short),
+            tuple((name, each.size(rows, rows)) for name, each in step.plan.scratch.items()),
+            samples * sum(launch.bytes_per_sample for launch in launches),
+            samples * sum(launch.operations_per_sample for launch in launches),
+        )
+
+    def queue(self, source: int, target: int, run: DeviceRun) -> None:
+        """Put the launches on the stream; `read_queued` follows once they are over."""
+        run.token.check()
+        device, stream, begun = run.device, run.device.stream, time.perf_counter()
+        name = self.step.spec.id
+        scratch = {each: run.workspace.get((name, each), size) for each, size in self.scratch}
+        queued = []
+        for launch, ready, grid, numbers in self.launches:
+            set_constants(launch, ready.module, device)
+            tables = upload_tables(launch, name, run) if launch.tables else ()
+            events = begin, end = device.take_events()
+            queueing = time.perf_counter()
+            begin.record(stream)
+            ready.function.prepared_async_call(
+                grid,
+                ready.block,
+                stream,
+                source,
+                target,
+                *tables,
+                *[scratch[each] for each in launch.scratch],
+                *numbers,
+                shared_size=launch.shared_bytes,
+            )
+            end.record(stream)
+            queued.append(Queued(events, time.perf_counter() - queueing))
+        run.queued.append(lambda: self._read(queued, begun, run))
+
+    def _read(self, queued: Sequence[Queued], begun: float, run: DeviceRun) -> None:
+        """Note the times of the launches, the work and the report of the longest."""
+        times, excess = [], 0.0
+        for events, queueing in queued:
+            begin, end = events
+            times.append(float(end.time_since(begin)) * 1e-3)
+            run.device.give_events(events)
+            excess += min(queueing, times[-1])
+        seconds = sum(times)
+        kernels: tuple[KernelTime, ...] = ()
+        if len(times) > 1:
+            names = (each.launch.kernel for each in self.launches)
+            kernels = tuple(map(KernelTime, names, times))
+        run.log.add("kernel", seconds, begun=begun, kernels=kernels, excess=excess)
+        run.excess += excess
+        run.kernel_seconds += seconds
+        run.kernel_bytes += self.bytes
+        run.kernel_operations += self.operations
+        longest = max(times)
+        _, ready, grid, _ = self.launches[times.index(longest)]
+        run.note_longest(self.step.spec.id, longest, ready.report(grid, run), 1)
+        run.report_progress(1.0)
+
+
+def read_queued(run: DeviceRun) -> float:
+    """Note the times of launches that were queued and are over; return their sum."""
+    before, queued = run.kernel_seconds, run.queued.copy()
+    run.queued.clear()
+    for read in queued:
+        read()
+    return run.kernel_seconds - before
