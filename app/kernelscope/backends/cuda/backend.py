@@ -277,6 +277,24 @@ class CudaBackend:
     def _steps(
         self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level
     ) -> list[PreparedFilter]:
+        """Return the filters to run, one after the other, each with its plan and its kernels.
+
+        The device keeps those whose plans it keeps: they are the same for the next picture.
+        """
+        step, source = request.step, request.source
+        where = source.shape, source.dtype, step.border, level.id, request.options.block
+        to_grey = step.grey and not source.is_grey
+        key = executor.plan_key(step.filter, parameters, self._cache, ("steps", to_grey, where))
+        kept: list[PreparedFilter] | None = device.kept(key)
+        if kept is None:
+            kept = self._planned(device, request, parameters, level)
+            if all(each.is_kept for each in kept):
+                device.keep(key, kept)
+        return kept
+
+    def _planned(
+        self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level
+    ) -> list[PreparedFilter]:
         shape, dtype = request.source.shape, request.source.dtype
         *before, last = request.passes()
         todo = [(each, self.levels(each.filter)[-1].id, None) for each in before]
@@ -292,6 +310,9 @@ class CudaBackend:
     def _open(self) -> list[Card]:
         if self._lost:
             raise DeviceUnavailable("The GPU stopped with an error earlier.", _RESTART)
+        devices = self._devices  # one look: `close` may replace it
+        if len(devices) == len(self.ordinals):
+            return devices
         with self._opening:
             for ordinal in self.ordinals[len(self._devices) :]:
                 from kernelscope.backends.cuda.card import Card
