@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.costs import KEPT_POINTS, Costs, line
 from kernelscope.engine.measuring import measure
-from kernelscope.engine.options import Device
+from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -344,6 +344,15 @@ def test_unusual_runs_teach_nothing(machines: dict[str, Machine], options: dict[
         assert costs.predict(request(800), "fake GPU", "tuned") is None
     execute(request(800, repeat=3), machines, costs=costs)
     assert costs.predict(request(800), "fake GPU", "tuned") is not None
+
+
+def test_any_other_option_makes_a_run_unusual() -> None:
+    """Also one that is added."""
+    others: dict[str, Any] = {"device": Device.GPU, "level": "tuned", "repeat": 3}
+    unusual: dict[str, Any] = {"memory_limit": 0, "cold": True, "gpus": 1, "block": (32, 8)}
+    assert {each.name for each in fields(RunOptions)} == {*others, *unusual}
+    assert RunOptions(**others).is_usual
+    assert not any(RunOptions(**{name: value}).is_usual for name, value in unusual.items())
 
 
 def test_a_measured_region_teaches_nothing_about_its_picture(machines: dict[str, Machine]) -> None:

@@ -54,6 +54,12 @@ class RunOptions:
         if self.block is not None:
             check_block(self.block)
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether all but device, level and repeats have their defaults."""
+        limits = self.memory_limit, self.gpus, self.block
+        return limits == (None, None, None) and not self.cold
+
 
 DEFAULT_OPTIONS = RunOptions()
 """The device and the level that are expected to be the fastest, without repeats."""

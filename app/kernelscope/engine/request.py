@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from kernelscope import filters
@@ -182,9 +183,11 @@ class Request:
     def _check_border(self) -> None:
         """Refuse a ``valid`` border that would leave nothing."""
         step = self.step
+        if step.border is not Border.VALID:
+            return
         side = 2 * step.filter.radius(step.parameters) + 1
         height, width = self.source.shape[:2]
-        if step.border is Border.VALID and side > min(width, height):
+        if side > min(width, height):
             raise InvalidParameter(
                 f"The {side}×{side} neighbourhood does not fit into "
                 f"{width}×{height} pixels, so “valid” would leave nothing.",
@@ -314,7 +317,7 @@ class Request:
             shape = request.whole_shape
         return shape
 
-    @property
+    @cached_property
     def _own_shape(self) -> tuple[int, ...]:
         """Shape of the result of the first step."""
         shape = self.source.shape
@@ -333,6 +336,8 @@ class Request:
         InvalidParameter
             If a step cannot work on the output of the one before; the message names it.
         """
+        if not self.then:
+            return
         source, shape = self.source, self._own_shape
         for step, options in self.then:
             source = source.stand_in(shape)

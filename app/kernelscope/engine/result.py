@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from kernelscope.engine.launch_report import LaunchReport
@@ -91,7 +92,7 @@ class Result:
         assert isinstance(self.output, Scan)
         return self.output
 
-    @property
+    @cached_property
     def seconds(self) -> float:
         """Total of the counted stages: the time that the user waited, without compiling."""
         return sum(stage.seconds for stage in self.stages if stage.counted)

@@ -20,7 +20,7 @@ from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.cropping import check_box, execute_region, filter_area, resolved_for
-from kernelscope.engine.options import DEFAULT_OPTIONS, Device
+from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, estimate_notices
@@ -86,6 +86,7 @@ def execute(
     """
     assert not request.then, "run by kernelscope.engine.sequence"
     token = token or CancelToken()
+    learn = learn and costs is not None
     costs = costs or Costs()
     if isinstance(request.region, Region):
         return execute_region(
@@ -113,7 +114,7 @@ def remember(result: Result, backends: Mapping[str, Backend], costs: Costs) -> N
     """Add the time of a run to `costs`, where Auto has a choice that it may help to make."""
     request = result.request
     # Other options would skew the costs: a limit, a block, a part of the GPUs, an empty cache.
-    usual = replace(request.options, device=Device.AUTO, level=None, repeat=1) == DEFAULT_OPTIONS
+    usual = request.options.is_usual
     # The time of a slice, or of a region or an area, is not that of the source.
     limited = request.region is not None or request.step.within is not None
     whole = not request.by_slices and not limited
@@ -152,7 +153,8 @@ def _run(
     if request.options.block is not None and not _takes_block(request, backend, level):
         notices = (*notices, _block_has_no_effect(request, backend, level))
         request = replace(request, options=replace(request.options, block=None))
-    if not request.live:
+    logged = not request.live and _logger.isEnabledFor(logging.INFO)  # texts take their time
+    if logged:
         _logger.info(
             "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
         )
@@ -176,9 +178,9 @@ def _run(
         log.estimates,
         log.first,
     )
-    if result.is_emulated and not request.live:
+    if result.is_emulated and logged:
         _logger.info("Done: emulated on the processor, not timed")
-    elif not request.live:
+    elif logged:
         _logger.info(
             "Done in %.3f ms, %.1f %s, without %.3f ms of compiling",
             result.seconds * 1e3,

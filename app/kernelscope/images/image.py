@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ class Image:
         """
         if array.ndim == 3 and array.shape[2] == 1:
             array = array[:, :, 0]
-        if array.dtype.newbyteorder("=") not in DTYPES:
+        dtype = array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
+        if dtype not in DTYPES:
             raise InvalidImage(
                 f"{title}: samples of type {array.dtype} cannot be filtered.",
                 "Convert them to 8-bit, 16-bit or 32-bit float.",
@@ -128,9 +130,9 @@ class Image:
                 f"{title}: {array.shape[1]}×{array.shape[0]} pixels are too many.",
                 "Crop or scale it to fewer than two billion samples.",
             )
-        array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+        array = np.ascontiguousarray(array, dtype)
         missing = None
-        if array.dtype == np.float32 and not finite and not is_finite(array):
+        if dtype.kind == "f" and not finite and not is_finite(array):
             array, holes, notice = fill_nan(array, title, "samples", nan)
             notices = (*notices, notice)
             missing = np.asarray(holes if holes.ndim == 2 else holes.any(axis=2))
@@ -193,12 +195,12 @@ class Image:
     def components(self) -> NDArray[Any]:
         return self.planes
 
-    @property
+    @cached_property
     def planes(self) -> NDArray[Any]:
         """The pixels as (height, width, channels), also for grey images; a view."""
-        return self.pixels.reshape(self.height, self.width, self.channels)
+        return self.pixels.reshape(self.shape)
 
-    @property
+    @cached_property  # asked for a dozen times a run
     def shape(self) -> tuple[int, ...]:
         """Height, width and channels, also for grey images."""
         return self.height, self.width, self.channels
@@ -225,7 +227,8 @@ class Image:
         `finite` says that floats were looked at already.
         """
         image = Image.from_array(planes, self.title, metadata=self.metadata, finite=finite)
-        return replace(image, missing=self._missing_in(image))
+        missing = self._missing_in(image)
+        return image if missing is None else replace(image, missing=missing)
 
     def stand_in(self, shape: tuple[int, ...]) -> Image:
         """Return a black image of this shape that takes no memory."""
