@@ -362,6 +362,14 @@ def test_calls_that_do_not_fit_are_type_errors() -> None:
         function("median")()
 
 
+def test_the_source_may_be_given_by_name_or_by_place() -> None:
+    image = picture(np.uint8)
+    expected = ks.median(image, size=5)
+    np.testing.assert_array_equal(function("median")(image=image, size=5), expected)
+    with pytest.raises(TypeError, match=r"median\(\) multiple values for argument 'image'"):
+        function("median")(image, image=image)
+
+
 def test_a_typed_argument_implies_others() -> None:
     """As an option of the command line does: a sigma is used, not estimated."""
     given = ks.mri_nlm(head(), sigma=20, sigma_from="given", search_radius=1)

@@ -43,9 +43,10 @@ def shapes(recipe: Recipe, source: Source) -> list[tuple[int, ...]]:
     """
     found: list[tuple[int, ...]] = []
     for number, step in enumerate(recipe.steps, 1):
+        if found:
+            source = source.stand_in(found[-1])
         with naming(recipe, number):
             found.append(Request(source, step.with_numbers()).output_shape)
-        source = source.stand_in(found[-1])
     return found
 
 
@@ -164,6 +165,8 @@ class RecipeRun:
 
     def finish(self, result: Result) -> Result:
         """Return the result of the current step with the notices of that step."""
+        if not self._notices:
+            return result
         return replace(result, notices=(*self._notices, *result.notices))
 
     def named(self, error: Exception) -> Exception:
@@ -199,20 +202,21 @@ def prepare(
         does, runs as if nothing had been chosen, and a notice says so.
     """
     step = recipe.steps[number - 1]
-    first = Request(source, step.with_numbers(), options)
     estimates: dict[str, float] = {}
-    if step.estimates:
+    measured, estimated = None, step.estimates
+    if estimated:
+        first = Request(source, step.with_numbers(), options)
         with shortage_explained(source):
-            first = replace(first, measured=Measurement.of(first))
-            estimates = estimate(first, step.estimates)
+            measured = Measurement.of(first)
+            estimates = estimate(replace(first, measured=measured), estimated)
     options, notices = _where(recipe, step, backends, options)
     request = Request(
         source,
         step.with_numbers(estimates),
         options,
         reference,
-        first.measured,
-        estimated=step.estimates,
+        measured,
+        estimated=estimated,
     )
     return request, (*notices, *estimate_notices(request, estimates))
 

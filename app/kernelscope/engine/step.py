@@ -91,6 +91,8 @@ class Step:
         step = cls.of_numbers(
             filter_id, numbers, border=border, grey=grey, axis=axis, within=within
         )
+        if not estimates:
+            return step
         return replace(step, parameters=MappingProxyType({**step.parameters, **estimates}))
 
     @classmethod

@@ -30,6 +30,8 @@ from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.parameters import Parameter
 from kernelscope.spec.samples import Kind
 
+_DEVICES = tuple(each.value for each in Device)
+
 NO_DEFAULT = inspect.Parameter.empty
 
 
@@ -267,7 +269,7 @@ def area_of(value: Any) -> Area:
 
 def check_common(given: Mapping[str, Any]) -> None:
     """Raise `InvalidParameter` for a wrong value of an argument that every function has."""
-    check_choice("device", given["device"], [each.value for each in Device])
+    check_choice("device", given["device"], _DEVICES)
     nan = given["nan"]
     if nan is not None and (isinstance(nan, bool) or not isinstance(nan, int | float | np.number)):
         raise InvalidParameter(f"nan: {nan!r} is not a number.", "Use a number such as 0.")
