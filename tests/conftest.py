@@ -16,6 +16,7 @@ import pytest
 
 from kernelscope.backends.cuda import budget
 from kernelscope.backends.cuda.probe import probe
+from tests import builds
 from tests.paths import ROOT
 from tests.patience import PATIENCE
 
@@ -30,11 +31,12 @@ _CRASHES = "KERNELSCOPE_CRASHES"
 
 @pytest.hookimpl(trylast=True)  # after pytest's own, which writes to the standard error
 def pytest_configure(config: pytest.Config) -> None:
-    """Have a process of the tests that crashes leave the stacks of its threads in a file."""
+    """Make the folders of the session; a process that crashes leaves its threads' stacks there."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is None:
         folder = os.environ[_CRASHES] = tempfile.mkdtemp(prefix="kernelscope-crashes-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        config.add_cleanup(builds.open_folder())
     else:
         file = Path(os.environ[_CRASHES], worker).open("w", encoding="utf-8")  # noqa: SIM115
         config.add_cleanup(file.close)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from kernelscope.backends.emulator import EmulatorBackend
-from kernelscope.backends.emulator.compiler import HostCompiler
 from tests.backends.fake_card import FakeCard
+from tests.backends.quick_compiler import quick_compiler
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def closed_cards() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def emulator() -> Iterator[EmulatorBackend]:
     """Yield an emulated GPU of one thread, which needs g++ or clang++."""
-    backend = EmulatorBackend(HostCompiler.find("-O1"), threads=1)  # compiles quicker
+    backend = EmulatorBackend(quick_compiler(), threads=1)
     assert backend.availability().available
     yield backend
     backend.close()

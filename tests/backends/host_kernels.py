@@ -11,7 +11,6 @@ import functools
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
+from tests import builds
 from tests.backends.specialisations import tuned_at_any_size
 
 COMPILER = shutil.which("g++")
@@ -34,23 +34,35 @@ _OPENING, _CLOSING = "([{", ")]}"
 @functools.cache
 def build(filter_id: str, defines: tuple[tuple[str, str], ...], glue: str) -> ctypes.CDLL:
     """Return a library of ``filter_id.cu`` with C++ code behind it that makes use of it."""
+    text = _instructions_called(read_source(filter_id))
+    # Of kernels that are compiled, but not run.
+    text = re.sub(r"extern __shared__ (.*?)\[\];", r"static \1[16];", text)
+    macros = "".join(f"#define {name} {value}\n" for name, value in defines)
+    text = f"{macros}{text}\n{glue}\n"
+
+    def make(path: Path) -> None:
+        # The first token of the file, or the header is compiled again.
+        source = f'#include "{_precompiled_shim()}"\n{text}'
+        _compile(source, path, "c++", "-shared")
+
+    return ctypes.CDLL(str(builds.built(make, ".so", "host kernel", text)))
+
+
+def _precompiled_shim() -> Path:
+    """Return the path of the shim, which takes longer to compile than a small kernel."""
+    text = _SHIM.read_text(encoding="utf-8")
+
+    def make(path: Path) -> None:
+        _compile(text, path, "c++-header")
+
+    return builds.built(make, ".h.gch", "host shim", text).with_suffix("")
+
+
+def _compile(text: str, path: Path, language: str, *more: str) -> None:
     assert COMPILER
-    with tempfile.TemporaryDirectory() as folder:
-        source, library = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
-        text = _instructions_called(read_source(filter_id))
-        # Of kernels that are compiled, but not run.
-        text = re.sub(r"extern __shared__ (.*?)\[\];", r"static \1[16];", text)
-        source.write_text(f'#include "{_SHIM}"\n{text}\n{glue}\n', encoding="utf-8")
-        subprocess.run(
-            [
-                *(COMPILER, "-std=c++20", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-w"),
-                *("-shared", "-fPIC", "-pthread", "-o", library, source),
-                *(f"-D{name}={value}" for name, value in defines),
-            ],
-            check=True,
-            timeout=300,
-        )
-        return ctypes.CDLL(str(library))
+    flags = ("-std=c++20", "-Og", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-fPIC")
+    command = (COMPILER, "-x", language, "-", *flags, "-pthread", *more, "-o", str(path))
+    subprocess.run(command, input=text, encoding="utf-8", check=True, timeout=300)
 
 
 def set_constant(library: ctypes.CDLL, name: str, value: NDArray[Any]) -> None:

@@ -6,6 +6,8 @@ test_kernel_bounds.py.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,7 +23,7 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip, strip
 from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.backends.emulator import launch as emulated_launch
-from kernelscope.backends.emulator.compiler import HostCompiler, load_library
+from kernelscope.backends.emulator.compiler import library_cache, load_library
 from kernelscope.backends.emulator.translation import translate
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
@@ -32,6 +34,7 @@ from kernelscope.spec import launch
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import TUNED
+from tests.backends.quick_compiler import quick_compiler
 from tests.filters.test_exactness import BOUNDS, masks, pictures, rounded
 from tests.oracle import windows
 
@@ -259,6 +262,15 @@ def test_parts_of_a_picture(name: str, size: int, channels: int, border: Border)
             )
 
 
+@functools.cache
+def library_of(name: str, kernel: str, defines: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
+    """Return the library of a kernel, which strips of all heights share."""
+    compiler = quick_compiler()
+    assert compiler is not None
+    source = translate(read_source(name), dict(defines), kernel)
+    return load_library(library_cache(compiler).get(name, source, "host", {}).code)
+
+
 def run_part(name: str, task: CudaTask, pixels: NDArray[Any], part: Strip) -> NDArray[Any]:
     """Return the output rows of a strip, computed in one tile from its own source rows."""
     with mock.patch.object(launch, "BY_SIZE", False):
@@ -266,10 +278,7 @@ def run_part(name: str, task: CudaTask, pixels: NDArray[Any], part: Strip) -> ND
     assert planned.tile is not None
     assert "DIGITS" in planned.defines
     planned = replace(planned, tile=(planned.tile[0], task.output_shape[0]))
-    compiler = HostCompiler.find()
-    assert compiler is not None
-    source = translate(read_source(name), planned.defines, planned.kernel)
-    library = load_library(compiler.compile(name, source, "host", {}).code)
+    library = library_of(name, planned.kernel, tuple(planned.defines.items()))
     pieces = [pixels[row : row + count] for _, row, count in part.source_pieces(task.shape[0])]
     height, width, channels = task.shape
     rows = part.last - part.first

@@ -27,6 +27,7 @@ from kernelscope.files import SAMPLES, read_image
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaTask, Launch
+from tests.backends.quick_compiler import QuickCompiler
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,7 @@ GEOMETRY = "struct Geometry { int width, height, channels, out_width, first, las
 
 def build(body: str, before: str = "") -> ctypes.CDLL:
     """Compile a kernel ``tried(const int* source, int* output, Geometry g)`` with that body."""
-    compiler = HostCompiler.find()
+    compiler = QuickCompiler.find()  # with the flags of the program
     assert compiler is not None
     source = (
         f"{GEOMETRY}{before}"

@@ -23,6 +23,7 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import SHARED, TUNED, Level
 from kernelscope.spec.samples import Kind
+from tests.backends.quick_compiler import quick_compiler
 from tests.contract.test_pictures import make, parameters_of, test_module, without_alpha
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ DELIBERATE = {("turned_tiles", "no-barrier")}
 
 @pytest.fixture(scope="module")
 def backend() -> CheckedBackend:
-    backend = CheckedBackend()
+    backend = CheckedBackend(quick_compiler())
     assert backend.availability().available, "g++ or clang++ runs the kernels of these tests"
     return backend
 

@@ -15,7 +15,6 @@ import pytest
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.emulator import EmulatorBackend
-from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.images.image import DTYPES, Image
@@ -26,6 +25,7 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import TUNED
 from kernelscope.spec.samples import Kind
+from tests.backends.quick_compiler import quick_compiler
 from tests.contract.test_pictures import (
     assert_close,
     default_tolerance,
@@ -53,8 +53,7 @@ TURNS = [
 
 @pytest.fixture(scope="module")
 def backend() -> Iterator[EmulatorBackend]:
-    # Compiling takes longer than these runs, and a third less without the later passes.
-    backend = EmulatorBackend(HostCompiler.find("-O1"), threads=1)
+    backend = EmulatorBackend(quick_compiler(), threads=1)
     assert backend.availability().available, "g++ or clang++ runs the kernels of these tests"
     yield backend
     backend.close()

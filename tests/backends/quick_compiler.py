@@ -1,0 +1,61 @@
+"""A compiler of emulated kernels for tests: the emulator's headers are compiled once a session.
+
+Half the time of a small kernel goes into the headers, and most of the other half into passes of
+the optimiser that save less time than they take where pictures are small.
+"""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from kernelscope.backends.cuda.compiler import Cubin
+from kernelscope.backends.emulator.compiler import _FLAGS, _WATCHED, HostCompiler
+from kernelscope.backends.emulator.translation import CHECKS, translate
+from tests import builds
+
+_OF_THE_LINKER = ("-shared", "-nodefaultlibs", "-lgcc")
+
+
+@functools.cache
+def _headers(watch: Path | None) -> str:
+    """Return the text with which every translated kernel begins."""
+    return translate("", {}, "", watch=watch).removesuffix("\n\nEMULATE()\n")
+
+
+class QuickCompiler(HostCompiler):
+    """g++ with precompiled headers; any other compiler works as always."""
+
+    def watching(self) -> HostCompiler:
+        return QuickCompiler(self._command, (*_WATCHED, *self._flags[len(_FLAGS) :]))
+
+    def compile(
+        self, name: str, source: str, architecture: str, defines: Mapping[str, str]
+    ) -> Cubin:
+        headers = _headers(CHECKS if source.startswith("#define CHECKED") else None)
+        if self.name == "g++" and source.startswith(headers):
+            # The first token of the file, or g++ compiles the header again.
+            source = f'#include "{self._precompiled(headers)}"\n{source.removeprefix(headers)}'
+        return super().compile(name, source, architecture, defines)
+
+    def _precompiled(self, headers: str) -> Path:
+        """Return the path of a header that is there in compiled form only, for these flags."""
+
+        def make(path: Path) -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                text = Path(folder, "emulator.h")
+                text.write_text(headers, encoding="utf-8")
+                flags = [flag for flag in self._flags if flag not in _OF_THE_LINKER]
+                command = (*self._command, "-x", "c++-header", str(text), *flags, "-o", str(path))
+                subprocess.run(command, check=True)
+
+        return builds.built(make, ".h.gch", headers, self._flags).with_suffix("")
+
+
+def quick_compiler() -> HostCompiler | None:
+    """Return the installed compiler for kernels that run for a moment; None without one."""
+    assert "-O2" in _FLAGS, "which the flag below replaces"
+    return QuickCompiler.find("-Og")

@@ -1,0 +1,34 @@
+"""A folder for what the tests compile: one for a session, shared by the workers of xdist."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+_BUILDS = "KERNELSCOPE_BUILDS"
+"""Environment variable: the folder."""
+
+
+def open_folder() -> Callable[[], None]:
+    """Make the folder; return a function that removes it."""
+    folder = os.environ[_BUILDS] = tempfile.mkdtemp(prefix="kernelscope-builds-")
+    return lambda: shutil.rmtree(folder, ignore_errors=True)
+
+
+def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
+    """Return the file that `make` writes, written once for each `key`.
+
+    Two workers that need it at the same moment both make it: waiting would take as long.
+    """
+    digest = hashlib.sha256(repr(key).encode()).hexdigest()[:32]
+    path = Path(os.environ[_BUILDS], f"{digest}{suffix}")
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder, path.name)
+            make(made)
+            made.replace(path)
+    return path
