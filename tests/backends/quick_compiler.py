@@ -30,7 +30,9 @@ class QuickCompiler(HostCompiler):
     """g++ with precompiled headers; any other compiler works as always."""
 
     def watching(self) -> HostCompiler:
-        return QuickCompiler(self._command, (*_WATCHED, *self._flags[len(_FLAGS) :]))
+        # With its own passes of the optimiser: without them, copies of structures would read
+        # fields that nothing has written and nobody uses.
+        return QuickCompiler(self._command, _WATCHED)
 
     def compile(
         self, name: str, source: str, architecture: str, defines: Mapping[str, str]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 from unittest import mock
@@ -68,14 +69,17 @@ def small_launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
 
 def defines(spec: FilterSpec) -> list[dict[str, str]]:
     """Return the distinct sets of macros with which the filter's source is compiled."""
-    every = itertools.chain(launches(spec), small_launches(spec))
-    distinct = {tuple(sorted(launch.defines.items())) for _, launch in every}
-    return [dict(items) for items in sorted(distinct)]
+    return [dict(items) for items in sorted(tuple(sorted(macros)) for macros in kernels(spec))]
 
 
-def kernels(spec: FilterSpec) -> dict[frozenset[tuple[str, str]], set[str]]:
+def kernels(spec: FilterSpec) -> Mapping[frozenset[tuple[str, str]], set[str]]:
     """Return which kernels are launched of the source compiled with each set of macros."""
-    found: dict[frozenset[tuple[str, str]], set[str]] = {}
+    return _kernels(spec.id)
+
+
+@functools.cache  # plans of thousands of cases
+def _kernels(filter_id: str) -> Mapping[frozenset[tuple[str, str]], set[str]]:
+    spec, found = filters.get(filter_id), dict[frozenset[tuple[str, str]], set[str]]()
     for _, launch in itertools.chain(launches(spec), small_launches(spec)):
         found.setdefault(frozenset(launch.defines.items()), set()).add(launch.kernel)
     return found
