@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 _BUILDS = "KERNELSCOPE_BUILDS"
@@ -32,3 +33,20 @@ def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
             make(made)
             made.replace(path)
     return path
+
+
+def precompiled(header: str, command: Sequence[str]) -> Path:
+    """Return the path of a C++ `header` that g++ has compiled, called with those flags.
+
+    The text is there as well: g++ takes it where it cannot map the compiled one.
+    """
+
+    def write(path: Path) -> None:
+        path.write_text(header, encoding="utf-8")
+
+    def make(path: Path) -> None:
+        subprocess.run((*command, "-x", "c++-header", str(text), "-o", str(path)), check=True)
+
+    text = built(write, ".h", header, command)
+    built(make, ".h.gch", header, command)
+    return text

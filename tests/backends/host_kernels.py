@@ -28,6 +28,15 @@ from tests.backends.specialisations import tuned_at_any_size
 
 COMPILER = shutil.which("g++")
 _SHIM = Path(__file__).with_name("host_cuda.h")
+_FLAGS = (
+    "-std=c++20",
+    "-Og",
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",
+    "-w",
+    "-fPIC",
+    "-pthread",
+)
 _OPENING, _CLOSING = "([{", ")]}"
 
 
@@ -40,29 +49,17 @@ def build(filter_id: str, defines: tuple[tuple[str, str], ...], glue: str) -> ct
     macros = "".join(f"#define {name} {value}\n" for name, value in defines)
     text = f"{macros}{text}\n{glue}\n"
 
+    assert COMPILER
+    gcc = (COMPILER, *_FLAGS)
+
     def make(path: Path) -> None:
-        # The first token of the file, or the header is compiled again.
-        source = f'#include "{_precompiled_shim()}"\n{text}'
-        _compile(source, path, "c++", "-shared")
+        # Taken if it is the first token of the file, and takes longer than a small kernel if not.
+        shim = builds.precompiled(_SHIM.read_text(encoding="utf-8"), gcc)
+        command = (*gcc, "-shared", "-x", "c++", "-", "-o", str(path))
+        source = f'#include "{shim}"\n{text}'
+        subprocess.run(command, input=source, encoding="utf-8", check=True, timeout=300)
 
     return ctypes.CDLL(str(builds.built(make, ".so", "host kernel", text)))
-
-
-def _precompiled_shim() -> Path:
-    """Return the path of the shim, which takes longer to compile than a small kernel."""
-    text = _SHIM.read_text(encoding="utf-8")
-
-    def make(path: Path) -> None:
-        _compile(text, path, "c++-header")
-
-    return builds.built(make, ".h.gch", "host shim", text).with_suffix("")
-
-
-def _compile(text: str, path: Path, language: str, *more: str) -> None:
-    assert COMPILER
-    flags = ("-std=c++20", "-Og", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-fPIC")
-    command = (COMPILER, "-x", language, "-", *flags, "-pthread", *more, "-o", str(path))
-    subprocess.run(command, input=text, encoding="utf-8", check=True, timeout=300)
 
 
 def set_constant(library: ctypes.CDLL, name: str, value: NDArray[Any]) -> None:

@@ -7,8 +7,6 @@ the optimiser that save less time than they take where pictures are small.
 from __future__ import annotations
 
 import functools
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,17 +42,9 @@ class QuickCompiler(HostCompiler):
         return super().compile(name, source, architecture, defines)
 
     def _precompiled(self, headers: str) -> Path:
-        """Return the path of a header that is there in compiled form only, for these flags."""
-
-        def make(path: Path) -> None:
-            with tempfile.TemporaryDirectory() as folder:
-                text = Path(folder, "emulator.h")
-                text.write_text(headers, encoding="utf-8")
-                flags = [flag for flag in self._flags if flag not in _OF_THE_LINKER]
-                command = (*self._command, "-x", "c++-header", str(text), *flags, "-o", str(path))
-                subprocess.run(command, check=True)
-
-        return builds.built(make, ".h.gch", headers, self._flags).with_suffix("")
+        """Return a header that g++ has compiled with these flags."""
+        flags = [flag for flag in self._flags if flag not in _OF_THE_LINKER]
+        return builds.precompiled(headers, (*self._command, *flags))
 
 
 def quick_compiler() -> HostCompiler | None:
