@@ -35,6 +35,11 @@ from tests.oracle import windows
 CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 13, 17)]
 
 
+def slow_levels(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Sorting by exchanges takes the fourth power of the size."""
+    return (BUBBLE.id,) if parameters["size"] > 5 else ()
+
+
 LEVELS = [level.id for level in SPEC.levels("cpu")]
 BORDERS = [border for border in Border if border is not Border.KEEP]
 """Those that kernels know: the oracle does not know the other, the contract sees to it."""
