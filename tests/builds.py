@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,17 @@ def open_folder() -> Callable[[], None]:
     """Make the folder; return a function that removes it."""
     folder = os.environ[_BUILDS] = tempfile.mkdtemp(prefix="kernelscope-builds-")
     return lambda: shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep_bytecode() -> None:
+    """Have the processes of the tests write bytecode to the folder if they may not beside sources.
+
+    Each of them, and there are hundreds, would compile the program and its libraries again, which
+    takes two to three seconds of processor time.
+    """
+    if sys.dont_write_bytecode:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(os.environ[_BUILDS], "bytecode"))
 
 
 def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:

@@ -37,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = os.environ[_CRASHES] = tempfile.mkdtemp(prefix="kernelscope-crashes-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         config.add_cleanup(builds.open_folder())
+        builds.keep_bytecode()
     else:
         file = Path(os.environ[_CRASHES], worker).open("w", encoding="utf-8")  # noqa: SIM115
         config.add_cleanup(file.close)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from shiboken6 import isValid
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.bench.recorded import Recorded
 from kernelscope.engine import measuring
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.gui.widgets.appearance import Stylist
@@ -127,6 +128,19 @@ def draw_no_thumbnails(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
     """Leave out the thumbnails of all filters, which real kernels compute, unless tests ask."""
     if "thumbnails" not in request.fixturenames:
         monkeypatch.setattr(FilterShelf, "draws", False)
+
+
+@pytest.fixture(scope="session")
+def figures_read_once() -> Callable[..., Recorded]:
+    return functools.cache(Recorded.read)
+
+
+@pytest.fixture(autouse=True)
+def read_figures_once(
+    monkeypatch: pytest.MonkeyPatch, figures_read_once: Callable[..., Recorded]
+) -> None:
+    """Read the recorded figures once a process: each window does, for half a second."""
+    monkeypatch.setattr(Recorded, "read", figures_read_once)
 
 
 @pytest.fixture(scope="session")
