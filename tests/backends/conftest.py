@@ -9,7 +9,7 @@ import pytest
 
 from kernelscope.backends.emulator import EmulatorBackend
 from tests.backends.fake_card import FakeCard
-from tests.backends.quick_compiler import quick_compiler
+from tests.backends.quick_compiler import QuickCompiler, quick_compiler
 
 
 @pytest.fixture(autouse=True)
@@ -20,9 +20,13 @@ def closed_cards() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def emulator() -> Iterator[EmulatorBackend]:
-    """Yield an emulated GPU of one thread, which needs g++ or clang++."""
-    backend = EmulatorBackend(quick_compiler(), threads=1)
+def emulator(request: pytest.FixtureRequest) -> Iterator[EmulatorBackend]:
+    """Yield an emulated GPU of one thread, which needs g++ or clang++.
+
+    Modules whose kernels run for longer than they compile set ``OPTIMISED = True``.
+    """
+    optimised = getattr(request.module, "OPTIMISED", False)
+    backend = EmulatorBackend(QuickCompiler.find() if optimised else quick_compiler(), threads=1)
     assert backend.availability().available
     yield backend
     backend.close()

@@ -25,6 +25,9 @@ from tests.filters.test_nlm import oracle
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("any_size")]
 
+OPTIMISED = True
+"""A few kernels weigh all candidates of many pictures; see the fixture `emulator`."""
+
 SHAPE = (17, 22)
 
 LARGEST_ERROR = 0.6
