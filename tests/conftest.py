@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelscope import memory
 from kernelscope.backends.cuda import budget
 from kernelscope.backends.cuda.probe import probe
 from tests import builds
@@ -73,6 +74,12 @@ def no_leaked_threads() -> Iterator[None]:
         if time.monotonic() > deadline:
             pytest.fail(f"threads still running: {[thread.name for thread in leaked]}")
         time.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def memory_is_asked_for() -> None:
+    """Have the first test for free memory ask the system, or what stands in for it."""
+    memory._noted.clear()
 
 
 @pytest.fixture

@@ -265,3 +265,28 @@ def test_the_peak_of_a_process_is_not_that_of_its_parent(tmp_path: Path) -> None
     before, after = map(int, done.stdout.split())
     assert before < 300 << 20
     assert 90 << 20 < after - before < 150 << 20
+
+
+def test_little_memory_is_granted_without_asking_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    left = [64e6]
+
+    def available() -> float:
+        asked.append(left[0])
+        return left[0]
+
+    clock = [100.0]
+    monkeypatch.setattr(memory, "available", available)
+    monkeypatch.setattr("kernelscope.memory.time.monotonic", lambda: clock[0])
+    memory.require(1e6, "to filter it")
+    memory.require(0.9e6, "to filter it")
+    assert len(asked) == 1
+    left[0] = 2e6
+    memory.require(1e6, "to filter it")  # a 64th of what was left is not little
+    assert len(asked) == 2
+    memory.require(0.02e6, "to filter it")
+    clock[0] += 1
+    left[0] = 0.01e6
+    with pytest.raises(OutOfMemory):
+        memory.require(0.02e6, "to filter it")
+    assert len(asked) == 3

@@ -488,6 +488,14 @@ def test_a_plan_is_made_once_for_the_same_settings(
         assert np.array_equal(other.image.pixels, image.pixels[:, : other.image.width])
 
 
+def wait_for_blocks(backend: CudaBackend) -> None:
+    """Wait until page-locked memory has been made, if a run asked for it."""
+    card = backend._devices[0]
+    card.call(lambda: None)
+    if card._maker is not None:
+        card._maker.call(lambda: None)
+
+
 def test_results_have_page_locked_memory_from_the_third_on(
     backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -498,10 +506,7 @@ def test_results_have_page_locked_memory_from_the_third_on(
     for _ in range(4):
         request = Request.create(Image.from_array(pixels), "mean", device=Device.GPU, level="tuned")
         kept.append(execute(request, {"gpu": backend}).image.pixels)
-        card = backend._devices[0]
-        card.call(lambda: None)
-        if card._maker is not None:
-            card._maker.call(lambda: None)
+        wait_for_blocks(backend)
     assert [is_page_locked(each) for each in kept] == [False, False, True, True]
     # Callers of the library write to theirs.
     for each in (kept[2], kept[3]):
@@ -558,7 +563,7 @@ def test_a_kernel_that_may_have_waited_for_the_host_has_an_upper_bound(
     assert not any(stage.is_upper_bound for stage in measured.stages)
 
 
-def test_page_locked_memory_that_runs_out_is_told_in_the_next_run(
+def test_page_locked_memory_that_runs_out_is_reported_in_the_next_run(
     backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Card, "_lock", lambda card, address, size: False)
@@ -568,7 +573,7 @@ def test_page_locked_memory_that_runs_out_is_told_in_the_next_run(
         result = run(backend, Image.from_array(pixels), "mean", level="tuned")
         assert np.array_equal(result.image.pixels, pixels)
         notices.append(result.notices)
-        backend._devices[0].call(lambda: None)
+        wait_for_blocks(backend)
     assert [bool(each) for each in notices] == [False, False, True, False]
     assert "Page-locked memory ran out at 0 MiB" in notices[2][0]
 

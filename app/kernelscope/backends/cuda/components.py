@@ -72,7 +72,10 @@ def known_by(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Pix
     A scan comes to the card for that, unless it is large; on the card's thread.
     """
     parts = image.components
-    if not isinstance(parts, Components) or _size(image) * _MOST_SHARE > device.free_memory():
+    if not isinstance(parts, Components):
+        return parts
+    wanted = _size(image) * _MOST_SHARE
+    if wanted > device.likely_free and wanted > device.free_memory():
         return parts
     try:
         on_card(device, cache, image, log)
