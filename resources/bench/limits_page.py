@@ -19,7 +19,8 @@ from page_tables import table
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER / "limits.md"
-BEFORE, AFTER, WAITING = "gpu-limits-before", "gpu-limits", ("gpu-waiting", "cpu-waiting")
+BEFORE, AFTER = "gpu-limits-before", "gpu-limits"
+WAITING = ("gpu-waiting", "gpus-waiting", "cpu-waiting")
 TURNS_BEFORE, TURNS = "cpu-turns-before", "cpu-turns"
 
 TIMED = ("kernels", "apart")
@@ -232,7 +233,7 @@ def page() -> str:
         kernels=comparison(KERNELS, rows_of(before, *TIMED), rows_of(after, *TIMED)),
         types=types(rows_of(before, "types"), rows_of(after, "types")),
         waiting_machine=waits[0].get("machine", {}).get("GPU", ""),
-        first_machine=waits[1].get("machine", {}).get("CPU", ""),
+        first_machine=waits[-1].get("machine", {}).get("CPU", ""),
         waiting=waiting(row for found in waits for row in found.get("rows", ())),
         turns_machine=turned.get("machine", {}).get("CPU", ""),
         turns=turns(read(TURNS_BEFORE), turned),

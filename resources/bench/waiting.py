@@ -1,15 +1,17 @@
 """What a person waits for beside kernels: copies, small pictures, volumes, first runs.
 
     python resources/bench/waiting.py gpu --json resources/bench/gpu-waiting.json
+    python resources/bench/waiting.py gpus --json resources/bench/gpus-waiting.json
     python resources/bench/waiting.py cpu --json resources/bench/cpu-waiting.json
 
 *gpu* times runs through the engine and the library, a new picture each time: the copies of
 4096 x 4096 bytes, of runs as a slider makes them, all of a run on 128 x 128, and volumes from host
-array to host array. Both modes time the first run of each filter on a computer that never ran one:
-a process of its own with empty caches, on two cores, in which another filter ran before, as the
-window does when it starts. The filters' code comes with the package in one column
-(`.ci/prebuild.py` and `.ci/prebuild_cuda.py`, made here in a temporary folder), and is compiled in
-the other. Goals, floors and the figures before are those of issue 17.
+array to host array; *gpus* volumes of 512³ voxels on each number of GPUs that the computer has,
+whose peaks are known, as the window has them. *gpu* and *cpu* time the first run of each filter on
+a computer that never ran one: a process of its own with empty caches, on two cores, in which
+another filter ran before, as the window does when it starts. The filters' code comes with the
+package in one column (`.ci/prebuild.py` and `.ci/prebuild_cuda.py`, made here in a temporary
+folder), and is compiled in the other. Goals, floors and the figures before are those of issue 17.
 """
 
 from __future__ import annotations
@@ -70,6 +72,10 @@ TARGETS = {
     "volume, 3 components, sigma given": Target(13, 6, 33.6),
     "volume, 3 components, sigma estimated": Target(13.3, 6.1, None),
 }
+SHARED = {1: Target(160, 79), 2: Target(75, 31), 4: Target(45, 16)}
+"""By the number of GPUs. Floors: the fewest operations at a card's rate, 1.7 ms for 189×157×130,
+and copies: all of them on one GPU, a slab up and one down on several."""
+
 FIRST = Target(1000)
 
 FIRST_RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -259,6 +265,25 @@ def volumes(backends: dict[str, Backend], repeats: int) -> Iterator[dict[str, An
             yield row(name, times[3:], TARGETS[name], stages=statistics.median(stages[3:]))
 
 
+def gpus(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    import pycuda.driver as cuda
+
+    cuda.init()
+    voxels = np.random.default_rng(0).normal(100, 15, (512,) * 3).clip(0).astype(np.float32)
+    values = {"beta": 1.0, "search_radius": 5, "sigma_from": "given", "sigma": (15.0,)}
+    for count in (each for each in SHARED if each <= cuda.Device.count()):
+        backends, times = create_backends(range(count)), []
+        for _ in range(options.repeats + 3):
+            scan = Scan((Volume.from_array(voxels.copy()),))
+            assert scan.volumes[0].value_range[0] == 0
+            request = Request.create(scan, "mri_nlm", values, device=Device.GPU, gpus=count)
+            times.append(timed(partial(execute, request, backends))[0])
+        for backend in backends.values():
+            backend.close()
+        name = f"volume of 512³, {count} GPU{'s' * (count > 1)}"
+        yield row(name, times[3:], SHARED[count])
+
+
 def gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if not options.only_first:
         backends = create_backends()
@@ -286,7 +311,7 @@ def all_first_runs(device: str, options: argparse.Namespace) -> Iterator[dict[st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("device", choices=("cpu", "gpu"))
+    parser.add_argument("device", choices=("cpu", "gpu", "gpus"))
     parser.add_argument("--json", type=Path)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--only", default="", help="first runs of filters that contain this")
@@ -295,7 +320,7 @@ def main() -> None:
     parser.add_argument("--no-compiled", action="store_true", help="only code of the package")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    for each in (gpu if options.device == "gpu" else cpu)(options):
+    for each in {"gpu": gpu, "gpus": gpus, "cpu": cpu}[options.device](options):
         rows.append(each)
         verdict = "" if "met" not in each else ("met" if each["met"] else "missed")
         goal = f"goal {each['goal']:g}" if "goal" in each else ""
