@@ -275,7 +275,7 @@ def gpus(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         backends, times = create_backends(range(count)), []
         for _ in range(options.repeats + 3):
             scan = Scan((Volume.from_array(voxels.copy()),))
-            assert scan.volumes[0].value_range[0] == 0
+            assert scan.volumes[0].value_range[0] >= 0  # known from here on
             request = Request.create(scan, "mri_nlm", values, device=Device.GPU, gpus=count)
             times.append(timed(partial(execute, request, backends))[0])
         for backend in backends.values():
