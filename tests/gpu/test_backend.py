@@ -54,7 +54,9 @@ def free_memory(gpu: CudaBackend) -> int:
 # Reports of a run ---------------------------------------------------------------------
 
 
-def test_stages_and_metrics(gpu: CudaBackend) -> None:
+def test_stages_and_metrics(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A host that others keep busy may queue every launch too late for its rate to be shown.
+    monkeypatch.setattr(report, "NOTABLE_EXCESS", float("inf"))
     gc.collect()
     kept = run(gpu, noise(8, 8))  # frees the copies of what is gone, which is a stage as well
     result = run(gpu, noise(2048, 2048), repeat=5)

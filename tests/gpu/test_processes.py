@@ -82,7 +82,7 @@ def test_ctrl_c_while_running(script: RunScript) -> None:
     assert ended - pressed < 2
 
 
-def test_a_lost_context_is_told_and_not_fatal(script: RunScript) -> None:
+def test_a_lost_context_is_reported_and_not_fatal(script: RunScript) -> None:
     """A kernel that writes where it must not takes CUDA with it, but not the program."""
     done = script(
         """
@@ -118,7 +118,7 @@ def test_another_error_leaves_the_gpu_usable(script: RunScript) -> None:
         block = kernel.block_of
         kernel.block_of = lambda *rest: (4096, 1, 1)
         try:
-            run()
+            run(filter_id="negative")  # its block stays with its plan
         except AppError as error:
             print(error)
         kernel.block_of = block
@@ -140,5 +140,5 @@ def test_the_second_process_compiles_nothing(
         print(sorted(set(asked)))
     """
     first, second = script(code), script(code)
-    assert first.stdout == "['hold', 'median']\n", first.stderr
+    assert first.stdout == "['median']\n", first.stderr
     assert second.stdout == "[]\n", second.stderr

@@ -124,7 +124,8 @@ class DeviceRun:
         The run refers to itself, so that it lives until garbage is collected: the image, and its
         copy on the card, would as well.
         """
-        self.queued.clear()
+        if not self.device.lost:  # events of a lost context go once PyCUDA knows of it
+            self.queued.clear()
         self.workspace.free()
         self.spare.free()
         self.workspace.keep = self.spare.keep = None
