@@ -213,7 +213,7 @@ are on {first_machine}. Code is *loaded* where it comes with the package.
 
 {waiting}
 
-Volumes of MRI NLM, before and after: [times by stages](volumes-2026-11-25.txt).
+Volumes of MRI NLM, before and after: [times by stages](volumes-2026-11-26.txt).
 
 ## Level parallel beside OpenCV
 
