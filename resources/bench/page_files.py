@@ -19,7 +19,7 @@ TEXTBOOKS = ("gpu-textbook-4096", "gpu-textbook-256", "gpu-textbook-nlm")
 """Our kernels and textbook kernels, written by ``tests.gpu.bench_levels`` or ``textbook_nlm``."""
 
 LIMITS = (
-    *("gpu-limits-before", "gpu-limits", "gpu-waiting", "cpu-waiting"),
+    *("gpu-limits-before", "gpu-limits", "gpu-waiting", "gpus-waiting", "cpu-waiting"),
     *("cpu-turns-before", "cpu-turns"),
 )
 """Files of which ``limits_page.py`` makes a page of its own."""
