@@ -4,8 +4,8 @@
 // reads 12 samples of a row as words, and writes four norms at once. A norm is the sum of its rows from the first
 // to the last, of which each is a sum from the first cell to the last, wherever the thread begins.
 //
-// Launch: any blocks; the threads share out the candidates, which are more than pixels. With a patch of 7 a row
-// of four cells takes about 200 instructions: 80 a norm, where a thread has ten rows of them. 5 bytes of traffic.
+// Launch: any blocks with a thread for each four columns or more; they share out the candidates, which are more than
+// pixels. With a patch of 7 a row of four cells takes about 200 instructions: 80 a norm, where a thread has ten rows of them. 5 bytes of traffic.
 #ifndef KERNELSCOPE_NLM_NORMS
 #define KERNELSCOPE_NLM_NORMS
 #include "nlm_halves.cuh"

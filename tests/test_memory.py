@@ -284,9 +284,18 @@ def test_little_memory_is_granted_without_asking_again(monkeypatch: pytest.Monke
     left[0] = 2e6
     memory.require(1e6, "to filter it")  # a 64th of what was left is not little
     assert len(asked) == 2
-    memory.require(0.02e6, "to filter it")
+    memory.require(0.01e6, "to filter it")
     clock[0] += 1
-    left[0] = 0.01e6
+    left[0] = 0.005e6
     with pytest.raises(OutOfMemory):
-        memory.require(0.02e6, "to filter it")
+        memory.require(0.01e6, "to filter it")
     assert len(asked) == 3
+
+
+def test_many_little_requests_are_no_little_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(memory, "available", lambda: asked.append(0) or 100e6 - 1e6 * len(asked))
+    monkeypatch.setattr("kernelscope.memory.time.monotonic", lambda: 5.0)
+    for _ in range(60):
+        memory.require(1e6, "to filter it")
+    assert len(asked) == 2, "what was granted is taken off the answer"

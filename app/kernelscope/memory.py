@@ -40,10 +40,10 @@ _NOTHING = 4 << 20
 
 _LITTLE, _MOMENT = 64, 1.0
 """A request for less than one part in so many of the bytes that were left, at most so many seconds
-ago, is granted: asking takes 0.15 ms, as long as filtering a small picture on a GPU."""
+ago, is granted: asking takes 0.15 ms on an EPYC of 2017, as long as filtering a small picture."""
 
 _noted: deque[tuple[float, float]] = deque(maxlen=1)
-"""When the system was last asked, and its answer."""
+"""When the system was last asked, and its answer without the requests that were granted since."""
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
@@ -76,22 +76,18 @@ def require(needed: float, what: str, hint: str = "Close other programs.") -> No
     OutOfMemory
         If less is left, as far as that is known.
     """
-    if needed * _LITTLE < _left_lately():
+    when, left = _noted[-1] if _noted else (-math.inf, 0.0)
+    if needed * _LITTLE < left and time.monotonic() - when < _MOMENT:
+        _noted.append((when, left - needed))
         return
     left = available()
-    _noted.append((time.monotonic(), left))
+    _noted.append((time.monotonic(), left - needed))
     if needed > left:
         raise OutOfMemory(
             f"There is not enough memory {what}: it takes {_size(needed)} at least, and "
             f"{_size(max(left, 0))} are left.",
             hint,
         )
-
-
-def _left_lately() -> float:
-    """Return the bytes that were left when that was last asked, if a moment ago; else 0."""
-    when, left = _noted[-1] if _noted else (-math.inf, 0.0)
-    return left if time.monotonic() - when < _MOMENT else 0.0
 
 
 def require_compiler() -> None:

@@ -273,13 +273,15 @@ def gpus(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     values = {"beta": 1.0, "search_radius": 5, "sigma_from": "given", "sigma": (15.0,)}
     for count in (each for each in SHARED if each <= cuda.Device.count()):
         backends, times = create_backends(range(count)), []
-        for _ in range(options.repeats + 3):
-            scan = Scan((Volume.from_array(voxels.copy()),))
-            assert scan.volumes[0].value_range[0] >= 0  # known from here on
-            request = Request.create(scan, "mri_nlm", values, device=Device.GPU, gpus=count)
-            times.append(timed(partial(execute, request, backends))[0])
-        for backend in backends.values():
-            backend.close()
+        try:
+            for _ in range(options.repeats + 3):
+                scan = Scan((Volume.from_array(voxels.copy()),))
+                assert scan.volumes[0].value_range[0] >= 0  # known from here on
+                request = Request.create(scan, "mri_nlm", values, device=Device.GPU, gpus=count)
+                times.append(timed(partial(execute, request, backends))[0])
+        finally:
+            for backend in backends.values():
+                backend.close()
         name = f"volume of 512³, {count} GPU{'s' * (count > 1)}"
         yield row(name, times[3:], SHARED[count])
 

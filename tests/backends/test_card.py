@@ -16,8 +16,16 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda import memory
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.memory import Staging
+from kernelscope.backends.cuda.thread import OwnerThread
 from kernelscope.errors import DeviceUnavailable
-from tests.backends.fake_card import CardFull, Driver, Error, FakeStream, install
+from tests.backends.fake_card import (
+    CardFull,
+    Driver,
+    Error,
+    FakeStaging,
+    FakeStream,
+    install,
+)
 
 CHUNK = memory.CHUNK_BYTES
 SIZES = [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5, (memory.CHUNKS + 3) * CHUNK]
@@ -79,6 +87,53 @@ def test_several_arrays_arrive_together(device: Card) -> None:
         return results
 
     for source, result in zip(sources, device.call(copy), strict=True):
+        np.testing.assert_array_equal(result, source)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(memory.CHUNKS + 7) * CHUNK, 7 * memory.CHUNKS * CHUNK // 2 + 5])
+def test_no_buffer_is_filled_again_before_its_round_was_sent(
+    device: Card, driver: Driver, size: int
+) -> None:
+    """Copiers that do something else at first keep the first round from ending before others."""
+    copiers = [OwnerThread(f"made-up-copy-{number}") for number in range(6)]
+    source, target = noise(size), np.zeros(size, np.uint8)
+
+    def copy() -> None:
+        staging = FakeStaging(driver, driver.new_stream(), copiers)
+        allocation = device.allocate(size)
+        staging.upload(source, int(allocation))
+        staging.download(int(allocation), target)
+        device.free(allocation)
+
+    try:
+        for copier in copiers[1:3]:
+            copier.submit(time.sleep, 0.2)
+        device.call(copy)
+    finally:
+        for copier in copiers:
+            copier.end()
+    np.testing.assert_array_equal(target, source)
+
+
+def test_several_arrays_arrive_without_page_locked_memory(
+    device: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [noise(2 * CHUNK), noise(9)]
+
+    def copy() -> list[NDArray[Any]]:
+        there = [device.allocate(source.nbytes) for source in sources]
+        device.staging.upload_all(list(zip(sources, map(int, there), strict=True)))
+        results = [np.zeros_like(source) for source in sources]
+        for result, allocation in zip(results, there, strict=True):
+            device.staging.download(int(allocation), result)
+        device.free(*there)
+        return results
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device.staging, "_memory", None)
+        copied = device.call(copy)
+    for source, result in zip(sources, copied, strict=True):
         np.testing.assert_array_equal(result, source)
 
 

@@ -80,7 +80,7 @@ class Scan:
     def components(self) -> Components:
         """The volumes, for a filter that need not see them as one array."""
         return Components(
-            self.samples, lambda: self.planes, lambda number: self.volumes[number].known_peak
+            self.samples, lambda: self.planes, lambda number: _known_peak(self.volumes[number])
         )
 
     def arrays(self) -> Iterator[NDArray[Any]]:
@@ -169,3 +169,9 @@ class Scan:
                 for volume in self.volumes
             )
         )
+
+
+def _known_peak(volume: Volume) -> float | None:
+    """Return the largest magnitude of a voxel; None until someone asked for `value_range`."""
+    known = vars(volume).get("value_range")
+    return None if known is None else float(max(known[1], -known[0]))

@@ -208,12 +208,6 @@ class Volume:
         """The smallest and the largest voxel."""
         return self.voxels.min().item(), self.voxels.max().item()
 
-    @property
-    def known_peak(self) -> float | None:
-        """The largest magnitude of a voxel; None until someone asked for `value_range`."""
-        known = vars(self).get("value_range")
-        return None if known is None else float(max(known[1], -known[0]))
-
     @cached_property
     def orientation(self) -> str:
         """Where x, y and z point to, one letter each, like ``RAS``; empty if unknown.

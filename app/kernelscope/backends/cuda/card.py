@@ -28,7 +28,7 @@ MOST_KEPT = 192
 """Plans and launches that a device keeps."""
 
 LIKELY = 64
-"""Part of the memory that was free, for which it is not asked for again."""
+"""An allocation below this fraction of the last known free memory does not query the driver."""
 
 COPY_PROBE_BYTES = 256 << 20
 """Size of the copy that measures bandwidth: several times the largest L2."""
@@ -192,11 +192,11 @@ class Card:
             return
         for lane in self._lanes:
             lane.close(free=not self.lost)
+        if self.results is not None:
+            self.results.close(lost=self.lost)  # first: the maker stops at its next block then
         if self._maker is not None:
             self._maker.call(self._context.pop)
             self._maker.end()
-        if self.results is not None:
-            self.results.close(lost=self.lost)
         if not self.lost:
             if self.staging is not None:
                 self.staging.free()
@@ -363,7 +363,7 @@ class Card:
 
     @property
     def likely_free(self) -> int:
-        """Bytes that there still should be: a small part of those that were free when last asked.
+        """Estimate of the free bytes: a small part of those that were free when last asked.
 
         Asking takes the driver longer than small pictures take the card.
         """

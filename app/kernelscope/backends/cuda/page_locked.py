@@ -88,7 +88,7 @@ class Lease:
 class ResultMemory:
     """Blocks for results, at most `most` bytes of them.
 
-    `take` may be called on any thread, `grow` on one at a time, the others on that of the card.
+    Methods may be called on any thread, `grow` on one at a time.
 
     Parameters
     ----------
@@ -137,7 +137,10 @@ class ResultMemory:
 
     def pop_notice(self) -> str:
         """Return that page-locked memory ran out, once; empty if it did not."""
-        notice, self._notice = self._notice, ""
+        if not self._notice:
+            return ""
+        with self._mutex:
+            notice, self._notice = self._notice, ""
         return notice
 
     def grow(self) -> None:
@@ -153,18 +156,22 @@ class ResultMemory:
 
     def _next_size(self) -> int | None:
         """Return the bytes of a block to make, once there is room for it."""
-        with self._mutex:
-            self._collect()
-            while self._wanted and not self._closed:
+        while True:
+            unwanted = list[Block]()
+            with self._mutex:
+                self._collect()
+                if not self._wanted or self._closed:
+                    return None
                 size = next(iter(self._wanted))
                 del self._wanted[size]
                 self._missed.pop(size, None)
-                if sum(block.size for block in self._used.values()) + size > self._most:
-                    continue
-                while self._total + size > self._most:
-                    self._unlock(self._free.pop(0).address)
+                has_room = sum(block.size for block in self._used.values()) + size <= self._most
+                while has_room and self._total + size > self._most:
+                    unwanted.append(self._free.pop(0))
+            for block in unwanted:
+                self._unlock(block.address)
+            if has_room:
                 return size
-        return None
 
     def close(self, *, lost: bool = False) -> None:
         """Unlock all blocks, unless they were `lost` with the context; results keep theirs."""
@@ -223,9 +230,10 @@ class ResultMemory:
         return None
 
     def _give_up(self) -> None:
-        self._most = self._total
-        self._notice = (
-            f"Page-locked memory ran out at {self._most >> 20} MiB: further results of a GPU are "
-            "copied through buffers, which takes longer."
-        )
-        _logger.warning("%s", self._notice)
+        with self._mutex:
+            self._most = self._total
+            self._notice = (
+                f"Page-locked memory ran out at {self._most >> 20} MiB: further results of a GPU "
+                "are copied through buffers, which takes longer."
+            )
+            _logger.warning("%s", self._notice)
