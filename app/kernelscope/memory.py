@@ -143,6 +143,8 @@ def addresses_left() -> float:
         return math.inf
     try:
         pages = int(_STATM.read_text(encoding="ascii").split()[0])
+    except MemoryError:  # there is not even a buffer to read it
+        return 0.0
     except (OSError, ValueError, IndexError):
         return math.inf
     return float(limit - pages * resource.getpagesize())
@@ -209,7 +211,7 @@ def is_shortage(error: BaseException) -> bool:
     Failures to load a library or to start a thread, and those of C++, show it by their message.
     Others are recognised by the address space, of which nothing is left.
     """
-    if addresses_left() < _NOTHING:
+    if isinstance(error, MemoryError) or addresses_left() < _NOTHING:
         return True
     seen: set[int] = set()
     each: BaseException | None = error
