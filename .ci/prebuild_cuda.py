@@ -31,6 +31,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"
 """One of each generation that the compiler of CUDA 13 knows, for computers and for servers."""
 
 LEAST_SECONDS = 0.7
+"""Processor time from which a person would notice a first run, with what else that takes."""
 
 Specialisation: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 """A filter, and the macros of a launch."""

@@ -44,7 +44,7 @@ struct Search {
     unsigned int spare;
 };
 
-static_assert(sizeof(Search) == 32824, "components.py allocates as many bytes");
+static_assert(sizeof(Search) == 32824, "noise.py allocates as many bytes");
 
 // Bits in the order of the numbers.
 __device__ inline unsigned int ordered(float value)
@@ -143,7 +143,7 @@ __device__ inline void choose(
     if (begins) {
         unsigned int all = 0;
         for (int t = 0; t < THREADS; ++t) all += sums[t];
-        if (all == 0) return;  // of numbers that are none
+        if (all == 0) return;  // all values are NaN
         search.rank[r] = middle ? (all - 1 + r % 2) / 2 : (unsigned int)(share * (all - 1));
     }
     unsigned int rank = search.rank[r];
@@ -195,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) haar_digit(
     if (threadIdx.x == 0) is_last = atomicAdd(&search.done, 1u) == gridDim.x - 1;
     __syncthreads();
     if (!is_last) return;
-    __threadfence();
+    __threadfence();  // counts of a component share cache lines with what this block has read of another
     for (int r = 0; r < ranks; ++r) {
         unsigned int sum = 0;
         for (int i = 0; i < BINS / THREADS; ++i) sum += search.counts[r][threadIdx.x * (BINS / THREADS) + i];

@@ -5,7 +5,8 @@
 // to the last, of which each is a sum from the first cell to the last, wherever the thread begins.
 //
 // Launch: any blocks with a thread for each four columns or more; they share out the candidates, which are more than
-// pixels. With a patch of 7 a row of four cells takes about 200 instructions: 80 a norm, where a thread has ten rows of them. 5 bytes of traffic.
+// pixels. With a patch of 7 a row of four cells takes about 200 instructions: 80 a norm, where a thread has ten rows of
+// them. 5 bytes of traffic.
 #ifndef KERNELSCOPE_NLM_NORMS
 #define KERNELSCOPE_NLM_NORMS
 #include "nlm_halves.cuh"

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.compiler import Nvrtc, resources
-from kernelscope.backends.cuda.components import _PASSES, _SEARCH_BYTES
+from kernelscope.backends.cuda.noise import PASSES, SEARCH_BYTES
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.mri_nlm.sigma import FLATTEST, estimate_component, estimate_global
-from kernelscope.spec.samples import Components
+from kernelscope.spec.samples import Components, NoiseMedians
 from tests.backends.host_kernels import COMPILER, build
 
 THREADS = 16
@@ -56,11 +56,11 @@ def middles(
     blocks = [len(range(0, max(side - 1, 1), stride)) for side in sides]
     size = int(np.prod(blocks))
     bands = [np.full((count, size), np.nan, np.float32) for _ in range(3)]
-    searches = np.zeros(count * _SEARCH_BYTES + 64, np.uint8)
+    searches = np.zeros(count * SEARCH_BYTES + 64, np.uint8)
     found = np.full((count, 4), np.nan, np.float32)
     numbers = np.array([*blocks, stride, *deep], np.int32)
     dims = np.array([grid, count, THREADS, 1], np.uint32)
-    library = build("haar", (("PASSES", str(_PASSES)), ("THREADS", str(THREADS))), LAUNCH)
+    library = build("haar", (("PASSES", str(PASSES)), ("THREADS", str(THREADS))), LAUNCH)
 
     def pointer(array: NDArray[Any]) -> ctypes.c_void_p:
         return ctypes.c_void_p(array.ctypes.data)
@@ -101,10 +101,11 @@ def test_the_same_bits_as_the_host(
     parts = [component(values, shape, number) for number in range(components)]
     planes = np.ascontiguousarray(np.stack(parts, axis=-1))
 
-    def haar(number: int, share: float, stride: int) -> Any:
-        return tuple(middles(planes, share, stride, grid=3)[number].tolist())
+    def medians(number: int, share: float, stride: int) -> NoiseMedians:
+        a, b, c, d = middles(planes, share, stride, grid=3)[number].tolist()
+        return NoiseMedians((a, b), (c, d))
 
-    source = Components(tuple(parts), lambda: planes, haar=haar)
+    source = Components(tuple(parts), lambda: planes, noise_medians=medians)
     for number, part in enumerate(parts):
         for rician in (False, True):
             wanted = estimate_global(part, rician)

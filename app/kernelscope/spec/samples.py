@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,24 @@ def colour_count(channels: int) -> int:
     return channels - (channels in (2, 4))
 
 
+class NoiseMedians(NamedTuple):
+    """Facts about blocks of two voxels along each axis, from which noise is estimated.
+
+    Blocks count if they are at least as bright as the average one, and have weak edges. Of an even
+    number of them there are two middle ones; else both are the same.
+
+    Attributes
+    ----------
+    details : tuple of float
+        The two middle magnitudes of the finest detail of the Haar wavelet.
+    means : tuple of float
+        The two middle means.
+    """
+
+    details: tuple[float, float]
+    means: tuple[float, float]
+
+
 @dataclass(frozen=True, eq=False)
 class Components:
     """The volumes of a scan, each an array of its own: a source of which only facts are needed.
@@ -37,16 +55,16 @@ class Components:
         longer than most filters do on a GPU.
     peak : callable
         Returns the largest magnitude of a part by its number, if there is a quick way; else None.
-    haar : callable
-        Returns the two middle details and the two middle means of haar.cu for a part by its number,
-        if there is a quick way; else None. It also takes the share of blocks whose edges are weak
-        enough, and the voxels from one block to the next.
+    noise_medians : callable
+        Returns the `NoiseMedians` of a part by its number, if there is a quick way; else None. It
+        also takes the share of blocks whose edges are weak enough to count, and the voxels from one
+        block to the next.
     """
 
     parts: tuple[Pixels, ...]
     whole: Callable[[], Pixels]
     peak: Callable[[int], float | None] = lambda number: None
-    haar: Callable[[int, float, int], tuple[float, float, float, float] | None] = lambda *_: None
+    noise_medians: Callable[[int, float, int], NoiseMedians | None] = lambda *_: None
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The sources and results of runs on a card: those of several volumes are brought one by one.
+"""The sources and results of runs on a card: several volumes come together, and leave one by one.
 
 A filter reads the components of a voxel side by side. The card brings them together, and apart
 again: the host would take several times as long as the filter. The card also finds the largest
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.noise import Noise
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.context import RunLog
 from kernelscope.images.source import Source
@@ -24,12 +25,6 @@ from kernelscope.spec.samples import Components, Pixels
 
 _THREADS = 256
 _BLOCKS = 8  # of a multiprocessor
-
-_SEARCH_BYTES = 32824
-"""Size of ``Search`` in haar.cu."""
-
-_PASSES = 6
-"""Of ``haar_digit``: three digits of edges, and three of details and means."""
 
 _TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int16": "short"}
 
@@ -92,11 +87,9 @@ def known_by(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Pix
             return None
         return _peak(device, cache, int(source) + 4 * number, parts.shape)
 
-    details = _Details(device, cache, image)
+    noise = Noise(device, cache, image, log)
     return replace(
-        parts,
-        peak=peak,
-        haar=lambda *arguments: device.call(details.of, *arguments),
+        parts, peak=peak, noise_medians=lambda *arguments: device.call(noise.medians, *arguments)
     )
 
 
@@ -165,62 +158,6 @@ def _peak(device: Card, cache: CubinCache, first: int, shape: tuple[int, ...]) -
     finally:
         device.free(target)
     return float(found[0])
-
-
-class _Details:
-    """The middles of haar.cu of a scan on the card: found for all components at a time."""
-
-    def __init__(self, device: Card, cache: CubinCache, image: Source) -> None:
-        self._device, self._cache, self._image = device, cache, image
-        self._found: dict[tuple[float, int], list[list[float]]] = {}
-
-    def of(
-        self, number: int, share: float, stride: int
-    ) -> tuple[float, float, float, float] | None:
-        """Return those of a component, see `Components.haar`; on the card's thread."""
-        key = share, stride
-        if key not in self._found:
-            source = self._device.resident.get(self._image.key)
-            if source is None:
-                return None
-            try:
-                self._found[key] = self._find(int(source), share, stride)
-            except self._device.cuda.MemoryError:
-                return None
-        first, second, third, fourth = self._found[key][number]
-        return first, second, third, fourth
-
-    def _find(self, source: int, share: float, stride: int) -> list[list[float]]:
-        device, shape = self._device, self._image.shape
-        count = shape[3]
-        deep = [int(side > 1) for side in shape[:3]]
-        blocks = [len(range(0, max(side - 1, 1), stride)) for side in shape[:3]]
-        size = math.prod(blocks)
-        cubin = self._cache.get("haar", read_source("haar"), device.architecture, {})
-        functions = [device.function(cubin, name)[1] for name in ("haar", "haar_digit")]
-        for function, kinds in zip(functions, ("PPPPP" + 10 * "i", "PPPPPiid"), strict=True):
-            function.prepare(kinds)
-        found = np.empty((count, 4), np.float32)
-        most = device.attribute("MULTIPROCESSOR_COUNT")
-        how = (min(most, -(-size // _THREADS)), count), (_THREADS, 1, 1), device.stream
-        buffers = []
-        try:
-            for each in (4 * size, 4 * size, 4 * size, _SEARCH_BYTES, 16):
-                buffers.append(device.allocate(count * each, keep=self._image.key))
-            *bands, searches, middles = map(int, buffers)
-            device.cuda.memset_d8_async(searches, 0, count * _SEARCH_BYTES, device.stream)
-            functions[0].prepared_async_call(
-                *how, source, *bands, searches, *blocks, stride, *deep, *shape[1:]
-            )
-            for number in range(_PASSES):
-                functions[1].prepared_async_call(
-                    *how, *bands, searches, middles, size, number, share
-                )
-            device.staging.download(middles, found)
-        finally:
-            device.free(*buffers)
-        values: list[list[float]] = found.tolist()
-        return values
 
 
 def _launch(

@@ -82,7 +82,7 @@ class Ready:
     reports : dict of tuple to LaunchReport
         The report of the launch, by its grid.
     number : int
-        Of the launch.
+        Index of the launch in the plan.
     """
 
     step: PreparedFilter

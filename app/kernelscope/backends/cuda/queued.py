@@ -24,8 +24,8 @@ from kernelscope.engine.timing import KernelTime
 from kernelscope.spec.launch import Launch
 
 SECONDS = 100e-6
-"""Launches that should take no longer are short, by the first guess of `Pacer`, which is far from
-too quick on any card. A wait of its own takes 10 µs."""
+"""Launches that should take no longer are short, by the first guess of `Pacer`, which
+overestimates the time on every supported card. A wait of its own takes 10 µs."""
 
 
 class _Short(NamedTuple):

@@ -184,7 +184,7 @@ def _one_piece(
 
 
 class _Launching(AbstractContextManager[None]):
-    """Frees the memory of the launches, and records the time that they took outside of stages.
+    """Frees the memory of launches that are over, and records their time outside of stages.
 
     Of several repeats it is the part of one. Emptying the cache for each is no part of a run.
     Queued launches are over after the download: `add_download` takes their time off it.

@@ -24,7 +24,7 @@ from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 from kernelscope.filters.shared.non_local import NORMAL_MEDIAN
 from kernelscope.jit import Array, Flag, Index, Line, Number, Record, Voxels, kernel
 from kernelscope.spec.filter import CpuPass
-from kernelscope.spec.samples import Components
+from kernelscope.spec.samples import Components, NoiseMedians
 
 _BLOCKS = 2**18
 """Blocks that are looked at, at most: the estimate is then good to about one per cent."""
@@ -89,9 +89,6 @@ _SLACK = 1e-9
 """Sums of floats differ in their last bits by their order: a block is as bright as the average one
 within this share of the brightest."""
 
-Middles = tuple[float, float, float, float]
-"""The two middle magnitudes of details, and the two middle means, of the blocks that count."""
-
 
 def estimate_global(volume: NDArray[Any], rician: bool = True, flattest: float = FLATTEST) -> float:
     """Return sigma of the noise in a volume, in its units.
@@ -119,23 +116,24 @@ def estimate_global(volume: NDArray[Any], rician: bool = True, flattest: float =
     largest = np.abs(means).max()
     inside = means >= means.mean(dtype=np.float64) - _SLACK * float(largest)
     inside &= edges <= np.quantile(edges[inside], flattest, method="lower")
-    return _sigma_of((*_middles(details[inside]), *_middles(means[inside])), rician)
+    medians = NoiseMedians(_middles(details[inside]), _middles(means[inside]))
+    return _sigma_of(medians, rician)
 
 
 def estimate_component(source: Components, number: int, rician: bool) -> float:
     """Return `estimate_global` of a volume of a scan, from the card if that has the volume."""
     volume = source.parts[number]
     if volume.size > 1:
-        middles = source.haar(number, FLATTEST, _stride(volume.shape))
-        if middles is not None:
-            return _sigma_of(middles, rician)
+        medians = source.noise_medians(number, FLATTEST, _stride(volume.shape))
+        if medians is not None:
+            return _sigma_of(medians, rician)
     return estimate_global(volume, rician)
 
 
-def _sigma_of(middles: Middles, rician: bool) -> float:
-    sigma = (middles[0] + middles[1]) / 2 / NORMAL_MEDIAN
+def _sigma_of(medians: NoiseMedians, rician: bool) -> float:
+    sigma = sum(medians.details) / 2 / NORMAL_MEDIAN
     if rician:
-        mean = np.float32((middles[2] + middles[3]) / 2)
+        mean = np.float32(sum(medians.means) / 2)
         sigma = math.sqrt(rician_variance.function(np.float32(sigma**2), mean))
     return sigma
 
