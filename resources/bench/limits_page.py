@@ -9,6 +9,7 @@ the fewest operations of any way that the study knew, over the card's rate of th
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ PAGE = FOLDER / "limits.md"
 BEFORE, AFTER = "gpu-limits-before", "gpu-limits"
 WAITING = ("gpu-waiting", "gpus-waiting", "cpu-waiting")
 TURNS_BEFORE, TURNS = "cpu-turns-before", "cpu-turns"
+
+RENDERING = "rendering-2026-11-22.txt"
+_RENDERED = re.compile(r"(\w.+?) {2,}(?:fitted|\d+ %) +[\d.]+ +[\d.]+ +([\d.]+)")
+"""A row of that file: the type of picture, and the sum for a zoom."""
 
 TIMED = ("kernels", "apart")
 """Sections of kernels; the second has those that were timed apart from the others."""
@@ -163,6 +168,23 @@ def waiting(rows: Iterable[Mapping[str, Any]]) -> str:
     return table(("", "study", "now", "goal", "reached", "floor", "now / floor"), lines)
 
 
+def rendering() -> str:
+    """Return processor ms until a picture is painted: the worst zoom of each type."""
+    worst: dict[str, list[float]] = {}
+    column = 0
+    for line in (FOLDER / RENDERING).read_text(encoding="utf-8").splitlines():
+        column += line.startswith("After")
+        if found := _RENDERED.match(line):
+            times = worst.setdefault(found[1], [0.0, 0.0])
+            times[column] = max(times[column], float(found[2]))
+    lines = []
+    for name, (before, after) in worst.items():
+        goal = 8 if name.endswith("8 bit") else 20
+        reached = "yes" if after <= goal else "no"
+        lines.append((name, short(before), short(after), short(goal), reached))
+    return table(("", "before", "now", "goal", "reached"), lines)
+
+
 def turns(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Return milliseconds of level *parallel* and of OpenCV in the same run."""
 
@@ -215,6 +237,11 @@ are on {first_machine}. Code is *loaded* where it comes with the package.
 
 Volumes of MRI NLM, before and after: [times by stages](volumes-2026-11-26.txt).
 
+4096² pixels painted into 900×900 on two cores, the worst of five zooms in milliseconds of the
+processor; no floor is known ([all zooms]({rendering_file})):
+
+{rendering}
+
 ## Level parallel beside OpenCV
 
 In turns on {turns_machine}, 4096×4096 noise of 8 bits, medians of the clock.
@@ -235,6 +262,8 @@ def page() -> str:
         waiting_machine=waits[0].get("machine", {}).get("GPU", ""),
         first_machine=waits[-1].get("machine", {}).get("CPU", ""),
         waiting=waiting(row for found in waits for row in found.get("rows", ())),
+        rendering=rendering(),
+        rendering_file=RENDERING,
         turns_machine=turned.get("machine", {}).get("CPU", ""),
         turns=turns(read(TURNS_BEFORE), turned),
     )
