@@ -68,3 +68,14 @@ def test_ctrl_c_ends_a_wait_though_another_thread_took_the_signal(owner: OwnerTh
         owner.call(take_the_signal)
     assert time.monotonic() - start < PATIENCE / 2
     over.set()
+
+
+def test_a_thread_that_has_ended_is_not_the_one_that_has_its_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    thread = OwnerThread("ended")
+    number = thread.call(threading.get_ident)
+    assert thread.call(lambda: thread.is_current)
+    thread.end()
+    monkeypatch.setattr(threading, "get_ident", lambda: number)
+    assert not thread.is_current

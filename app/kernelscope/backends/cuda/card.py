@@ -25,7 +25,7 @@ NON_BLOCKING = 1
 """CU_STREAM_NON_BLOCKING: no implicit order with the legacy stream."""
 
 MOST_KEPT = 192
-"""Plans and launches that a device keeps."""
+"""Plans, the steps of requests, and launches that a device keeps: about four of them a setting."""
 
 LIKELY = 64
 """An allocation below this fraction of the last known free memory does not query the driver."""

@@ -13,7 +13,7 @@ _Value = TypeVar("_Value")
 _Call = tuple["Future[Any] | _Answer", Callable[..., Any], tuple[Any, ...]]
 
 _SIGNAL_SECONDS = 0.1
-"""How long Ctrl+C may wait for a thread that waits for a future."""
+"""How long Ctrl+C may wait for a thread that waits for a call."""
 
 
 def wait_for(future: Future[Any]) -> None:
@@ -77,7 +77,8 @@ class OwnerThread:
     @property
     def is_current(self) -> bool:
         """Whether it is this thread that asks."""
-        return threading.get_ident() == self._thread.ident
+        # The number of a thread that has ended may be another one's.
+        return threading.get_ident() == self._thread.ident and self._thread.is_alive()
 
     def submit(self, function: Callable[..., _Value], *arguments: Any) -> Future[_Value]:
         """Run ``function(*arguments)`` on the thread, after earlier submissions."""
