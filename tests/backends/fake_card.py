@@ -21,13 +21,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda import memory
+from kernelscope.backends.cuda import CudaBackend, memory
 from kernelscope.backends.cuda.card import Card, Lane
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.memory import Resident, Staging
 from kernelscope.backends.cuda.page_locked import ResultMemory
 from kernelscope.backends.cuda.pool import Pool
 from kernelscope.backends.cuda.thread import OwnerThread
+from kernelscope.engine.backend import Availability
 
 Kernel = Callable[..., float]
 """Called with the arguments of a launch; returns how many seconds the launch took."""
@@ -547,3 +548,13 @@ class FakeCubins:
 
     def get(self, filter_id: str, *specialisation: Any) -> Cubin:
         return Cubin(filter_id.encode(), "")
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, *devices: str) -> Driver:
+    """Return a driver that `CudaBackend` finds in place of the real one, with these devices."""
+    driver = Driver(64 << 20)
+    install(driver, monkeypatch)
+    monkeypatch.setattr(CudaBackend, "_cache", FakeCubins())
+    summary = " + ".join(devices)
+    monkeypatch.setattr(CudaBackend, "_availability", Availability(True, summary, devices=devices))
+    return driver

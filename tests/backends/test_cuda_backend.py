@@ -19,7 +19,7 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.kernel import Ready
 from kernelscope.backends.cuda.page_locked import is_page_locked
-from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -32,7 +32,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.library import arrays
 from kernelscope.spec.borders import Border
-from tests.backends.fake_card import CardFull, Driver, Error, FakeCubins, Function, install
+from tests.backends.fake_card import CardFull, Driver, Error, FakeCubins, Function, installed
 from tests.backends.specialisations import tuned_at_any_size
 
 SHAPE = (40, 6, 5)
@@ -42,12 +42,7 @@ GIVEN = {"sigma": (9.0,), "beta": 1.0, "search_radius": 2}
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     """A driver whose kernel for volumes doubles voxels, and whose mean gives the image again."""
-    driver = Driver(64 << 20)
-    install(driver, monkeypatch)
-    monkeypatch.setattr(CudaBackend, "_cache", FakeCubins())
-    monkeypatch.setattr(
-        CudaBackend, "_availability", Availability(True, "A + B", devices=("A", "B"))
-    )
+    driver = installed(monkeypatch, "A", "B")
     voxels = SHAPE[1] * SHAPE[2]
 
     def double(source: int, target: int, *rest: int) -> float:

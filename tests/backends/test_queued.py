@@ -11,7 +11,6 @@ import pytest
 from kernelscope.backends.cuda import CudaBackend, queued
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.pacer import Pacer, Piece
-from kernelscope.engine.backend import Availability
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
@@ -22,7 +21,7 @@ from kernelscope.errors import Cancelled, DeviceUnavailable
 from kernelscope.images.image import Image
 from kernelscope.spec.launch import Launch
 from tests.backends import fake_card
-from tests.backends.fake_card import CardFull, Driver, Error, FakeCubins, FakeStream, install
+from tests.backends.fake_card import CardFull, Driver, Error, FakeStream, installed
 from tests.backends.specialisations import tuned_at_any_size
 
 SIDE = 64
@@ -55,10 +54,7 @@ class Event(fake_card.Event):
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     """A driver whose mean gives the image again."""
-    driver = Driver(64 << 20)
-    install(driver, monkeypatch)
-    monkeypatch.setattr(CudaBackend, "_cache", FakeCubins())
-    monkeypatch.setattr(CudaBackend, "_availability", Availability(True, "A", devices=("A",)))
+    driver = installed(monkeypatch, "A")
     monkeypatch.setattr(Event, "made", 0)
     monkeypatch.setattr(Event, "waits", 0)
     monkeypatch.setattr(Card, "known_copy_rate", 1e12)
