@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import conveyor, slabs
+from kernelscope.backends.cuda import conveyor, executor, slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
+from kernelscope.backends.cuda.kernel import Kernel
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.spec.borders import Border
 from tests.backends.fake_card import UNTOUCHED, Driver, Error, FakeStaging
@@ -239,6 +240,30 @@ def test_no_buffer_is_filled_again_too_early(
 
     monkeypatch.setattr(FakeStaging, slow, slowly)
     np.testing.assert_array_equal(session.filter(source), expected(rows, source))
+    session.assert_nothing_leaked()
+
+
+def test_kernels_are_made_while_their_slab_is_on_its_way(
+    rows_of_a_slab: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upload ends only when all kernels of its slab are made."""
+    rows_of_a_slab(3)
+    session, source = Session(rows := WeightedRows(VOLUME), room=20), picture(VOLUME)
+    made, uploads, upload = [0], itertools.count(1), FakeStaging.upload
+
+    def counted(*arguments: Any) -> Kernel:
+        made[0] += 1
+        return Kernel(*arguments)
+
+    def late(self: FakeStaging, *arguments: Any) -> None:
+        slab = next(uploads)
+        wait_until(lambda: made[0] >= 2 * slab)
+        upload(self, *arguments)
+
+    monkeypatch.setattr(executor, "Kernel", counted)
+    monkeypatch.setattr(FakeStaging, "upload", late)
+    np.testing.assert_array_equal(session.filter(source), expected(rows, source))
+    assert made == [20]
     session.assert_nothing_leaked()
 
 

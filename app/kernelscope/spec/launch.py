@@ -213,6 +213,11 @@ class Launch:
         if self.tile == (0, 0):
             object.__setattr__(self, "tile", self.block)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it takes arguments only: no texture, and no part of it is the host's."""
+        return not (self.texture or self.mapped or self.hand_over)
+
     def grid(self, output_shape: tuple[int, ...], rows: int | None = None) -> tuple[int, ...]:
         """Return how many blocks it takes along each axis of the tile, for some of the rows."""
         if self.tile is None:

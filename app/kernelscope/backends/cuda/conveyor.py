@@ -9,7 +9,8 @@ kernels or the copy that read it are done::
     download              │ 0 │   │ 1 │   │ 2 │   │ 3 │
 
 A GPU takes its next slab when it begins to compute one, so that a slower or busier GPU takes fewer
-and all end within a slab of each other.
+and all end within a slab of each other. The host makes the kernels of that slab ready in the same
+time: with four GPUs and their copies, it takes the host several milliseconds.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.budget import BUFFERS
 from kernelscope.backends.cuda.card import Lane
 from kernelscope.backends.cuda.device_run import DeviceRun
-from kernelscope.backends.cuda.executor import filter_rows
+from kernelscope.backends.cuda.executor import make_ready
 from kernelscope.backends.cuda.memory import Staging
-from kernelscope.backends.cuda.reduction import LOOK_BYTES, is_finite_at
+from kernelscope.backends.cuda.reduction import LOOK_BYTES, FiniteLook
 from kernelscope.backends.cuda.strips import Strip, strip
 from kernelscope.backends.cuda.thread import wait_for
 from kernelscope.engine.context import RunContext, RunLog
@@ -108,6 +109,26 @@ class Share:
             self._progress("kernel", self._most)
 
 
+class _Slab(NamedTuple):
+    """Rows that are on their way to the card, or there.
+
+    Attributes
+    ----------
+    part : Strip
+    target : int
+        Address of the result on the card.
+    upload : Future, optional
+        None if the source is there.
+    filter : callable
+        Computes the result once the source is there.
+    """
+
+    part: Strip
+    target: int
+    upload: Future[tuple[float, float]] | None
+    filter: Callable[[], None]
+
+
 class Conveyor:
     """Upload, compute and download of one GPU, overlapped.
 
@@ -128,72 +149,79 @@ class Conveyor:
         self.run, self.slabs = run, 0
         self._rows, self._pixels, self._output, self._share = rows, pixels, output, share
         self._final = run.steps[-1]
-        self._filtered = self._rows_done = 0
+        self._look = FiniteLook(run.device, run.cache)
+        self._coming: _Slab | None = None
+        self._rows_done = 0
         self._copies: list[Future[tuple[float, float]]] = []
         self._downloads: deque[Future[tuple[float, float]]] = deque()
 
     def work(self, rows: tuple[int, int] | None) -> None:
         """Filter these rows, and then others until none are left; on the device's thread."""
-        self.run.token = self._share.token
-        self.run.is_finite = self._output.nbytes >= LOOK_BYTES
+        run = self.run
+        run.token = self._share.token
         try:
-            coming = self._fetch(rows)
-            while coming is not None:
-                slab, source, upload = coming
-                self._finish("upload", upload)
-                coming = self._fetch(self._share.take(self._rows))
-                self._filter(slab, source)
+            self._fetch(rows)
+            while (slab := self._coming) is not None:
+                self._finish("upload", slab.upload)
+                run.meanwhile = self._fetch_next
+                self._filter(slab)
+                run.use_the_wait()  # where no kernel was waited for
+            run.is_finite = self._looks and bool(self._look.is_finite())
             while self._downloads:
                 self._finish("download", self._downloads.popleft())
         except BaseException:
             self._share.token.cancel()
             raise
         finally:
+            run.meanwhile = self._coming = None
             wait(self._copies)  # They use memory that is freed next.
-            self.run.free()
+            self._look.free()
+            run.free()
 
-    def _fetch(
-        self, rows: tuple[int, int] | None
-    ) -> tuple[Strip, int, Future[tuple[float, float]] | None] | None:
-        """Upload the source rows of a slab; return the slab, their address and the pending copy."""
+    def _fetch_next(self) -> None:
+        self._fetch(self._share.take(self._rows))
+
+    def _fetch(self, rows: tuple[int, int] | None) -> None:
+        """Have the source rows of a slab uploaded, and meanwhile make its kernels."""
+        self._coming = None
         if rows is None:
-            return None
-        final, height = self._final, self._pixels.shape[0]
-        slab = strip(height, rows, final.radius, final.task.border, whole=final.whole)
+            return
+        final, height, run = self._final, self._pixels.shape[0], self.run
+        part = strip(height, rows, final.radius, final.task.border, whole=final.whole)
         most = height if final.whole else min(height, self._rows + 2 * final.radius)
         # A source that all slabs need is uploaded once.
         number = 0 if final.whole else self.slabs % BUFFERS
-        source = self.run.workspace.get(f"source {number}", most * _row_bytes(self._pixels))
+        source = run.workspace.get(f"source {number}", most * _row_bytes(self._pixels))
         upload = None
         if not (final.whole and self.slabs):
-            upload = self._copy(self.run.device.uploads, self._upload, slab, source)
+            upload = self._copy(run.device.uploads, self._upload, part, source)
+        number = self.slabs % BUFFERS
+        target = run.workspace.get(f"target {number}", self._rows * _row_bytes(self._output))
+        self._coming = _Slab(part, target, upload, make_ready(run, part, source, target))
         self.slabs += 1
-        return slab, source, upload
 
-    def _filter(self, slab: Strip, source: int) -> None:
+    def _filter(self, slab: _Slab) -> None:
         """Filter a slab and send the result down."""
         run, share = self.run, self._share
-        rows, done = slab.last - slab.first, self._rows_done
+        rows, done = slab.part.last - slab.part.first, self._rows_done
         run.report_progress = lambda fraction: share.report(
             run.device.ordinal, done + fraction * rows
         )
         if len(self._downloads) == BUFFERS:
             self._finish("download", self._downloads.popleft())
-        number = self._filtered % BUFFERS
-        target = run.workspace.get(f"target {number}", self._rows * _row_bytes(self._output))
-        with run.device.staging.giving_pages_to(self._output[slab.first : slab.last]):
-            filter_rows(run, slab, source, target)
-        self._look(target, rows)
-        self._downloads.append(self._copy(run.device.downloads, self._download, slab, target))
-        self._filtered += 1
+        with run.device.staging.giving_pages_to(self._output[slab.part.first : slab.part.last]):
+            slab.filter()
+        self._downloads.append(
+            self._copy(run.device.downloads, self._download, slab.part, slab.target)
+        )
+        if self._looks:
+            self._look.queue(slab.target, rows * self._output[0].size)
         self._rows_done += rows
 
-    def _look(self, target: int, rows: int) -> None:
-        """Look for floats that are not finite in the rows of a slab."""
-        run, output = self.run, self._output
-        if output.dtype.kind == "f" and output.nbytes >= LOOK_BYTES and run.is_finite:
-            samples = rows * output[0].size
-            run.is_finite = bool(is_finite_at(run.device, run.cache, target, samples))
+    @property
+    def _looks(self) -> bool:
+        """Whether the card looks for floats that are not finite."""
+        return self._output.dtype.kind == "f" and self._output.nbytes >= LOOK_BYTES
 
     def _copy(
         self, lane: Lane, copy: Callable[..., None], slab: Strip, at: int

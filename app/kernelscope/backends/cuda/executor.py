@@ -2,6 +2,7 @@
 
 `prepare` turns a filter's plan into compiled kernels; `filter_rows` launches them one after the
 other, a `Kernel` each, and notes their times in the `DeviceRun`. Short ones may only be `queued`.
+For rows that are still on their way to the card, `make_ready` does the host's part meanwhile.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kernelscope.backends.cuda import rim
@@ -151,48 +153,85 @@ def filter_rows(run: DeviceRun, strip: Strip | None, source: int, target: int) -
     launch(run.steps[-1], strip, source, target, run)
 
 
+def make_ready(run: DeviceRun, strip: Strip, source: int, target: int) -> Callable[[], None]:
+    """Return a function that does as `filter_rows`, with as much as possible done beforehand.
+
+    The rows need not be on the card before the function is called, and the card may be busy with
+    others: of several steps, a strip within the image needs a larger buffer than one at its edge,
+    and that cannot be had before.
+    """
+    (step, *more), launches = run.steps, run.steps[0].plan.launches
+    if more or not all(planned.is_plain for planned in launches):
+        return partial(filter_rows, run, strip, source, target)
+    return Work(step, _place(step.task, strip, source, target), run).run
+
+
 def launch(
     step: PreparedFilter, strip: Strip | None, source: int, target: int, run: DeviceRun
 ) -> None:
     """Launch one step over its output rows, in pieces that end in time."""
-    device, task = run.device, step.task
-    short = ShortStep.of(step, device) if run.queues and strip is None else None
+    short = ShortStep.of(step, run.device) if run.queues and strip is None else None
     if short is not None:
         short.queue(source, target, run)
         return
-    place = _place(task, strip, source, target)
-    scratch = {
-        name: run.workspace.get(
-            (step.spec.id, name), buffer.size(place.last - place.first, place.all_rows)
-        )
-        for name, buffer in step.plan.scratch.items()
-    }
-    evict = evictor(run) if run.cold else lambda: None
-    textures, spares = list[Texture](), list[Texture]()
-    is_over = False
-    try:
-        kernels = [
-            Kernel(step, number, place, scratch, run, evict, textures, spares)
-            for number in range(len(step.plan.launches))
-        ]
-        if run.queued:  # those of steps before this one
-            device.wait(device.stream)
-            run.busy_seconds += read_queued(run)
-        before = run.excess
-        taken, begun = _time(step, kernels, run, evict)
-        _note_times(step, kernels, taken, begun, run.excess - before, run)
-        row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
-        _note_work(step, (place.last - place.first) * row_samples, run)
-        _note_longest(step, kernels, taken, run)
-        # Every launch has been waited for.
-        is_over = not any(kernel.leaves_work for kernel in kernels)
-    finally:
+    Work(step, _place(step.task, strip, source, target), run).run()
+
+
+class Work:
+    """A step over some rows, with its kernels made: their arguments are on the card.
+
+    One that is made and not run has to be of plain launches, which leave nothing to be freed.
+    """
+
+    def __init__(self, step: PreparedFilter, place: Place, run: DeviceRun) -> None:
+        self._step, self._place, self._run = step, place, run
+        scratch = {
+            name: run.workspace.get(
+                (step.spec.id, name), buffer.size(place.last - place.first, place.all_rows)
+            )
+            for name, buffer in step.plan.scratch.items()
+        }
+        self._evict = evictor(run) if run.cold else lambda: None
+        self._textures, self._spares = list[Texture](), list[Texture]()
+        self._kernels: list[Kernel] = []
+        try:
+            for number in range(len(step.plan.launches)):
+                made = self._textures, self._spares
+                self._kernels.append(Kernel(step, number, place, scratch, run, self._evict, *made))
+        except BaseException:
+            self._end(is_over=False)
+            raise
+
+    def run(self) -> None:
+        """Launch the kernels, wait for them and note their times; once."""
+        step, place, run, kernels = self._step, self._place, self._run, self._kernels
+        is_over = False
+        try:
+            if run.queued:  # those of steps before this one
+                run.device.wait(run.device.stream)
+                run.busy_seconds += read_queued(run)
+            before = run.excess
+            taken, begun = _time(step, kernels, run, self._evict)
+            _note_times(step, kernels, taken, begun, run.excess - before, run)
+            row_samples = step.task.out_row_pixels * max(
+                step.task.shape[-1], step.task.output_shape[-1]
+            )
+            _note_work(step, (place.last - place.first) * row_samples, run)
+            _note_longest(step, kernels, taken, run)
+            # Every launch has been waited for.
+            is_over = not any(kernel.leaves_work for kernel in kernels)
+        finally:
+            self._end(is_over=is_over)
+
+    def _end(self, *, is_over: bool) -> None:
+        """Free the textures, once nothing on the card reads them."""
+        device = self._run.device
         if not device.lost and not is_over:
             device.wait(device.stream)
-        if textures:
-            with run.log.stage("free"):
-                device.free(*textures)
-        device.free(*spares)
+        if self._textures:
+            with self._run.log.stage("free"):
+                device.free(*self._textures)
+        device.free(*self._spares)
 
 
 def _place(task: CudaTask, strip: Strip | None, source: int, target: int) -> Place:

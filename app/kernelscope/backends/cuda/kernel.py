@@ -340,6 +340,7 @@ class Kernel:
             queued = self._put(piece, hold * 2**attempt)
             begin, end = queued.events
             in_time = self._hold is not None and not begin.query()
+            self._run.use_the_wait()
             device.wait(end)
             if in_time or attempt == TRIES - 1 or not again:
                 break

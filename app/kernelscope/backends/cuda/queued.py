@@ -77,8 +77,7 @@ class ShortStep:
         row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
         for launch in launches:
             pacer = Pacer(launch, row_samples * launch.operations_per_sample)
-            taken_part = launch.texture or launch.mapped or launch.hand_over
-            if taken_part or not pacer.is_one_piece(rows, SECONDS):
+            if not launch.is_plain or not pacer.is_one_piece(rows, SECONDS):
                 return cls(step, ())
         short = []
         for number, launch in enumerate(launches):

@@ -45,9 +45,43 @@ def is_finite(device: Card, cache: CubinCache, pixels: NDArray[np.float32]) -> b
 
 def is_finite_at(device: Card, cache: CubinCache, address: int, samples: int) -> bool | None:
     """Return whether all 32-bit floats at a device address are finite; None without room."""
-    bits = np.dtype(np.uint32)
-    largest = _of_blocks("largest", {}, device, cache, (address,), samples, bits)
-    return None if largest is None else int(largest.max()) < _INFINITE
+    look = FiniteLook(device, cache)
+    try:
+        look.queue(address, samples)
+        return look.is_finite()
+    finally:
+        look.free()
+
+
+class FiniteLook:
+    """Looks on the card for floats that are not finite; nobody waits for it before the answer."""
+
+    def __init__(self, device: Card, cache: CubinCache) -> None:
+        self._device, self._cache = device, cache
+        self._found: list[tuple[Any, int]] = []
+        self._has_room = True
+
+    def queue(self, address: int, samples: int) -> None:
+        """Look at 32-bit floats at a device address, after what is queued on the stream."""
+        found = _queue("largest", {}, self._device, self._cache, (address,), samples, 4)
+        self._has_room &= found is not None
+        if found is not None:
+            self._found.append(found)
+
+    def is_finite(self) -> bool | None:
+        """Return whether all that was looked at is finite; None if there was no room."""
+        if not self._has_room:
+            return None
+        found = [_read(self._device, *each, np.dtype(np.uint32)) for each in self._found]
+        self.free(are_over=True)
+        return all(int(largest.max()) < _INFINITE for largest in found)
+
+    def free(self, *, are_over: bool = False) -> None:
+        """Free its memory, once the launches are over."""
+        if self._found and not are_over and not self._device.lost:
+            self._device.wait(self._device.stream)
+        self._device.free(*(memory for memory, _ in self._found))
+        self._found.clear()
 
 
 def _of_blocks(
@@ -60,7 +94,25 @@ def _of_blocks(
     dtype: np.dtype[Any],
 ) -> NDArray[Any] | None:
     """Return a number of each block of a kernel; None if there is no room for them."""
-    cuda = device.cuda
+    found = _queue(kernel, defines, device, cache, images, samples, dtype.itemsize)
+    if found is None:
+        return None
+    try:
+        return _read(device, *found, dtype)
+    finally:
+        device.free(found[0])
+
+
+def _queue(
+    kernel: str,
+    defines: dict[str, str],
+    device: Card,
+    cache: CubinCache,
+    images: Sequence[Any],
+    samples: int,
+    itemsize: int,
+) -> tuple[Any, int] | None:
+    """Launch a kernel; return the memory in which each block leaves a number, and their count."""
     cubin = cache.get(
         kernel, read_source(kernel), device.architecture, defines | {"THREADS": str(THREADS)}
     )
@@ -68,23 +120,25 @@ def _of_blocks(
     # As many blocks as the card runs at a time; the host adds up what they leave.
     resident_blocks = device.attribute("MAX_THREADS_PER_MULTIPROCESSOR") // THREADS
     most = device.attribute("MULTIPROCESSOR_COUNT") * resident_blocks
-    found = np.empty(min(most, -(-samples // THREADS)), dtype)
+    blocks = min(most, -(-samples // THREADS))
     try:
         # Not `Card.allocate`, which might let go of the very images.
-        target = device.pool.take(found.nbytes)
-    except cuda.MemoryError:
+        target = device.pool.take(blocks * itemsize)
+    except device.cuda.MemoryError:
         return None
     try:
         function.prepare("P" * len(images) + "PI")
-        function.prepared_async_call(
-            (found.size, 1),
-            (THREADS, 1, 1),
-            device.stream,
-            *map(int, images),
-            int(target),
-            samples,
-        )
-        device.staging.download(int(target), found)
-    finally:
+        grid, block = (blocks, 1), (THREADS, 1, 1)
+        ends = (*map(int, images), int(target))
+        function.prepared_async_call(grid, block, device.stream, *ends, samples)
+    except BaseException:
         device.free(target)
+        raise
+    return target, blocks
+
+
+def _read(device: Card, memory: Any, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the numbers that the blocks of a kernel left, once it is over."""
+    found = np.empty(count, dtype)
+    device.staging.download(int(memory), found)
     return found
