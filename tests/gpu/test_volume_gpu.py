@@ -303,15 +303,15 @@ def test_an_error_on_one_gpu_stops_the_other(
 ) -> None:
     backend, scan = many(2), head(1, (64, 64, 64))
     rows_of_a_slab(2)
-    launch = executor.launch
+    run = executor.Work.run
 
-    def fail_on_the_second(*arguments: Any) -> None:
+    def fail_on_the_second(self: executor.Work) -> None:
         if threading.current_thread().name == "kernelscope-gpu-1":
             raise ZeroDivisionError("a bug")
-        launch(*arguments)
+        run(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(executor, "launch", fail_on_the_second)
+        patch.setattr(executor.Work, "run", fail_on_the_second)
         with pytest.raises(ZeroDivisionError):
             apply(backend, scan)
     assert apply(backend, scan).scan.planes.any()
