@@ -32,7 +32,15 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.library import arrays
 from kernelscope.spec.borders import Border
-from tests.backends.fake_card import CardFull, Driver, Error, FakeCubins, Function, installed
+from tests.backends.fake_card import (
+    Allocation,
+    CardFull,
+    Driver,
+    Error,
+    FakeCubins,
+    Function,
+    installed,
+)
 from tests.backends.specialisations import tuned_at_any_size
 
 SHAPE = (40, 6, 5)
@@ -175,6 +183,29 @@ def test_the_card_does_not_look_for_a_peak_that_is_known(
             assert volume.value_range == (50, 50)
         run(backend, Scan((volume,)), "mri_nlm", gpus=1, parameters=GIVEN)
         assert driver.calls.count("peak") == 1, "of the first volume"
+
+
+def test_a_full_card_leaves_the_peak_to_the_host_and_keeps_the_volume(
+    backend: CudaBackend, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, source, stayed = components._peak, scan(), list[bool]()
+
+    def look_without_room(device: Card, *arguments: Any) -> float:
+        def refuse(size: int) -> Allocation:
+            raise CardFull
+
+        with monkeypatch.context() as patch:
+            patch.setattr(device.pool, "_allocate", refuse)
+            try:
+                return look(device, *arguments)
+            finally:
+                stayed.append(device.resident.get(source.key) is not None)
+
+    monkeypatch.setattr(components, "_peak", look_without_room)
+    result = run(backend, source, "mri_nlm", gpus=1, parameters=GIVEN)
+    np.testing.assert_array_equal(result.scan.planes, 2 * source.planes)
+    assert stayed == [True]
+    assert "peak" not in driver.calls
 
 
 def test_one_of_two_gpus_may_do_it_alone(backend: CudaBackend, driver: Driver) -> None:

@@ -85,7 +85,10 @@ def known_by(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Pix
         source = device.resident.get(image.key)
         if source is None:
             return None
-        return _peak(device, cache, int(source) + 4 * number, parts.shape)
+        try:
+            return _peak(device, cache, int(source) + 4 * number, parts.shape, image.key)
+        except device.cuda.MemoryError:
+            return None
 
     noise = Noise(device, cache, image, log)
     return replace(
@@ -146,10 +149,12 @@ def _upload(device: Card, cache: CubinCache, parts: Sequence[Pixels], target: in
             device.free(*buffers)
 
 
-def _peak(device: Card, cache: CubinCache, first: int, shape: tuple[int, ...]) -> float:
-    """Return the largest magnitude of a component whose first voxel is at an address."""
+def _peak(
+    device: Card, cache: CubinCache, first: int, shape: tuple[int, ...], keep: object
+) -> float:
+    """Return the largest magnitude of a component of `keep` whose first voxel is at an address."""
     found = np.zeros(1, np.float32)
-    target = device.allocate(found.nbytes)
+    target = device.allocate(found.nbytes, keep)
     try:
         device.cuda.memset_d8_async(int(target), 0, found.nbytes, device.stream)
         voxels = math.prod(shape[:-1])
