@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda import CudaBackend, memory
 from kernelscope.backends.cuda.card import Card, Lane
 from kernelscope.backends.cuda.compiler import Cubin
-from kernelscope.backends.cuda.memory import Resident, Staging
+from kernelscope.backends.cuda.memory import Staging
 from kernelscope.backends.cuda.page_locked import ResultMemory
 from kernelscope.backends.cuda.pool import Pool
 from kernelscope.backends.cuda.thread import OwnerThread
@@ -501,22 +501,17 @@ class FakeCard(Card):
         most_locked: int = 1 << 30,
         most_kept: int = 1 << 30,
     ) -> None:
-        self.ordinal, self.lost, self.architecture = ordinal, False, "sm_90"
+        self._begin(ordinal)
+        self.architecture = "sm_90"
         self.cuda: Driver = Driver(memory, refused, copy_seconds)
         self.handle: Any = SimpleNamespace(get_attribute=ATTRIBUTES.__getitem__)
         self.stream: Any = self.cuda.new_stream()
         self._copiers = [OwnerThread(f"made-up-copy-{ordinal}")]
         self.staging = FakeStaging(self.cuda, self.stream, self._copiers)
-        self.resident = Resident()
         self.locked: dict[int, int] = {}
         self.results = ResultMemory(self._lock, self._unlock, most_locked)
         self.pool = CheckedPool(self.cuda.mem_alloc, most_kept)
-        self._modules: dict[bytes, Any] = {}
-        self.batches = {}
-        self.paces = {}
         self._copy_rate = 1e12
-        self._lanes: list[Lane] = []
-        self._maker: OwnerThread | None = None
         self._context: Any = SimpleNamespace(
             push=lambda: None, pop=lambda: None, detach=lambda: None
         )

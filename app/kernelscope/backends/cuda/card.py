@@ -96,14 +96,8 @@ class Card:
         Units of a piece of each kernel that was launched before; see `pacer`.
     """
 
-    _last_free = 0
-
     def __init__(self, ordinal: int) -> None:
-        self.ordinal = ordinal
-        self.lost = False
-        self._copiers: list[OwnerThread] = []
-        self._lanes: list[Lane] = []
-        self._maker: OwnerThread | None = None
+        self._begin(ordinal)
         self._thread = OwnerThread(f"kernelscope-gpu-{ordinal}")
         self._context: Any = None
         try:
@@ -112,6 +106,24 @@ class Card:
             self.close()
             raise
         atexit.register(self.close)
+
+    def _begin(self, ordinal: int) -> None:
+        """Begin with nothing; a card that is made up for tests does as well."""
+        self.ordinal = ordinal
+        self.lost = False
+        self.resident = Resident()
+        self.batches: dict[Hashable, int] = {}
+        self.paces: dict[Hashable, float] = {}
+        self._copiers: list[OwnerThread] = []
+        self._lanes: list[Lane] = []
+        self._maker: OwnerThread | None = None
+        self._modules: dict[bytes, Any] = {}
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._events: list[tuple[Any, Any]] = []
+        self._attributes: dict[str, int] = {}
+        self._resident_blocks: dict[tuple[bytes, str, int, int], int | None] = {}
+        self._copy_rate: float | None = None
+        self._last_free = 0
 
     def call(self, function: Callable[..., _Value], *arguments: Any) -> _Value:
         """Run `function` on the device's thread and return its result.
@@ -141,16 +153,10 @@ class Card:
         import pycuda.driver as cuda
 
         self.cuda = cuda
-        self.resident = Resident()
         self.staging: Any = None  # a Staging, once there is a context
         self.results: Any = None  # a ResultMemory, likewise
         self.pool: Any = None  # a Pool, likewise
         self._copiers = [OwnerThread(f"kernelscope-copy-{n}") for n in range(memory.COPIERS)]
-        self._modules: dict[bytes, Any] = {}
-        self.batches: dict[Hashable, int] = {}
-        self.paces: dict[Hashable, float] = {}
-        self._resident_blocks: dict[tuple[bytes, str, int, int], int | None] = {}
-        self._copy_rate: float | None = None
         try:
             cuda.init()
             self.handle = cuda.Device(self.ordinal)
@@ -288,10 +294,6 @@ class Card:
             for thing in things:
                 thing.free()
 
-    @functools.cached_property
-    def _attributes(self) -> dict[str, int]:
-        return {}
-
     def attribute(self, name: str) -> int:
         """Return an attribute of the device; it is asked for once: a clock rate takes 0.6 ms."""
         if name not in self._attributes:
@@ -303,14 +305,6 @@ class Card:
     def peak_rate(self) -> float | None:
         """The most operations per second in single precision, see `info.peak_rate`."""
         return info.peak_rate(self.cuda, self.ordinal)
-
-    @functools.cached_property
-    def _kept(self) -> OrderedDict[Hashable, Any]:
-        return OrderedDict()
-
-    @functools.cached_property
-    def _events(self) -> list[tuple[Any, Any]]:
-        return []
 
     def take_events(self) -> tuple[Any, Any]:
         """Return two events that nobody uses, to time what comes between them."""
