@@ -79,11 +79,16 @@ class FakeStream:
         self.reach(self._queued)
 
     def reach(self, number: int) -> None:
-        """Do everything up to the action with this number."""
+        """Do everything up to the action with this number; after one that fails, nothing more."""
         with self._lock:
             while self._begun < number:
                 self._begun += 1
-                self._queue.popleft()[0]()
+                try:
+                    self._queue.popleft()[0]()
+                except BaseException:
+                    self._queue.clear()
+                    self._begun = self._queued
+                    raise
 
     def waits_with(self, allocation: Allocation) -> bool:
         """Return whether anything that is still queued uses an allocation."""
@@ -139,7 +144,7 @@ class Event:
             self._stream.reach(self._number)
 
     def query(self) -> bool:
-        return self._driver.late
+        return self._driver.late or self._at is not None
 
     def time_since(self, other: Event) -> float:
         assert self._at is not None, "nobody waited for the end"

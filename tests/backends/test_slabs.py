@@ -17,6 +17,7 @@ import pytest
 
 from kernelscope.backends.cuda import conveyor, executor, slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
+from kernelscope.backends.cuda.executor import Work, make_ready
 from kernelscope.backends.cuda.kernel import Kernel
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.spec.borders import Border
@@ -211,7 +212,12 @@ def test_a_slab_comes_down_while_the_next_is_computed(
 
     def counted(self: FakeStaging, *arguments: Any) -> None:
         ended[0] += 1
-        wait_until(lambda: begun[0] > ended[0] or begun[0] == 10)
+
+        def next_has_begun() -> bool:
+            session.card.stream.synchronize()  # a real card goes on by itself
+            return begun[0] > ended[0] or begun[0] == 10
+
+        wait_until(next_has_begun)
         download(self, *arguments)
 
     def meanwhile(ordinal: int, slab: int) -> None:
@@ -350,7 +356,7 @@ def test_an_error_on_one_card_stops_all(cards: int, rows_of_a_slab: Callable[[in
     before_kernel(session, break_the_last)
     with pytest.raises(Error, match="on fire"):
         session.filter(picture(VOLUME))
-    assert max(begun) == 2
+    assert max(begun) in (2, 3), "one more may be queued"
     session.assert_nothing_leaked()
 
 
@@ -377,7 +383,7 @@ def test_a_copy_that_fails_on_one_card_stops_all(
 
 
 @pytest.mark.parametrize("direction", ["upload", "download"])
-def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
+def test_nothing_is_freed_under_a_copy_when_the_next_slab_fails(
     direction: str, rows_of_a_slab: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The copy continues until a caller waits for it, or frees its memory without waiting."""
@@ -386,7 +392,7 @@ def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
     copying, ended, goes_on = threading.Event(), threading.Event(), threading.Event()
     freed: list[bool] = []
     copy, copies = getattr(FakeStaging, direction), itertools.count()
-    free, wait = DeviceRun.free, futures.wait
+    free, wait, slabs = DeviceRun.free, futures.wait, itertools.count()
 
     def slowly(self: FakeStaging, *arguments: Any) -> None:
         copying_this = next(copies) == 1
@@ -397,14 +403,16 @@ def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
         if copying_this:
             ended.set()
 
-    def fail_meanwhile(ordinal: int, slab: int) -> None:
-        if slab == (0 if direction == "upload" else 2):  # while the second one is on its way
+    def fail_meanwhile(*arguments: Any) -> Work | None:
+        if next(slabs) == (1 if direction == "upload" else 3):  # the second one is on its way
             assert copying.wait(PATIENCE)
             raise Error("this card is on fire")
+        return make_ready(*arguments)
 
-    def waited(copies: Any) -> Any:
-        goes_on.set()
-        return wait(copies)
+    def waited(copies: Any, timeout: float | None = None) -> Any:
+        if timeout is None:
+            goes_on.set()
+        return wait(copies, timeout)
 
     def noted(self: DeviceRun) -> None:
         freed.append(ended.is_set())
@@ -413,8 +421,8 @@ def test_nothing_is_freed_under_a_copy_when_a_kernel_fails(
 
     monkeypatch.setattr(FakeStaging, direction, slowly)
     monkeypatch.setattr(conveyor, "wait", waited)
+    monkeypatch.setattr(conveyor, "make_ready", fail_meanwhile)
     monkeypatch.setattr(DeviceRun, "free", noted)
-    before_kernel(session, fail_meanwhile)
     with pytest.raises(Error, match="on fire"):
         session.filter(picture(VOLUME))
     assert freed == [True]

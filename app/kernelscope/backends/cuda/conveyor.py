@@ -10,7 +10,8 @@ kernels or the copy that read it are done::
 
 A GPU takes its next slab when it begins to compute one, so that a slower or busier GPU takes fewer
 and all end within a slab of each other. The host makes the kernels of that slab ready in the same
-time: with four GPUs and their copies, it takes the host several milliseconds.
+time, and queues them when the slab has arrived: the GPU goes on without waiting for the host, which
+takes a millisecond or more for a slab where four GPUs and their copies share an interpreter.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.budget import BUFFERS
 from kernelscope.backends.cuda.card import Lane
 from kernelscope.backends.cuda.device_run import DeviceRun
-from kernelscope.backends.cuda.executor import make_ready
-from kernelscope.backends.cuda.memory import Staging
+from kernelscope.backends.cuda.executor import Work, filter_rows, make_ready
+from kernelscope.backends.cuda.memory import Pages, Staging
 from kernelscope.backends.cuda.reduction import LOOK_BYTES, FiniteLook
 from kernelscope.backends.cuda.strips import Strip, strip
 from kernelscope.backends.cuda.thread import wait_for
@@ -51,6 +52,9 @@ _IN_SLABS = (
     "free",
 )
 """Stages of a device that go by while it works on slabs."""
+
+_LOOK_SECONDS = 0.5e-3
+"""While the next slab is on its way, so often a GPU's thread looks whether kernels are over."""
 
 
 def in_slabs(
@@ -115,18 +119,27 @@ class _Slab(NamedTuple):
     Attributes
     ----------
     part : Strip
-    target : int
-        Address of the result on the card.
+    source, target : int
+        Addresses on the card.
     upload : Future, optional
         None if the source is there.
-    filter : callable
-        Computes the result once the source is there.
+    work : Work, optional
+        The kernels, if they could be made before.
     """
 
     part: Strip
+    source: int
     target: int
     upload: Future[tuple[float, float]] | None
-    filter: Callable[[], None]
+    work: Work | None
+
+
+class _InFlight(NamedTuple):
+    """A slab whose kernels are queued, and the memory that its result gets meanwhile."""
+
+    slab: _Slab
+    work: Work
+    pages: Pages
 
 
 class Conveyor:
@@ -151,6 +164,8 @@ class Conveyor:
         self._final = run.steps[-1]
         self._look = FiniteLook(run.device, run.cache)
         self._coming: _Slab | None = None
+        self._in_flight: _InFlight | None = None
+        self._over = 0.0  # when the kernels that were queued last were, by `time.perf_counter`
         self._rows_done = 0
         self._copies: list[Future[tuple[float, float]]] = []
         self._downloads: deque[Future[tuple[float, float]]] = deque()
@@ -162,24 +177,20 @@ class Conveyor:
         try:
             self._fetch(rows)
             while (slab := self._coming) is not None:
-                self._finish("upload", slab.upload)
-                run.meanwhile = self._fetch_next
                 self._filter(slab)
-                run.use_the_wait()  # where no kernel was waited for
+            self._collect()
             run.is_finite = self._looks and bool(self._look.is_finite())
             while self._downloads:
                 self._finish("download", self._downloads.popleft())
         except BaseException:
             self._share.token.cancel()
+            self._abandon()
             raise
         finally:
-            run.meanwhile = self._coming = None
+            self._coming = None
             wait(self._copies)  # They use memory that is freed next.
             self._look.free()
             run.free()
-
-    def _fetch_next(self) -> None:
-        self._fetch(self._share.take(self._rows))
 
     def _fetch(self, rows: tuple[int, int] | None) -> None:
         """Have the source rows of a slab uploaded, and meanwhile make its kernels."""
@@ -197,26 +208,78 @@ class Conveyor:
             upload = self._copy(run.device.uploads, self._upload, part, source)
         number = self.slabs % BUFFERS
         target = run.workspace.get(f"target {number}", self._rows * _row_bytes(self._output))
-        self._coming = _Slab(part, target, upload, make_ready(run, part, source, target))
+        self._coming = _Slab(part, source, target, upload, make_ready(run, part, source, target))
         self.slabs += 1
 
     def _filter(self, slab: _Slab) -> None:
-        """Filter a slab and send the result down."""
-        run, share = self.run, self._share
-        rows, done = slab.part.last - slab.part.first, self._rows_done
-        run.report_progress = lambda fraction: share.report(
-            run.device.ordinal, done + fraction * rows
-        )
-        if len(self._downloads) == BUFFERS:
+        """Filter a slab, or queue that behind the one before, and have the next one fetched."""
+        run, part = self.run, slab.part
+        self._await(slab.upload)
+        while len(self._downloads) + (self._in_flight is not None) >= BUFFERS:
             self._finish("download", self._downloads.popleft())
-        with run.device.staging.giving_pages_to(self._output[slab.part.first : slab.part.last]):
-            slab.filter()
-        self._downloads.append(
-            self._copy(run.device.downloads, self._download, slab.part, slab.target)
-        )
+        if slab.work is not None and slab.work.can_queue:
+            slab.work.queue()
+            self._look_at(slab)
+            self._collect()
+            pages = run.device.staging.give_pages(self._output[part.first : part.last])
+            self._in_flight = _InFlight(slab, slab.work, pages)
+            self._fetch(self._share.take(self._rows))
+            return
+        self._collect()
+        self._fetch(self._share.take(self._rows))
+        run.report_progress = self._reporter(part)
+        with run.device.staging.giving_pages_to(self._output[part.first : part.last]):
+            if slab.work is not None:
+                slab.work.run()
+            else:
+                filter_rows(run, part, slab.source, slab.target)
+        self._look_at(slab)
+        self._send_down(slab)
+
+    def _await(self, upload: Future[tuple[float, float]] | None) -> None:
+        """Wait for an upload; should kernels be over before, send their result down meanwhile."""
+        while upload is not None and self._in_flight is not None and not upload.done():
+            wait([upload], timeout=_LOOK_SECONDS)
+            if self._in_flight.work.is_over:
+                self._collect()
+        self._finish("upload", upload)
+
+    def _collect(self) -> None:
+        """Wait for kernels that were queued, if there are any, and send their result down."""
+        if self._in_flight is None:
+            return
+        slab, work, pages = self._in_flight
+        self.run.report_progress = self._reporter(slab.part)
+        self._over = work.read(self._over)
+        self._in_flight = None
+        pages.stop()
+        self._send_down(slab)
+
+    def _abandon(self) -> None:
+        """Wait for kernels that are queued, as far as the card still works; after an error."""
+        device = self.run.device
+        if self._in_flight is not None:
+            self._in_flight.pages.abandon()
+        if not device.lost:
+            device.wait(device.stream)
+            self._in_flight = None  # events of a lost context go once PyCUDA knows of it
+
+    def _send_down(self, slab: _Slab) -> None:
+        copy = self._copy(self.run.device.downloads, self._download, slab.part, slab.target)
+        self._downloads.append(copy)
+        self._rows_done += slab.part.last - slab.part.first
+
+    def _reporter(self, part: Strip) -> Callable[[float], None]:
+        """Return the progress callback of a slab."""
+        rows, done = part.last - part.first, self._rows_done
+        ordinal = self.run.device.ordinal
+        return lambda fraction: self._share.report(ordinal, done + fraction * rows)
+
+    def _look_at(self, slab: _Slab) -> None:
+        """Have the card look at a result, after the kernels on the stream."""
         if self._looks:
+            rows = slab.part.last - slab.part.first
             self._look.queue(slab.target, rows * self._output[0].size)
-        self._rows_done += rows
 
     @property
     def _looks(self) -> bool:

@@ -74,8 +74,6 @@ class DeviceRun:
         Launches that are short may be queued, as a download is waited for after them.
     queued : list of callable
         For each step whose launches were queued: notes their times once they are done.
-    meanwhile : callable, optional
-        Work for the host, to be done once while the card is busy: see `use_the_wait`.
     batch : int
         Launches between two events of the kernel that did the most.
     """
@@ -96,7 +94,6 @@ class DeviceRun:
     is_finite: bool = False
     queues: bool = False
     queued: list[Callable[[], None]] = field(default_factory=list)
-    meanwhile: Callable[[], None] | None = None
     batch: int = 1
     kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0
@@ -120,12 +117,6 @@ class DeviceRun:
         # A strip of rim rows alone says little of the step that other strips belong to as well.
         if self.longest[0] != filter_id or self.longest[1] <= seconds:
             self.longest, self.report, self.batch = (filter_id, seconds), report, batch
-
-    def use_the_wait(self) -> None:
-        """Do what is to be done while the card is busy, if that was not done yet."""
-        todo, self.meanwhile = self.meanwhile, None
-        if todo is not None:
-            todo()
 
     def free(self) -> None:
         """Free the memory of the launches, and let go of the image.

@@ -2,7 +2,8 @@
 
 `prepare` turns a filter's plan into compiled kernels; `filter_rows` launches them one after the
 other, a `Kernel` each, and notes their times in the `DeviceRun`. Short ones may only be `queued`.
-For rows that are still on their way to the card, `make_ready` does the host's part meanwhile.
+For rows that are still on their way to the card, `make_ready` does the host's part meanwhile, and
+launches behind others need not be waited for one by one: `Work.queue`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import statistics
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from kernelscope.backends.cuda import rim
@@ -153,17 +153,17 @@ def filter_rows(run: DeviceRun, strip: Strip | None, source: int, target: int) -
     launch(run.steps[-1], strip, source, target, run)
 
 
-def make_ready(run: DeviceRun, strip: Strip, source: int, target: int) -> Callable[[], None]:
-    """Return a function that does as `filter_rows`, with as much as possible done beforehand.
+def make_ready(run: DeviceRun, strip: Strip, source: int, target: int) -> Work | None:
+    """Return what `filter_rows` does, with as much of it as possible done beforehand.
 
-    The rows need not be on the card before the function is called, and the card may be busy with
-    others: of several steps, a strip within the image needs a larger buffer than one at its edge,
-    and that cannot be had before.
+    The rows need not be on the card yet, and the card may be busy with others: None if the kernels
+    cannot be made under these conditions. Textures cannot, and of several steps, a strip within the
+    image needs a larger buffer than one at its edge.
     """
     (step, *more), launches = run.steps, run.steps[0].plan.launches
     if more or not all(planned.is_plain for planned in launches):
-        return partial(filter_rows, run, strip, source, target)
-    return Work(step, _place(step.task, strip, source, target), run).run
+        return None
+    return Work(step, _place(step.task, strip, source, target), run)
 
 
 def launch(
@@ -194,6 +194,7 @@ class Work:
         self._evict = evictor(run) if run.cold else lambda: None
         self._textures, self._spares = list[Texture](), list[Texture]()
         self._kernels: list[Kernel] = []
+        self._queued_at = 0.0
         try:
             for number in range(len(step.plan.launches)):
                 made = self._textures, self._spares
@@ -204,24 +205,71 @@ class Work:
 
     def run(self) -> None:
         """Launch the kernels, wait for them and note their times; once."""
-        step, place, run, kernels = self._step, self._place, self._run, self._kernels
+        run = self._run
         is_over = False
         try:
             if run.queued:  # those of steps before this one
                 run.device.wait(run.device.stream)
                 run.busy_seconds += read_queued(run)
-            before = run.excess
-            taken, begun = _time(step, kernels, run, self._evict)
-            _note_times(step, kernels, taken, begun, run.excess - before, run)
-            row_samples = step.task.out_row_pixels * max(
-                step.task.shape[-1], step.task.output_shape[-1]
-            )
-            _note_work(step, (place.last - place.first) * row_samples, run)
-            _note_longest(step, kernels, taken, run)
+            if self.can_queue:
+                self.queue()
+                self.read()
+            else:
+                before = run.excess
+                taken, begun = _time(self._step, self._kernels, run, self._evict)
+                self._note(taken, begun, run.excess - before)
             # Every launch has been waited for.
-            is_over = not any(kernel.leaves_work for kernel in kernels)
+            is_over = not any(kernel.leaves_work for kernel in self._kernels)
         finally:
             self._end(is_over=is_over)
+
+    @property
+    def can_queue(self) -> bool:
+        """Whether the kernels are launches that can be queued: see `queue`."""
+        return all(kernel.can_queue for kernel in self._kernels)
+
+    def queue(self) -> None:
+        """Put the launches on the stream; `read` follows."""
+        self._run.token.check()
+        self._queued_at = time.perf_counter()
+        for kernel in self._kernels:
+            kernel.queue()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the launches that were queued are over."""
+        return self._kernels[-1].is_over
+
+    def read(self, earlier: float = 0.0) -> float:
+        """Wait for the launches that were queued and note their times.
+
+        Parameters
+        ----------
+        earlier : float
+            When launches that were queued before these were over, by `time.perf_counter`.
+
+        Returns
+        -------
+        float
+            When these were.
+        """
+        run, before = self._run, self._run.excess
+        taken = [[kernel.read()] for kernel in reversed(self._kernels)][::-1]
+        seconds = sum(times[0] for times in taken)
+        run.busy_seconds += seconds
+        begun = max(earlier, self._queued_at)
+        self._note(taken, begun, run.excess - before)
+        run.report_progress(1.0)
+        return begun + seconds
+
+    def _note(self, taken: Sequence[Sequence[float]], begun: float | None, excess: float) -> None:
+        """Note the times of the kernels and their work."""
+        step, place, run = self._step, self._place, self._run
+        _note_times(step, self._kernels, taken, begun, excess, run)
+        task = step.task
+        row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
+        _note_work(step, (place.last - place.first) * row_samples, run)
+        _note_longest(step, self._kernels, taken, run)
 
     def _end(self, *, is_over: bool) -> None:
         """Free the textures, once nothing on the card reads them."""

@@ -25,17 +25,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelscope.backends.cuda.arguments import (
+    GEOMETRY_NUMBERS,
+    geometry,
+    set_constants,
+    upload_tables,
+)
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, Place, PreparedFilter
 from kernelscope.backends.cuda.host_memory import HandedOver, Mapped
-from kernelscope.backends.cuda.pacer import Pacer, Piece
+from kernelscope.backends.cuda.pacer import LAUNCH_SECONDS, Pacer, Piece
 from kernelscope.backends.cuda.report import launch_report
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.texture import Texture
 from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.spec.launch import Launch
 
 HOLD_SECONDS = 40e-6
 """How long the card is kept busy before a launch: longer than the host takes to queue it."""
@@ -60,9 +66,6 @@ MOST_LAUNCHES = 128
 
 QUEUE_SECONDS = 10e-6
 """How much longer the card is kept busy for each further launch of a batch."""
-
-GEOMETRY_NUMBERS = {3: 9, 4: 8}
-"""Fields of ``Geometry`` and of ``Volume``, by the axes of the source."""
 
 ALIGNMENT = 512
 """Bytes to which the driver's own allocations are aligned."""
@@ -162,6 +165,7 @@ class Kernel:
         self.batch = 1
         self.thrown_away: list[tuple[float, float]] = []
         self._measured = False
+        self._queued: Queued | None = None
         self._ready = Ready.of(step, number, run.device)
         self._function, self._block = self._ready.function, self._ready.block
         set_constants(launch, self._ready.module, run.device)
@@ -289,21 +293,52 @@ class Kernel:
             self._ends.append((first, target))
             source, target = source + pitches[0], target + pitches[1]
 
+    @property
+    def _pacer(self) -> Pacer:
+        """The one of this kernel in all slabs of a run."""
+        launch, task, run = self._launch, self._step.task, self._run
+        row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
+        first = Pacer(
+            launch, row_samples * launch.operations_per_sample, run.device.paces.get(self._alike)
+        )
+        return run.pacers.setdefault((self._step.spec.id, launch.kernel), first)
+
+    @property
+    def can_queue(self) -> bool:
+        """Whether it is one launch that nobody has to wait for: see `queue`."""
+        rows = self._place.last - self._place.first
+        is_simple = self._launch.is_plain and not self._run.is_measured
+        return is_simple and self._pacer.is_one_piece(rows, LAUNCH_SECONDS / 2)
+
+    def queue(self) -> None:
+        """Put the only launch on the stream; `read` follows."""
+        place, launch = self._place, self._launch
+        piece = Piece(place.first, place.last, 0, max(launch.steps, 1))
+        self._queued = self._put(piece, 0.0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the launch that was queued is over."""
+        return self._queued is not None and bool(self._queued.events[1].query())
+
+    def read(self) -> float:
+        """Wait for the launch that was queued and return its seconds."""
+        assert self._queued is not None
+        queued, self._queued = self._queued, None
+        self._run.device.wait(queued.events[1])
+        seconds = self._seconds_of(queued)
+        self._run.excess += min(queued.queueing, seconds)
+        rows = self._place.last - self._place.first
+        self._pacer.learn(rows * max(self._launch.steps, 1), seconds)
+        self._run.device.paces[self._alike] = self._pacer.units
+        return seconds
+
     def run(self) -> Iterator[tuple[float, float]]:
         """Launch over all rows and steps; yield the seconds of each piece and the part done.
 
         Of a batch, these are the mean of its launches.
         """
-        launch, place, task = self._launch, self._place, self._step.task
-        row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
-        pacer = self._run.pacers.setdefault(
-            (self._step.spec.id, launch.kernel),
-            Pacer(
-                launch,
-                row_samples * launch.operations_per_sample,
-                self._run.device.paces.get(self._alike),
-            ),
-        )
+        launch, place, pacer = self._launch, self._place, self._pacer
         done, units = 0, (place.last - place.first) * max(launch.steps, 1)
         if launch.texture_of is not None:  # kernels before this one have just written it
             self._texels.fill(self._scratch[launch.texture_of[0]], self._run.device.stream)
@@ -340,7 +375,6 @@ class Kernel:
             queued = self._put(piece, hold * 2**attempt)
             begin, end = queued.events
             in_time = self._hold is not None and not begin.query()
-            self._run.use_the_wait()
             device.wait(end)
             if in_time or attempt == TRIES - 1 or not again:
                 break
@@ -397,48 +431,6 @@ class Kernel:
         rows = self._place.last - self._place.first
         grid = self._launch.grid(self._step.task.output_shape, rows)
         return self._ready.report(grid, self._run)
-
-
-def set_constants(launch: Launch, module: Any, device: Card) -> None:
-    """Copy the constants of a launch to the constant memory of its module."""
-    for name, values in launch.constants.items():
-        address, size = module.get_global(name)
-        data = np.ascontiguousarray(values)
-        if data.nbytes > size:
-            raise ValueError(f"{name}: {data.nbytes} bytes for {size} bytes of constant memory")
-        # On the stream, which does not wait for the synchronous copies.
-        device.cuda.memcpy_htod_async(int(address), data, device.stream)
-
-
-def upload_tables(launch: Launch, filter_id: str, run: DeviceRun) -> list[int]:
-    """Copy the tables of a launch to the card; return their addresses."""
-    device, addresses = run.device, []
-    for number, table in enumerate(launch.tables):
-        address = run.workspace.get((filter_id, launch.kernel, number), table.nbytes)
-        device.cuda.memcpy_htod_async(address, np.ascontiguousarray(table), device.stream)
-        addresses.append(address)
-    return addresses
-
-
-def geometry(
-    task: CudaTask,
-    start: int,
-    stop: int,
-    source_row: int = 0,
-    first: int = 0,
-    *,
-    hardware_border: bool = False,
-) -> tuple[int, ...]:
-    """Return the fields of ``Geometry``, or for a volume of ``Volume``."""
-    if len(task.shape) == 4:
-        depth, height, width, components = task.shape
-        return width, height, depth, components, start, stop, source_row, first
-    height, width, channels = task.shape
-    return (
-        *(width, height, channels, task.output_shape[1]),
-        *(start, stop, source_row, first),
-        int(hardware_border),
-    )
 
 
 def hold_cubin(cache: CubinCache, device: Card) -> Cubin:

@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kernelscope.backends.cuda.arguments import geometry, set_constants, upload_tables
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
-from kernelscope.backends.cuda.kernel import Queued, Ready, geometry, set_constants, upload_tables
+from kernelscope.backends.cuda.kernel import Queued, Ready
 from kernelscope.backends.cuda.pacer import Pacer
 from kernelscope.engine.timing import KernelTime
 from kernelscope.spec.launch import Launch
