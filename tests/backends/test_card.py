@@ -91,9 +91,10 @@ def test_several_arrays_arrive_together(device: Card) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("cards", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("size", [(memory.CHUNKS + 7) * CHUNK, 7 * memory.CHUNKS * CHUNK // 2 + 5])
 def test_no_buffer_is_filled_again_before_its_round_was_sent(
-    device: Card, driver: Driver, size: int
+    device: Card, driver: Driver, size: int, cards: int
 ) -> None:
     """Copiers that do something else at first keep the first round from ending before others."""
     copiers = [OwnerThread(f"made-up-copy-{number}") for number in range(6)]
@@ -101,6 +102,7 @@ def test_no_buffer_is_filled_again_before_its_round_was_sent(
 
     def copy() -> None:
         staging = FakeStaging(driver, driver.new_stream(), copiers)
+        staging.piece_bytes = memory.piece_bytes(cards)
         allocation = device.allocate(size)
         staging.upload(source, int(allocation))
         staging.download(int(allocation), target)
@@ -207,6 +209,25 @@ def test_lanes_copy_beside_the_device(device: Card, size: int) -> None:
     assert len(results) == 3
     for result in results:
         np.testing.assert_array_equal(result, source)
+
+
+def test_more_cards_send_larger_pieces(device: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    size, sent = memory.CHUNKS * CHUNK, list[int]()
+    upload = Staging._upload_pieces
+
+    def noted(self: Staging, sources: Any) -> None:
+        sent.append(self.piece_bytes)
+        upload(self, sources)
+
+    def copy(staging: Staging) -> None:
+        there_and_back(device, staging, noise(size))
+
+    monkeypatch.setattr(Staging, "_upload_pieces", noted)
+    for cards in (1, 2, 4, 1):
+        device.call(device.open_lanes, cards)
+        device.uploads.submit(copy).result()
+    device.call(there_and_back, device, device.staging, noise(size))
+    assert sent == [CHUNK, 2 * CHUNK, 4 * CHUNK, CHUNK, CHUNK]
 
 
 def test_lanes_open_once(device: Card, driver: Driver) -> None:

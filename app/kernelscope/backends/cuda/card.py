@@ -68,6 +68,10 @@ class Lane:
         copy(self._staging, *arguments)
         return start, time.perf_counter() - start
 
+    def cut_uploads(self, piece_bytes: int) -> None:
+        """Have uploads cut into pieces of this size, while no copy is under way."""
+        self._staging.piece_bytes = piece_bytes
+
     def close(self, free: bool) -> None:
         """End the thread; the staging buffers are given back unless the context is lost."""
         if free:
@@ -240,10 +244,11 @@ class Card:
                 traceback.clear_frames(error.__traceback__)
             raise
 
-    def open_lanes(self) -> None:
-        """Start the copy threads, unless they are running."""
+    def open_lanes(self, cards: int = 1) -> None:
+        """Start the copy threads, unless they are running, for a run on so many cards."""
         for name in ("up", "down")[len(self._lanes) :]:
             self._lanes.append(self._lane(f"kernelscope-gpu-{self.ordinal}-{name}"))
+        self.uploads.cut_uploads(memory.piece_bytes(cards))
 
     @property
     def uploads(self) -> Lane:

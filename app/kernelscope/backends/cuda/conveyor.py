@@ -67,7 +67,7 @@ def in_slabs(
     with context.log.stage("prepare"):
         for run, _ in crew:
             run.restart(context.log.origin)
-            run.device.call(run.device.open_lanes)
+            run.device.call(run.device.open_lanes, len(crew))
     share = Share(output.shape[0], context)
     # Deal the first slabs up front, so that no GPU takes a second before every GPU has one.
     dealt = [

@@ -33,13 +33,6 @@ CHUNKS = 16
 way. With six threads on an H100's host, 64 MB came down in 4.7 ms through eight pieces, and in 3 ms
 through sixteen."""
 
-LARGE_BYTES = 32 << 20
-"""Uploads of this size and more are cut into pieces of `LARGE_PIECE`."""
-
-LARGE_PIECE = 8 << 20
-"""The host's Python has less to do for larger pieces: 512³ voxels took four H100s 66 ms in the
-median with pieces of 2 MiB, 49 with pieces of 4 and 43 with pieces of 8."""
-
 COPIERS = max(1, min(6, (os.cpu_count() or 1) - 1))
 """Threads of a device that copy between pageable memory and the buffers; one is slower than the
 link."""
@@ -125,6 +118,16 @@ class Resident:
                 entry[1].free()
 
 
+def piece_bytes(cards: int) -> int:
+    """Return the size of the pieces of an upload, where so many cards copy at the same time.
+
+    Larger ones leave the host's Python more time for the launches of all cards: 512³ voxels took
+    four H100s 66 ms in the median with pieces of 2 MiB, 49 with 4 and 43 with 8. But fewer copiers
+    fill them: one card got 192 MiB in 9.6 ms with pieces of 2 MiB, and in 14 with 8.
+    """
+    return CHUNK_BYTES * min(1 << (cards - 1).bit_length(), CHUNKS // 4)
+
+
 class _Filled:
     """Buffers that copiers have filled with pieces of an array, as they come."""
 
@@ -198,7 +201,14 @@ class Staging:
     stream : pycuda.driver.Stream
     copiers : sequence of OwnerThread
         The helper threads, which others may use too.
+
+    Attributes
+    ----------
+    piece_bytes : int
+        Of an upload: see `piece_bytes`.
     """
+
+    piece_bytes = CHUNK_BYTES
 
     def __init__(self, stream: Any, copiers: Sequence[OwnerThread]) -> None:
         import pycuda.driver as cuda
@@ -253,8 +263,7 @@ class Staging:
 
         The pieces of a round fill half of the buffers, while those of the other half are sent.
         """
-        is_large = sum(source.nbytes for source, _ in sources) >= LARGE_BYTES
-        size = LARGE_PIECE if is_large else CHUNK_BYTES
+        size = self.piece_bytes
         pieces = [
             (target + start, piece)
             for source, target in sources
