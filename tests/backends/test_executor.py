@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import executor, pacer, report
 from kernelscope.backends.cuda import kernel as kernels
+from kernelscope.backends.cuda import pacer, report
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.spec.borders import Border
@@ -512,11 +512,9 @@ def test_the_report_is_of_the_longest_kernel_of_the_longest_strip() -> None:
     run: Any = DeviceRun(nothing, nothing, [])
 
     def note(step: str, batch: int, **seconds: list[float]) -> None:
-        kernels: list[Any] = [
-            SimpleNamespace(report=lambda name=name: name, batch=batch) for name in seconds
-        ]
         filtered: Any = SimpleNamespace(spec=SimpleNamespace(id=step))
-        executor._note_longest(filtered, kernels, list(seconds.values()), run)
+        reports = [(name, batch) for name in seconds]
+        run.note_longest(filtered, list(seconds.values()), reports.__getitem__)
 
     note("mean", 1, rows=[2.0, 2.0], sums=[3.0, 2.0])
     assert (run.report, run.batch) == ("sums", 1)

@@ -70,6 +70,11 @@ class CudaTask:
         """Samples of a row of the result."""
         return math.prod(self.output_shape[1:])
 
+    @property
+    def samples_of_row(self) -> int:
+        """Samples of a row that kernels read or write, whichever are more."""
+        return self.out_row_pixels * max(self.shape[-1], self.output_shape[-1])
+
     def defines(self, **more: int | str) -> dict[str, str]:
         """Return the macros that every kernel has, and `more`."""
         return {

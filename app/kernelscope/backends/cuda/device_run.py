@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from kernelscope.backends.cuda.workspace import Workspace
 from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import LaunchReport
+from kernelscope.engine.timing import KernelTime
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import CudaPlan, CudaTask
 
@@ -110,13 +112,68 @@ class DeviceRun:
         """Whether its times are to be compared: the card is held until launches are queued."""
         return self.timed or self.cold or self.repeat > 1
 
-    def note_longest(
-        self, filter_id: str, seconds: float, report: LaunchReport, batch: int
+    def note_kernels(
+        self,
+        step: PreparedFilter,
+        taken: Sequence[Sequence[float]],
+        samples: int,
+        begun: float | None,
+        excess: float,
     ) -> None:
-        """Keep the report of the kernel that took longest in the last step."""
+        """Add the stage of the kernels of a step, and count their traffic and arithmetic.
+
+        Parameters
+        ----------
+        taken : sequence of sequence of float
+            Seconds of each kernel in each repeat.
+        samples : int
+            How many they worked on.
+        begun : float, optional
+            When the first one began, by `time.perf_counter`.
+        excess : float
+            Most seconds of these for which the card may have waited for the host.
+        """
+        totals = tuple(map(sum, zip(*taken, strict=True)))
+        several = len(totals) > 1
+        seconds = statistics.median(totals)
+        kernels: tuple[KernelTime, ...] = ()
+        if len(taken) > 1:
+            kernels = tuple(
+                KernelTime(planned.kernel, statistics.median(times), tuple(times) * several)
+                for planned, times in zip(step.plan.launches, taken, strict=True)
+            )
+        self.log.add(
+            "kernel",
+            seconds,
+            repeats=totals if several else (),
+            begun=begun,
+            excess=excess / len(totals),
+            kernels=kernels,
+        )
+        self.kernel_seconds += seconds
+        for planned in step.plan.launches:
+            self.kernel_bytes += planned.bytes_per_sample * samples
+            self.kernel_operations += planned.operations_per_sample * samples
+
+    def note_longest(
+        self,
+        step: PreparedFilter,
+        taken: Sequence[Sequence[float]],
+        report_of: Callable[[int], tuple[LaunchReport, int]],
+    ) -> None:
+        """Keep the report of the kernel that took longest in the last step.
+
+        Parameters
+        ----------
+        report_of : callable
+            Returns the report of a kernel by its number, and the launches timed together.
+        """
+        times = [sum(each) for each in taken]
+        number = times.index(max(times))
         # A strip of rim rows alone says little of the step that other strips belong to as well.
-        if self.longest[0] != filter_id or self.longest[1] <= seconds:
-            self.longest, self.report, self.batch = (filter_id, seconds), report, batch
+        if self.longest[0] != step.spec.id or self.longest[1] <= times[number]:
+            self.longest = step.spec.id, times[number]
+            self.report, self.batch = report_of(number)
 
     def free(self) -> None:
         """Free the memory of the launches, and let go of the image.

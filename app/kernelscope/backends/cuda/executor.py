@@ -9,7 +9,6 @@ launches behind others need not be waited for one by one: `Work.queue`.
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +23,6 @@ from kernelscope.backends.cuda.queued import ShortStep, read_queued
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
 from kernelscope.backends.cuda.texture import Texture
-from kernelscope.engine.timing import KernelTime
 from kernelscope.errors import DeviceUnavailable
 from kernelscope.spec import launch as launches
 from kernelscope.spec.blocks import block_name
@@ -263,13 +261,16 @@ class Work:
         return begun + seconds
 
     def _note(self, taken: Sequence[Sequence[float]], begun: float | None, excess: float) -> None:
-        """Note the times of the kernels and their work."""
-        step, place, run = self._step, self._place, self._run
-        _note_times(step, self._kernels, taken, begun, excess, run)
-        task = step.task
-        row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
-        _note_work(step, (place.last - place.first) * row_samples, run)
-        _note_longest(step, self._kernels, taken, run)
+        """Note the times of the kernels, their work, parts handed over, and times in vain."""
+        step, place, run, kernels = self._step, self._place, self._run, self._kernels
+        samples = (place.last - place.first) * step.task.samples_of_row
+        run.note_kernels(step, taken, samples, begun, excess)
+        for kernel in kernels:
+            kernel.note_hand_over()
+        if in_vain := [attempt for kernel in kernels for attempt in kernel.thrown_away]:
+            lost = sum(took for _, took in in_vain)
+            run.log.add("repeat", lost, counted=False, begun=min(in_vain)[0])
+        run.note_longest(step, taken, lambda n: (kernels[n].report(), kernels[n].batch))
 
     def _end(self, *, is_over: bool) -> None:
         """Free the textures, once nothing on the card reads them."""
@@ -325,57 +326,6 @@ def _time(
                 run.busy_seconds += seconds * kernel.batch
                 run.report_progress((warmed + repeat + step.done(number, fraction)) / passes)
     return taken, begun
-
-
-def _note_times(
-    step: PreparedFilter,
-    kernels: Sequence[Kernel],
-    taken: Sequence[Sequence[float]],
-    begun: float | None,
-    excess: float,
-    run: DeviceRun,
-) -> None:
-    """Add the stages of the kernels: their time, parts handed over, and launches timed in vain."""
-    totals = tuple(map(sum, zip(*taken, strict=True)))
-    seconds = statistics.median(totals)
-    several = run.repeat > 1
-    run.log.add(
-        "kernel",
-        seconds,
-        repeats=totals if several else (),
-        begun=begun,
-        excess=excess / run.repeat,
-        kernels=tuple(
-            KernelTime(planned.kernel, statistics.median(times), tuple(times) * several)
-            for planned, times in zip(step.plan.launches, taken, strict=True)
-            if len(kernels) > 1
-        ),
-    )
-    run.kernel_seconds += seconds
-    for kernel in kernels:
-        kernel.note_hand_over()
-    if in_vain := [attempt for kernel in kernels for attempt in kernel.thrown_away]:
-        lost = sum(took for _, took in in_vain)
-        run.log.add("repeat", lost, counted=False, begun=min(in_vain)[0])
-
-
-def _note_work(step: PreparedFilter, samples: int, run: DeviceRun) -> None:
-    """Add the traffic and the arithmetic that `samples` samples take."""
-    for planned in step.plan.launches:
-        run.kernel_bytes += planned.bytes_per_sample * samples
-        run.kernel_operations += planned.operations_per_sample * samples
-
-
-def _note_longest(
-    step: PreparedFilter,
-    kernels: Sequence[Kernel],
-    taken: Sequence[Sequence[float]],
-    run: DeviceRun,
-) -> None:
-    """Keep the report of the kernel that took longest in the last step."""
-    longest = max(range(len(kernels)), key=lambda number: sum(taken[number]))
-    kernel = kernels[longest]
-    run.note_longest(step.spec.id, sum(taken[longest]), kernel.report(), kernel.batch)
 
 
 def _warm_up(step: PreparedFilter, kernels: Sequence[Kernel], run: DeviceRun) -> int:

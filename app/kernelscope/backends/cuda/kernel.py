@@ -297,10 +297,8 @@ class Kernel:
     def _pacer(self) -> Pacer:
         """The one of this kernel in all slabs of a run."""
         launch, task, run = self._launch, self._step.task, self._run
-        row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
-        first = Pacer(
-            launch, row_samples * launch.operations_per_sample, run.device.paces.get(self._alike)
-        )
+        operations = task.samples_of_row * launch.operations_per_sample
+        first = Pacer(launch, operations, run.device.paces.get(self._alike))
         return run.pacers.setdefault((self._step.spec.id, launch.kernel), first)
 
     @property

@@ -21,7 +21,7 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.kernel import Queued, Ready
 from kernelscope.backends.cuda.pacer import Pacer
-from kernelscope.engine.timing import KernelTime
+from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.spec.launch import Launch
 
 SECONDS = 100e-6
@@ -49,15 +49,11 @@ class ShortStep:
         has a part in it.
     scratch : tuple of (str, int)
         Names and bytes of the buffers.
-    bytes, operations : float
-        The traffic and the arithmetic of all launches.
     """
 
     step: PreparedFilter
     launches: tuple[_Short, ...]
     scratch: tuple[tuple[str, int], ...] = ()
-    bytes: float = 0.0
-    operations: float = 0.0
 
     @classmethod
     def of(cls, step: PreparedFilter, device: Card) -> ShortStep | None:
@@ -75,9 +71,8 @@ class ShortStep:
     def _made(cls, step: PreparedFilter, device: Card) -> ShortStep:
         task, launches = step.task, step.plan.launches
         rows = task.output_shape[0]
-        row_samples = task.out_row_pixels * max(task.shape[-1], task.output_shape[-1])
         for launch in launches:
-            pacer = Pacer(launch, row_samples * launch.operations_per_sample)
+            pacer = Pacer(launch, task.samples_of_row * launch.operations_per_sample)
             if not launch.is_plain or not pacer.is_one_piece(rows, SECONDS):
                 return cls(step, ())
         short = []
@@ -87,14 +82,8 @@ class ShortStep:
             numbers = (*geometry(task, 0, rows), *steps)
             grid = launch.grid(task.output_shape)
             short.append(_Short(launch, ready, grid, numbers))
-        samples = rows * row_samples
-        return cls(
-            step,
-            tuple(short),
-            tuple((name, each.size(rows, rows)) for name, each in step.plan.scratch.items()),
-            samples * sum(launch.bytes_per_sample for launch in launches),
-            samples * sum(launch.operations_per_sample for launch in launches),
-        )
+        scratch = ((name, each.size(rows, rows)) for name, each in step.plan.scratch.items())
+        return cls(step, tuple(short), tuple(scratch))
 
     def queue(self, source: int, target: int, run: DeviceRun) -> None:
         """Put the launches on the stream; `read_queued` follows once they are over."""
@@ -126,26 +115,24 @@ class ShortStep:
 
     def _read(self, queued: Sequence[Queued], begun: float, run: DeviceRun) -> None:
         """Note the times of the launches, the work and the report of the longest."""
-        times, excess = [], 0.0
+        taken, excess = [], 0.0
         for events, queueing in queued:
             begin, end = events
-            times.append(float(end.time_since(begin)) * 1e-3)
+            seconds = float(end.time_since(begin)) * 1e-3
             run.device.give_events(events)
-            excess += min(queueing, times[-1])
-        seconds = sum(times)
-        kernels: tuple[KernelTime, ...] = ()
-        if len(times) > 1:
-            names = (each.launch.kernel for each in self.launches)
-            kernels = tuple(map(KernelTime, names, times))
-        run.log.add("kernel", seconds, begun=begun, kernels=kernels, excess=excess)
+            taken.append([seconds])
+            excess += min(queueing, seconds)
         run.excess += excess
-        run.kernel_seconds += seconds
-        run.kernel_bytes += self.bytes
-        run.kernel_operations += self.operations
-        longest = max(times)
-        _, ready, grid, _ = self.launches[times.index(longest)]
-        run.note_longest(self.step.spec.id, longest, ready.report(grid, run), 1)
+        task = self.step.task
+        run.note_kernels(
+            self.step, taken, task.output_shape[0] * task.samples_of_row, begun, excess
+        )
+        run.note_longest(self.step, taken, lambda number: (self._report(number, run), 1))
         run.report_progress(1.0)
+
+    def _report(self, number: int, run: DeviceRun) -> LaunchReport:
+        short = self.launches[number]
+        return short.ready.report(short.grid, run)
 
 
 def read_queued(run: DeviceRun) -> float:
