@@ -72,10 +72,10 @@ class DeviceRun:
         How long the card ran timed kernels, every repeat and every launch of a batch.
     is_finite : bool
         All floats of the slabs were looked at and are finite.
-    queues : bool
-        Launches that are short may be queued, as a download is waited for after them.
-    queued : list of callable
-        For each step whose launches were queued: notes their times once they are done.
+    may_read_later : bool
+        Times of short launches may be read after the download that is waited for behind them.
+    unread : list of callable
+        For each step whose times were not read: notes them once its launches are over.
     batch : int
         Launches between two events of the kernel that did the most.
     """
@@ -94,8 +94,8 @@ class DeviceRun:
     excess: float = 0.0
     busy_seconds: float = 0.0
     is_finite: bool = False
-    queues: bool = False
-    queued: list[Callable[[], None]] = field(default_factory=list)
+    may_read_later: bool = False
+    unread: list[Callable[[], None]] = field(default_factory=list)
     batch: int = 1
     kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0
@@ -182,7 +182,7 @@ class DeviceRun:
         copy on the card, would as well.
         """
         if not self.device.lost:  # events of a lost context go once PyCUDA knows of it
-            self.queued.clear()
+            self.unread.clear()
         self.workspace.free()
         self.spare.free()
         self.workspace.keep = self.spare.keep = None

@@ -1,9 +1,9 @@
 """Prepares a filter for a device and launches its kernels over rows of an image.
 
 `prepare` turns a filter's plan into compiled kernels; `filter_rows` launches them one after the
-other, a `Kernel` each, and notes their times in the `DeviceRun`. Short ones may only be `queued`.
-For rows that are still on their way to the card, `make_ready` does the host's part meanwhile, and
-launches behind others need not be waited for one by one: `Work.queue`.
+other, a `Kernel` each, and notes their times in the `DeviceRun`. Those of short steps may be read
+later: see `short_steps`. For rows that are still on their way to the card, `make_ready` does the
+host's part meanwhile, and launches behind others need not be waited for: see `Work.queue`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, Place, PreparedFilter
 from kernelscope.backends.cuda.kernel import Kernel, block_of, evictor
-from kernelscope.backends.cuda.queued import ShortStep, read_queued
+from kernelscope.backends.cuda.short_steps import ShortStep, read_times
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
 from kernelscope.backends.cuda.texture import Texture
@@ -168,7 +168,7 @@ def launch(
     step: PreparedFilter, strip: Strip | None, source: int, target: int, run: DeviceRun
 ) -> None:
     """Launch one step over its output rows, in pieces that end in time."""
-    short = ShortStep.of(step, run.device) if run.queues and strip is None else None
+    short = ShortStep.of(step, run.device) if run.may_read_later and strip is None else None
     if short is not None:
         short.queue(source, target, run)
         return
@@ -206,9 +206,9 @@ class Work:
         run = self._run
         is_over = False
         try:
-            if run.queued:  # those of steps before this one
+            if run.unread:  # those of steps before this one
                 run.device.wait(run.device.stream)
-                run.busy_seconds += read_queued(run)
+                run.busy_seconds += read_times(run)
             if self.can_queue:
                 self.queue()
                 self.read()

@@ -11,7 +11,7 @@ events for the host to queue the launch; `DeviceRun.excess` has the most that th
 
 A launch shorter than `SHORT_SECONDS` is timed in a batch, whose time is divided by its length.
 
-Short launches of a run that is no measurement are queued together with its copies: see `queued`.
+A run that is no measurement waits for short launches and its copies together: see `short_steps`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Ready:
         return self.reports[grid]
 
 
-class Queued(NamedTuple):
+class Timed(NamedTuple):
     """Launches on the stream between two events, and how long the host took to put them there."""
 
     events: tuple[Any, Any]
@@ -165,7 +165,7 @@ class Kernel:
         self.batch = 1
         self.thrown_away: list[tuple[float, float]] = []
         self._measured = False
-        self._queued: Queued | None = None
+        self._queued: Timed | None = None
         self._ready = Ready.of(step, number, run.device)
         self._function, self._block = self._ready.function, self._ready.block
         set_constants(launch, self._ready.module, run.device)
@@ -383,7 +383,7 @@ class Kernel:
             self._run.excess += min(queued.queueing, seconds)
         return seconds
 
-    def _put(self, piece: Piece, hold: float) -> Queued:
+    def _put(self, piece: Piece, hold: float) -> Timed:
         """Put a batch of launches over a piece on the stream, held for so many seconds."""
         device, launch = self._run.device, self._launch
         stream, call = device.stream, self._function.prepared_async_call
@@ -410,9 +410,9 @@ class Kernel:
                 shared_size=launch.shared_bytes,
             )
         end.record(stream)
-        return Queued(events, time.perf_counter() - queueing)
+        return Timed(events, time.perf_counter() - queueing)
 
-    def _seconds_of(self, queued: Queued) -> float:
+    def _seconds_of(self, queued: Timed) -> float:
         """Return the seconds between two events that have come, and give these back."""
         begin, end = queued.events
         seconds = float(end.time_since(begin)) * 1e-3 / self.batch

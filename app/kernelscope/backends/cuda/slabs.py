@@ -27,7 +27,7 @@ from kernelscope.backends.cuda.conveyor import Conveyor, in_slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import filter_rows
 from kernelscope.backends.cuda.memory import CHUNK_BYTES
-from kernelscope.backends.cuda.queued import read_queued
+from kernelscope.backends.cuda.short_steps import read_times
 from kernelscope.backends.cuda.view import View
 from kernelscope.engine.context import RunContext
 from kernelscope.errors import OutOfMemory
@@ -157,7 +157,7 @@ def _one_piece(
             if view is not None or is_small
             else device.staging.giving_pages_to(components.memory_of(output))
         )
-        run.queues = is_small and not run.is_measured
+        run.may_read_later = is_small and not run.is_measured
         launching = _Launching(run)
         with pages, launching:
             filter_rows(run, None, int(source), int(target))
@@ -174,7 +174,7 @@ def _one_piece(
             device.free(target)
         raise
     finally:
-        run.queues = False
+        run.may_read_later = False
         run.free()
     if view is not None:
         device.free(target)
@@ -187,7 +187,8 @@ class _Launching(AbstractContextManager[None]):
     """Frees the memory of launches that are over, and records their time outside of stages.
 
     Of several repeats it is the part of one. Emptying the cache for each is no part of a run.
-    Queued launches are over after the download: `add_download` takes their time off it.
+    Launches that were not waited for are over after the download: `add_download` takes their time
+    off it.
     """
 
     def __init__(self, run: DeviceRun) -> None:
@@ -199,7 +200,7 @@ class _Launching(AbstractContextManager[None]):
 
     def __exit__(self, *error: object) -> None:
         run = self._run
-        if not run.queued:
+        if not run.unread:
             run.free()
         # Memory, warm-up, parts handed over, launches done again.
         meanwhile = run.log.stages[self._before :]
@@ -207,7 +208,7 @@ class _Launching(AbstractContextManager[None]):
         busy = run.busy_seconds - self._kernels
         busy += sum(sum(stage.repeats) or stage.seconds for stage in others)
         self._seconds = max(0.0, time.perf_counter() - self._begun - busy) / run.repeat
-        if not run.queued:
+        if not run.unread:
             self._add()
 
     def _add(self) -> None:
@@ -217,8 +218,8 @@ class _Launching(AbstractContextManager[None]):
     def add_download(self, begun: float) -> None:
         """Record the download that began then and is over, and launches that it has waited for."""
         run, end, kernels = self._run, time.perf_counter(), 0.0
-        if run.queued:
-            kernels = read_queued(run)
+        if run.unread:
+            kernels = read_times(run)
             self._seconds += time.perf_counter() - end
             self._add()
         run.log.add("download", max(0.0, end - begun - kernels), begun=begun + kernels)

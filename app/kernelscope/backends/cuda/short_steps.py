@@ -19,7 +19,7 @@ from typing import NamedTuple
 from kernelscope.backends.cuda.arguments import geometry, set_constants, upload_tables
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
-from kernelscope.backends.cuda.kernel import Queued, Ready
+from kernelscope.backends.cuda.kernel import Ready, Timed
 from kernelscope.backends.cuda.pacer import Pacer
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.spec.launch import Launch
@@ -86,7 +86,7 @@ class ShortStep:
         return cls(step, tuple(short), tuple(scratch))
 
     def queue(self, source: int, target: int, run: DeviceRun) -> None:
-        """Put the launches on the stream; `read_queued` follows once they are over."""
+        """Put the launches on the stream; `read_times` follows once they are over."""
         run.token.check()
         device, stream, begun = run.device, run.device.stream, time.perf_counter()
         name = self.step.spec.id
@@ -110,10 +110,10 @@ class ShortStep:
                 shared_size=launch.shared_bytes,
             )
             end.record(stream)
-            queued.append(Queued(events, time.perf_counter() - queueing))
-        run.queued.append(lambda: self._read(queued, begun, run))
+            queued.append(Timed(events, time.perf_counter() - queueing))
+        run.unread.append(lambda: self._read(queued, begun, run))
 
-    def _read(self, queued: Sequence[Queued], begun: float, run: DeviceRun) -> None:
+    def _read(self, queued: Sequence[Timed], begun: float, run: DeviceRun) -> None:
         """Note the times of the launches, the work and the report of the longest."""
         taken, excess = [], 0.0
         for events, queueing in queued:
@@ -135,10 +135,10 @@ class ShortStep:
         return short.ready.report(short.grid, run)
 
 
-def read_queued(run: DeviceRun) -> float:
+def read_times(run: DeviceRun) -> float:
     """Note the times of launches that were queued and are over; return their sum."""
-    before, queued = run.kernel_seconds, run.queued.copy()
-    run.queued.clear()
-    for read in queued:
+    before, unread = run.kernel_seconds, run.unread.copy()
+    run.unread.clear()
+    for read in unread:
         read()
     return run.kernel_seconds - before
