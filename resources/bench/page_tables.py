@@ -51,7 +51,7 @@ def gain(row: Row | None, rows: Sequence[Row], waiting: bool = True, over: str =
     if row is None or base is None:
         return ""
     found = speed_up(row, base, waiting)
-    return f"{'≈ ' if found.scaled else ''}{short(found.factor)}"
+    return found.describe() if found is not None else ""
 
 
 def subjects(rows: Iterable[Row]) -> list[list[Row]]:

@@ -125,19 +125,39 @@ def gpu_row(**changes: Any) -> Row:
 def test_the_baseline_is_exactly_as_fast_as_itself() -> None:
     part = row(asked=(100, 100), shape=(50, 50), seconds=(0.3, 0.1))
     assert speed_up(part, part) == SpeedUp(1.0, scaled=False)
-    assert speed_up(replace(part, seconds=(0.1, 0.3)), part).scaled, "another measurement"
+    again = speed_up(replace(part, seconds=(0.1, 0.3)), part)
+    assert again is not None
+    assert again.scaled, "another measurement"
 
 
 def test_speed_up_counts_what_the_user_waits_for() -> None:
     serial = row(seconds=(60.0, 60.0), stages={"compute": (60.0, 60.0), "convert": (5.0, 5.0)})
     assert gpu_row().waits == (6.0, 6.5)
-    assert speed_up(gpu_row(), serial).factor == pytest.approx(60 / 6.25)
-    assert speed_up(gpu_row(), serial, waiting=False).factor == pytest.approx(60 / 1.25)
+    whole, computing = (speed_up(gpu_row(), serial, each) for each in (True, False))
+    assert whole is not None
+    assert computing is not None
+    assert whole.factor == pytest.approx(60 / 6.25)
+    assert computing.factor == pytest.approx(60 / 1.25)
+
+
+def test_a_call_of_a_library_on_a_gpu_is_not_compared_with_whole_runs() -> None:
+    library = row(device="gpu", level="NPP", library=True, seconds=(2.0,))
+    on_cpu = row(device="cpu", level="OpenCV", library=True, seconds=(2.0,))
+    assert not library.is_whole
+    assert on_cpu.is_whole
+    for first, second in ((library, gpu_row()), (gpu_row(), library), (library, row(seconds=(9,)))):
+        assert speed_up(first, second) is None
+    computing = speed_up(library, gpu_row(), waiting=False)
+    assert computing is not None
+    assert computing.factor == pytest.approx(1.25 / 2)
+    assert speed_up(library, library) == SpeedUp(1.0, scaled=False)
+    assert speed_up(on_cpu, gpu_row()) is not None
 
 
 def test_a_part_is_scaled_by_its_pixels() -> None:
     part = row(asked=(1024, 1024), shape=(256, 256), seconds=(1.0,))
     gain = speed_up(row(asked=(1024, 1024), shape=(1024, 1024), seconds=(2.0,)), part)
+    assert gain is not None
     assert gain.factor == pytest.approx(8)
     assert gain.scaled
 

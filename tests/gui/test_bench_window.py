@@ -479,6 +479,48 @@ def test_authors_whole_runs_stand_beside_our_whole_runs_only() -> None:
     assert other.note == "Published speed-ups are over serial code: choose CPU serial as baseline."
 
 
+def beside_a_library() -> list[Row]:
+    return [*levels_of_f(), row(**FOR_F, device="gpu", level="NPP", library=True, seconds=(0.002,))]
+
+
+@pytest.mark.parametrize("plot", [Plot.BARS, Plot.TIME, Plot.RATE, Plot.SPEED_UP])
+def test_calls_of_libraries_are_not_drawn_beside_whole_runs(plot: Plot) -> None:
+    rows = beside_a_library()
+    choice = Choice(rows[0].label)
+    whole = chart(plot, choice, rows, baseline="GPU shared")
+    assert "NPP" not in [series.name for series in whole.series]
+    assert whole.note.endswith(
+        "Left out, as only their computing was timed: NPP. Compare them without transfers."
+    )
+    computing = chart(plot, choice, rows, baseline="GPU shared", waiting=False)
+    assert "NPP" in [series.name for series in computing.series]
+    assert "Left out" not in computing.note
+
+
+def test_opened_results_with_calls_of_libraries_are_compared_by_computing(
+    make: Maker, tmp_path: Path
+) -> None:
+    whole, with_library = tmp_path / "whole.json", tmp_path / "library.json"
+    save(Report({}, TINY, tuple(levels_of_f())), whole)
+    save(Report({}, TINY, tuple(beside_a_library())), with_library)
+    bench = make()
+    waiting = child(bench, QCheckBox, "benchWaiting")
+    table = child(bench, QTreeWidget, "benchTable")
+    bench.open_results([with_library])
+    assert not waiting.isChecked()
+    assert speed_ups(table) == ["1×", "500×", "1,000×", "500×"]
+    waiting.click()
+    assert speed_ups(table) == ["1×", "111×", "125×", ""], "NPP has no whole runs"
+    bench.open_results([with_library])
+    bench.open_results([whole])
+    assert waiting.isChecked()
+
+
+def speed_ups(table: QTreeWidget) -> list[str]:
+    lines = (table.topLevelItem(number) for number in range(table.topLevelItemCount()))
+    return [line.text(7) for line in lines if line is not None]
+
+
 @pytest.mark.parametrize("plot", [Plot.BARS, Plot.TIME, Plot.RATE])
 @pytest.mark.parametrize("waiting", [True, False])
 def test_times_of_what_is_not_stated_are_not_drawn(plot: Plot, waiting: bool) -> None:

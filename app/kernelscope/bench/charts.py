@@ -16,7 +16,7 @@ from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time, sho
 from kernelscope.spec.devices import Device
 from kernelscope.spec.level_colours import colour
 
-__all__ = ["Chart", "Choice", "Plot", "Point", "Series", "chart", "choices"]
+__all__ = ["Chart", "Choice", "Plot", "Point", "Series", "all_whole", "chart", "choices"]
 
 
 def choices(plot: Plot, rows: Iterable[Row]) -> list[Choice]:
@@ -35,6 +35,11 @@ def choices(plot: Plot, rows: Iterable[Row]) -> list[Choice]:
     sizes = _distinct(row.size for row in timed)
     together = [Choice(None, size) for size in sizes] if len(labels) > 1 else []
     return together + labels
+
+
+def all_whole(rows: Iterable[Row]) -> bool:
+    """Return whether all rows with times can be compared by whole runs."""
+    return all(row.is_whole for row in rows if row.seconds)
 
 
 def chart(
@@ -56,13 +61,16 @@ def chart(
     """
     timed = (row for row in rows if row.seconds and choice.has(row))
     # The last one is used of several rows with the same subject, as in merged runs.
-    shown = list({(row.series, row.label, row.subject): row for row in timed}.values())
+    found = list({(row.series, row.label, row.subject): row for row in timed}.values())
+    whole = waiting and plot not in (Plot.STAGES, Plot.ROOFLINE)
+    shown = [row for row in found if row.is_whole or not whole]
     names = _distinct(row.series for row in rows if row.seconds)
     drawn = _chart(plot, choice, shown, names, baseline, waiting)
     if plot is not Plot.STAGES:
         drawn = replace(drawn, series=_coloured(drawn.series, names, rows))
     authors = {series.name.partition(":")[0] for series in drawn.series if series.theirs}
     notes = [drawn.note, *_whose(authors), *_not_drawn(plot, shown, baseline, waiting)]
+    notes += _without_transfers(row for row in found if row not in shown)
     return replace(drawn, note="\n".join(note[0].upper() + note[1:] for note in notes if note))
 
 
@@ -96,6 +104,16 @@ def _not_drawn(plot: Plot, rows: Sequence[Row], baseline: str, waiting: bool) ->
             yield from figures.absent(rows, figures.SPEED_UP, waiting=waiting)
         elif any(f.quantity == figures.SPEED_UP for row in rows for f in figures.beside(row)):
             yield f"Published speed-ups are over serial code: choose {BASELINE} as baseline."
+
+
+def _without_transfers(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield the reason why a plot of whole runs leaves out these rows."""
+    names = _distinct(row.series for row in rows)
+    if names:
+        yield (
+            f"Left out, as only their computing was timed: {', '.join(names)}. "
+            "Compare them without transfers."
+        )
 
 
 def _chart(
@@ -216,11 +234,11 @@ def _speed_ups(
 
     def point(row: Row) -> Point:
         gain = speed_up(row, bases[id(row)], waiting)
+        assert gain is not None, "only whole runs are drawn with transfers"
         summary = summarise(row.waits if waiting else row.seconds)
         scale = gain.factor * summary.median
-        about = "≈ " if gain.scaled else ""
         repeats = tuple(scale / each for each in (row.waits if waiting else row.seconds))
-        text = f"{about}{short(gain.factor)}×"
+        text = f"{gain.describe()}×"
         return Point(
             groups.number(row),
             gain.factor,

@@ -128,14 +128,17 @@ def _csv_line(report: Report, row: Row) -> dict[str, Any]:
             "least_s": summary.least,
             "most_s": summary.most,
             "outliers": summary.outliers,
-            "end_to_end_median_s": summarise(row.waits).median,
             "median_s_of_all": full_time(row),
-            "end_to_end_median_s_of_all": full_time(row, waiting=True),
             "megapixels_per_s": megapixels_per_second(row),
             **{f"{name}_median_s": summarise(times).median for name, times in row.stages.items()},
         }
+        if row.is_whole:
+            line |= {
+                "end_to_end_median_s": summarise(row.waits).median,
+                "end_to_end_median_s_of_all": full_time(row, waiting=True),
+            }
         baseline = find_baseline(report.rows, row)
-        if baseline is not None:
-            gain = speed_up(row, baseline)
+        gain = speed_up(row, baseline) if baseline is not None else None
+        if gain is not None:
             line |= {"speed_up": gain.factor, "speed_up_scaled": "yes" if gain.scaled else "no"}
     return line

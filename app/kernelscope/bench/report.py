@@ -44,6 +44,12 @@ class Report:
         parts = [" and ".join(names), commit and f"commit {commit}", when]
         return ", ".join(filter(None, parts))
 
+    def origin(self) -> str:
+        """Return where and when it was measured, in a sentence; of opened files, of each."""
+        if not self.files:
+            return f"Measured here: {self.measured_on()}." if self.rows else "Measured here."
+        return "Opened: " + "; ".join(f"{name} ({text})" for name, text in self.files.items()) + "."
+
 
 _GROUPS = ("Software", "Measured")
 """Facts of a GPU that affect times and are not stated elsewhere."""

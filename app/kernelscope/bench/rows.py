@@ -203,3 +203,11 @@ class Row:
         if self.device == Device.GPU and self.stages:
             return tuple(map(sum, zip(*self.stages.values(), strict=True)))
         return self.seconds
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether `waits` is the time of whole runs.
+
+        It is not of libraries on a GPU: their data are there, and only the call is timed.
+        """
+        return not (self.library and self.device == Device.GPU and not self.stages)

@@ -89,17 +89,28 @@ class SpeedUp:
     factor: float
     scaled: bool
 
+    def describe(self) -> str:
+        """Return ``3.4``, or ``≈ 3.4`` if it is scaled."""
+        return f"{'≈ ' if self.scaled else ''}{short(self.factor)}"
 
-def speed_up(row: Row, baseline: Row, waiting: bool = True) -> SpeedUp:
+
+def speed_up(row: Row, baseline: Row, waiting: bool = True) -> SpeedUp | None:
     """Compare two rows of the same subject that have times.
 
     Parameters
     ----------
     waiting : bool
         Compare the end-to-end times (`Row.waits`), or else computing alone.
+
+    Returns
+    -------
+    SpeedUp or None
+        None if end-to-end times are wanted and one of the rows has none (`Row.is_whole`).
     """
     if row == baseline:  # exactly 1, also if only a part was timed
         return SpeedUp(1.0, scaled=False)
+    if waiting and not (row.is_whole and baseline.is_whole):
+        return None
     mine, other = (full_time(each, waiting) for each in (row, baseline))
     return SpeedUp(other / mine, row.is_part or baseline.is_part)
 

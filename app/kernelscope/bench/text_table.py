@@ -57,7 +57,8 @@ LEGEND = (
     "interquartile range. End to end, on a GPU: upload, kernel, download. Slow runs are timed on a "
     "part: its size and times are shown, and after ≈ the estimate for all of the data, scaled in "
     "proportion to the work. × serial: speed-up of end-to-end time over serial CPU code, ≈ if "
-    "either was timed on a part. Compilation and warm-up are excluded."
+    "either was timed on a part; none of libraries on a GPU, which are timed without transfers. "
+    "Compilation and warm-up are excluded."
 )
 TABLE = Table(
     ("filter", "by", "timed", "ms", "± %", "end to end ms", "MP/s", "× serial", "remark"),
@@ -80,7 +81,7 @@ def format_row(row: Row, rows: Iterable[Row]) -> str:
             f"{50 * summary.spread:.0f}",
             short(summarise(row.waits).median * 1e3, 4) if row.waits != row.seconds else "",
             short(megapixels_per_second(row), 4),
-            f"{'≈ ' if gain.scaled else ''}{short(gain.factor)}" if gain else "",
+            gain.describe() if gain else "",
             "; ".join(remarks(row)),
         )
     )

@@ -13,7 +13,7 @@ from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QApplication
 
 from kernelscope.bench import Report
-from kernelscope.bench.charts import Chart, Plot, chart, choices
+from kernelscope.bench.charts import Chart, Plot, all_whole, chart, choices
 from kernelscope.bench.output import write
 from kernelscope.errors import AppError
 from kernelscope.gui.bench.chart_view import ChartView
@@ -75,6 +75,8 @@ def export(
 ) -> list[Path]:
     """Draw every plot of a report into a folder, as PNG and SVG; return the files.
 
+    Plots compare whole runs, or computing alone if some rows have nothing else.
+
     Parameters
     ----------
     announce : callable
@@ -91,6 +93,7 @@ def export(
     except OSError as error:
         raise AppError(f"“{folder}” cannot be created: {error.strerror}.") from None
     paths = []
+    waiting = all_whole(report.rows)
     plots = [(plot, choice) for plot in Plot for choice in choices(plot, report.rows)]
     for number, (plot, choice) in enumerate(plots, start=1):
         announce(f"{number}/{len(plots)}  Drawing {plot}, {choice}")
@@ -98,7 +101,7 @@ def export(
         name = re.sub(r"\W+", "-", title).strip("-")
         for suffix in (".png", ".svg"):
             path = folder / f"{name}{suffix}"
-            save_chart(chart(plot, choice, report.rows), path)
+            save_chart(chart(plot, choice, report.rows, waiting=waiting), path)
             paths.append(path)
     del app
     return paths

@@ -25,7 +25,13 @@ _COLUMNS = (
     ("± %", 8, "Half the interquartile range"),
     ("End to end ms", 18, "Of a GPU: upload, kernel and download"),
     ("MP/s", 11, "Millions of pixels or voxels a second of computing"),
-    ("Speed-up", 12, "Times as fast as the baseline, end to end; ≈ where one was timed on a part"),
+    (
+        "Speed-up",
+        12,
+        "Times as fast as the baseline: whole runs or computing alone, as in the plot; ≈ where one "
+        "was timed on a part.\nLibraries on a GPU are timed without transfers, and have no whole "
+        "runs",
+    ),
     (
         "Authors’ figures (their hardware)",
         48,
@@ -64,7 +70,7 @@ class BenchTable(QTreeWidget):
         self._rows: list[Row] = []
         self._items: list[QTreeWidgetItem] = []
 
-    def show_rows(self, rows: Sequence[Row], baseline: str) -> None:
+    def show_rows(self, rows: Sequence[Row]) -> None:
         """Show these rows in place of those before."""
         self.clear()
         self.setColumnHidden(_THEIRS, True)
@@ -73,7 +79,6 @@ class BenchTable(QTreeWidget):
             self.setColumnWidth(column, self.header().sectionSizeHint(column))
         for row in rows:
             self.add(row)
-        self.compare(baseline)
 
     def add(self, row: Row) -> None:
         """Add a line, without its speed-up: `compare` fills that for all."""
@@ -118,16 +123,13 @@ class BenchTable(QTreeWidget):
         self._items.append(item)
         self._make_room(item)
 
-    def compare(self, baseline: str) -> None:
-        """Fill the speed-up over the series `baseline`."""
+    def compare(self, baseline: str, *, waiting: bool) -> None:
+        """Fill the speed-up over the series `baseline`, of whole runs or of computing alone."""
         bases = {row.subject: row for row in self._rows if row.series == baseline and row.seconds}
         for item, row in zip(self._items, self._rows, strict=True):
             base = bases.get(row.subject) if row.seconds else None
-            text = ""
-            if base is not None:
-                gain = speed_up(row, base)
-                text = f"{'≈ ' if gain.scaled else ''}{short(gain.factor)}×"
-            item.setText(_SPEED_UP, text)
+            gain = speed_up(row, base, waiting) if base is not None else None
+            item.setText(_SPEED_UP, f"{gain.describe()}×" if gain is not None else "")
             self._make_room(item)
 
     def _make_room(self, item: QTreeWidgetItem) -> None:

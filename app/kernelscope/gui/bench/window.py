@@ -35,7 +35,7 @@ from kernelscope.bench import (
     save_csv,
     verify,
 )
-from kernelscope.bench.charts import Chart, Choice, Plot, chart, choices
+from kernelscope.bench.charts import Chart, Choice, Plot, all_whole, chart, choices
 from kernelscope.bench.plan import GPU
 from kernelscope.bench.recorded import entries
 from kernelscope.bench.statistics import BASELINE
@@ -277,13 +277,13 @@ class BenchWindow(QWidget):
     def show_report(self, report: Report) -> None:
         """Show the rows of a report in the table and the plot."""
         self._report = report
-        self._table.show_rows(report.rows, self._baseline_name)
+        self._table.show_rows(report.rows)
         self._refresh()
 
     def _refresh(self) -> None:
         """Bring choices, plot, speed-ups and whose they are up to date with the rows."""
         if self._report is not None:
-            self._origin.set_full_text(_origin(self._report))
+            self._origin.set_full_text(self._report.origin())
         rows = self._report.rows if self._report is not None else ()
         names = list(dict.fromkeys(row.series for row in rows if row.seconds))
         refill(self._baseline, [(name, name) for name in names], self._wanted_baseline)
@@ -297,7 +297,7 @@ class BenchWindow(QWidget):
         self._about.setEnabled(bool(found))
         entries = self._about.view()  # long ones, which the box itself has no room for
         entries.setMinimumWidth(entries.sizeHintForColumn(0) + 2 * self.fontMetrics().height())
-        self._table.compare(self._baseline_name)
+        self._table.compare(self._baseline_name, waiting=self._waiting.isChecked())
         self._draw()
         self._save_data.setEnabled(bool(rows))
 
@@ -360,6 +360,7 @@ class BenchWindow(QWidget):
         except AppError as error:
             dialogs.show_error(self, error)
         else:
+            self._waiting.setChecked(all_whole(report.rows))
             self.show_report(report)
             self.form.set_preset(report.plan.name)  # Run measures the same here
             self._show_state(f"Opened {', '.join(path.name for path in paths)}.")
@@ -449,7 +450,7 @@ class BenchWindow(QWidget):
         self._waiting = QCheckBox("With &transfers")
         self._waiting.setObjectName("benchWaiting")
         self._waiting.setChecked(True)
-        self._waiting.toggled.connect(self._draw)
+        self._waiting.toggled.connect(self._refresh)
         bar = QHBoxLayout()
         for caption, box in (
             ("Plo&t", self._plot),
@@ -475,7 +476,7 @@ class BenchWindow(QWidget):
         return frame
 
     def _want(self, about: str) -> None:
-        """Remember the user's choice; until there is one, the first is shown."""
+        """Remember the user's choice; the first is shown until then."""
         self._wanted = about
 
     def _want_baseline(self, name: str) -> None:
@@ -491,10 +492,3 @@ class BenchWindow(QWidget):
         """Stop measuring."""
         self.cancel()
         super().closeEvent(event)
-
-
-def _origin(report: Report) -> str:
-    """Return where the times of a report come from."""
-    if not report.files:
-        return f"Measured here: {report.measured_on()}." if report.rows else "Measured here."
-    return "Opened: " + "; ".join(f"{name} ({text})" for name, text in report.files.items()) + "."
