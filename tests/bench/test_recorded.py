@@ -11,10 +11,11 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.bench.plan import Plan
-from kernelscope.bench.recorded import Figure, Recorded, day, entries
-from kernelscope.bench.report import Report
+from kernelscope.bench.recorded import Figure, Recorded, day, entries, with_cpu
+from kernelscope.bench.report import Report, merge
 from kernelscope.bench.rows import Row
-from kernelscope.bench.storage import save
+from kernelscope.bench.statistics import BASELINE
+from kernelscope.bench.storage import load, save
 from kernelscope.bench.sweeps import grid
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
@@ -223,3 +224,24 @@ def test_the_default_of_nlm_has_a_time_on_the_recorded_card() -> None:
     assert found is not None
     assert (found.figure.card, found.scaled) == ("H100", True)
     assert 0.002 < found.seconds < 0.1
+
+
+def test_a_report_of_a_gpu_is_opened_with_that_of_a_cpu(tmp_path: Path) -> None:
+    cpu, gpu, alone = (tmp_path / f"{name}.json" for name in ("cpu-a", "gpu-a", "gpu-b"))
+    for path in (cpu, gpu, alone):
+        path.write_text("{}", "utf-8")
+    assert with_cpu(gpu) == [cpu, gpu]
+    assert with_cpu(alone) == [alone]
+    assert with_cpu(cpu) == [cpu]
+
+
+def test_recorded_experiments_of_the_sources_have_their_baseline() -> None:
+    """Those of the sources whose authors published speed-ups over serial code."""
+    opened = [
+        merge([load(path) for path in with_cpu(entry.path)])
+        for entry in entries()
+        if entry.path.stem in ("gpu-f-levels", "gpu-f-tables", "gpu-m-ladder", "gpu-quick-look")
+    ]
+    assert len(opened) == 4
+    for report in opened:
+        assert any(row.runner == BASELINE and row.seconds for row in report.rows)

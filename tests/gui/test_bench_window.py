@@ -147,7 +147,7 @@ def test_recorded_results_are_offered_until_there_are_rows(
     assert [each.text() for each in menu.actions()] == [each.title for each in entries()]
     recorded = next(each for each in menu.actions() if each.text().startswith("Quick look"))
     recorded.trigger()
-    assert state(bench) == "Opened gpu-quick-look.json."
+    assert state(bench) == "Opened cpu-quick-look.json, gpu-quick-look.json."
     assert bench.chart_view.isVisible()
     assert not offer.isVisible()
 
@@ -477,6 +477,8 @@ def test_authors_whole_runs_stand_beside_our_whole_runs_only() -> None:
     other = chart(Plot.SPEED_UP, choice, rows, baseline="GPU global")
     assert figures_of(other) == {}
     assert other.note == "Published speed-ups are over serial code: choose CPU serial as baseline."
+    alone = chart(Plot.SPEED_UP, choice, rows[1:], baseline="GPU global")
+    assert alone.note == "Published speed-ups are over serial code, which was not timed."
 
 
 def beside_a_library() -> list[Row]:

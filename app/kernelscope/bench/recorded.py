@@ -316,6 +316,16 @@ def entries(folder: Path = FOLDER) -> list[Entry]:
     return found
 
 
+def with_cpu(path: Path) -> list[Path]:
+    """Return the files to open for a recorded report of a GPU.
+
+    The report of the same plan on a CPU goes before it if there is one: it has the serial code
+    that published speed-ups are relative to.
+    """
+    beside = path.with_name(path.name.replace("gpu-", "cpu-", 1))
+    return [beside, path] if beside != path and beside.is_file() else [path]
+
+
 def _title(name: str, stem: str) -> str:
     """Return the title of a plan: its source by author instead of its letter, or its file's name.
 

@@ -37,7 +37,7 @@ from kernelscope.bench import (
 )
 from kernelscope.bench.charts import Chart, Choice, Plot, all_whole, chart, choices
 from kernelscope.bench.plan import GPU
-from kernelscope.bench.recorded import entries
+from kernelscope.bench.recorded import entries, with_cpu
 from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.control import CancelToken
@@ -417,7 +417,7 @@ class BenchWindow(QWidget):
         self._progress = progress_bar()
         self._state = state_label()
         self._hint = EmptyPlot(entries())
-        self._hint.chosen.connect(lambda path: self.open_results([path]))
+        self._hint.chosen.connect(lambda path: self.open_results(with_cpu(path)))
         self._origin = ElidedLabel()
         self._origin.setObjectName("benchOrigin")
         self._origin.set_full_text("Nothing is measured yet.")

@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
 from kernelscope import filters
-from kernelscope.bench.recorded import Recorded
+from kernelscope.bench.recorded import Recorded, with_cpu
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.launch_report import LaunchReport
@@ -254,10 +254,10 @@ class Companions:
         return True
 
     def show_recorded(self, path: Path | None) -> None:
-        """Show a recorded report in the benchmark window."""
+        """Show a recorded report in the benchmark window, beside that of a CPU."""
         self.show_bench()
         if path is not None and self.bench is not None:
-            self.bench.open_results([path])
+            self.bench.open_results(with_cpu(path))
 
     def show_level(self, entry: Entry) -> None:
         """Explain a level of the chosen filter."""
