@@ -199,7 +199,7 @@ def test_no_text_of_the_window_has_the_time_of_an_emulated_run(
     copied = window.run_shelf.views.runs.table.text()
     new = (texts(window) | texts(figure) | lines(copied)) - before
     figure.reject()
-    assert any("Emulated GPU shared" in text for text in new)
+    assert any("Emulated GPU shared memory" in text for text in new)
     assert times(new) == set()
     # The same walk finds the times of a run that has some.
     run_at(qtbot, window, SERIAL)
@@ -285,7 +285,7 @@ def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainW
     run_at(qtbot, window, SERIAL)
     runs = window.gallery.runs
     timed, _, emulated = runs
-    assert emulated.where == "Emulated GPU shared"
+    assert emulated.where == "Emulated GPU shared memory"
     for quantity in (KERNEL, TOTAL):
         assert runs.speed_up(emulated, quantity) is None
         assert not runs.is_fastest(emulated, quantity)
@@ -356,7 +356,7 @@ def test_undo_and_redo_bring_back_device_and_output(
     wait_until(qtbot, lambda: opened.page.result.device == "emulated")
     assert opened.panel.place == SHARED
     headline = {text for text in texts(opened) if "not timed" in text}
-    assert "Emulated GPU shared, not timed" in headline
+    assert "Emulated GPU shared memory, not timed" in headline
     press(qtbot, opened, "Ctrl+Shift+Z")
     wait_until(qtbot, lambda: opened.page.result.device == "cpu")
     assert opened.panel.place == SERIAL
@@ -397,7 +397,8 @@ def test_blocks_are_offered_and_the_options_of_a_card_are_not(
     box = child(opened, QComboBox, "block")
     box.setCurrentIndex(box.findText("16×16 threads"))
     run_at(qtbot, opened, SHARED)
-    assert opened.gallery.runs.series(next(iter(opened.gallery))).where.endswith("shared 16×16")
+    (run,) = opened.gallery
+    assert run.where.endswith("shared memory 16×16")
 
 
 def test_a_slow_one_waits_for_run_with_the_time_that_emulating_takes(

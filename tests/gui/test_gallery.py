@@ -128,7 +128,7 @@ def test_settings_that_distinguish_a_run() -> None:
     assert gallery.distinguishing(one) == ("3×3",)
     assert gallery.distinguishing(two) == ("5×5",)
     three, _ = put(gallery, result(1, size=5, level="serial"))
-    assert gallery.distinguishing(three) == ("5×5", "serial"), "equal settings, another level"
+    assert gallery.distinguishing(three) == ("5×5", "Serial"), "equal settings, another level"
 
 
 def test_a_thumbnail_is_an_average_and_keeps_the_shape() -> None:

@@ -193,7 +193,18 @@ def test_a_level_has_its_colour_and_its_name(panel: RunsPanel) -> None:
     cell = item(panel, 0)
     square = cell.icon(run_table.WHERE).pixmap(6, 6).toImage()
     assert square.pixelColor(1, 1) == QColor(colour("shared"))
-    assert cell.text(run_table.WHERE) == "GPU shared"
+    assert cell.text(run_table.WHERE) == "GPU shared memory"
+
+
+def test_quality_stays_in_view_beside_long_names_of_levels(qtbot: QtBot, panel: RunsPanel) -> None:
+    """The width that the panel has in a window of 1280 pixels."""
+    letter = panel.fontMetrics().averageCharWidth()
+    panel.resize(155 * letter, 190)
+    add(panel, with_psnr(replace(result(), device="emulated", level="single-block"), 29.79))
+    qtbot.waitUntil(lambda: panel.table.width() >= panel.table.minimumSizeHint().width())
+    assert panel.table.horizontalScrollBar().maximum() == 0
+    assert not panel.table.isColumnHidden(run_table.PSNR)
+    assert panel.strip.width() >= panel.strip.minimumSizeHint().width()
 
 
 @pytest.mark.parametrize("heading", ["Run", "Total", "PSNR"])
@@ -345,7 +356,9 @@ def test_repeats_of_a_kernel_count_each(panel: RunsPanel) -> None:
 def test_block_sizes_are_levels_of_their_own(panel: RunsPanel) -> None:
     twice(panel, result(10.0), gpu_result("shared", 1.0, 1.0))
     twice(panel, gpu_result("shared", 2.0, 1.0, block=(16, 16)))
-    assert column(panel, "Run on")[::2] == ["GPU shared 16×16", "GPU shared", "CPU serial"]
+    assert column(panel, "Run on")[::2] == [
+        "GPU shared memory 16×16", "GPU shared memory", "CPU serial",
+    ]  # fmt: skip
     assert column(panel, "Kernel speed-up")[::2] == ["≈ 4.5×", "≈ 9×", "baseline"]
 
 

@@ -17,6 +17,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.judging.metrics import Quality
 from kernelscope.spec.chips import Chip
+from kernelscope.spec.levels import Level
 from kernelscope.spec.parameters import rounded
 
 
@@ -159,9 +160,23 @@ class Result:
 
     @property
     def where(self) -> str:
-        """Device and level in words: ``CPU parallel``, ``Emulated GPU shared``."""
+        """Device and level in words: ``CPU parallel``, ``Emulated GPU shared memory``."""
         device = "Emulated GPU" if self.device == Device.EMULATED else self.device.upper()
-        return f"{device} {self.level}"
+        known = self._level
+        return known.on(device) if known is not None else f"{device} {self.level}"
+
+    @property
+    def level_name(self) -> str:
+        """The name of the level: ``Shared memory``."""
+        known = self._level
+        return known.name if known is not None else self.level
+
+    @property
+    def _level(self) -> Level | None:
+        """The level; None of a made-up backend or another version's."""
+        kernels = Device.GPU if self.device == Device.EMULATED else self.device
+        offered = self.request.step.filter.levels(kernels)
+        return next((each for each in offered if each.id == self.level), None)
 
     @property
     def is_emulated(self) -> bool:

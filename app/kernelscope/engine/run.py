@@ -156,7 +156,7 @@ def _run(
     logged = not request.live and _logger.isEnabledFor(logging.INFO)  # texts take their time
     if logged:
         _logger.info(
-            "%s: %s, %s %s", request.source.describe(), request.describe(), backend.name, level.name
+            "%s: %s, %s", request.source.describe(), request.describe(), level.on(backend.name)
         )
     log = context.log
     if not level.exact:

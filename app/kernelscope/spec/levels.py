@@ -37,6 +37,10 @@ class Level:
     source: str = ""
     access: str = "row"
 
+    def on(self, device: str) -> str:
+        """Return the name behind that of a device: ``GPU shared memory``."""
+        return f"{device} {self.name[0].lower()}{self.name[1:]}"
+
 
 SERIAL = Level(
     "serial",

@@ -151,7 +151,7 @@ class Gallery:
         texts = [{chip.name: chip.text for chip in other.chips} for other in alike]
         varying = {name for each in texts for name in each if _varies(name, texts)}
         chosen = (chip for chip in run.chips if chip.name in varying or not (varying or chip.usual))
-        level = (run.level,) if self.runs.has_others(run) else ()
+        level = (run.level_name,) if self.runs.has_others(run) else ()
         return (*(chip.text for chip in chosen), *level)
 
     @property

@@ -66,7 +66,7 @@ class Rung:
     @property
     def full_name(self) -> str:
         """``GPU shared memory``, or ``Auto: CPU parallel``."""
-        return f"{self.device} {self.name[0].lower()}{self.name[1:]}" if self.device else self.name
+        return self.level.on(self.device) if self.level is not None else self.name
 
 
 def rungs(

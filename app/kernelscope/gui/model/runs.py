@@ -108,6 +108,7 @@ class Run:
     source: int
     picture: str
     level: str
+    level_name: str
     where: str
     settings: str
     size: str
@@ -148,6 +149,7 @@ class Run:
             source=id(source),
             picture=source.title,
             level=result.level,
+            level_name=result.level_name,
             where=where(result),
             settings=result.settings,
             size=source.size,
@@ -393,7 +395,7 @@ def part_of(stage: str) -> str:
 
 
 def where(result: Result) -> str:
-    """Return device, level and a chosen block size: ``GPU shared 16×16``."""
+    """Return device, level and a chosen block size: ``GPU shared memory 16×16``."""
     block = result.request.options.block
     return f"{result.where} {block_name(block)}" if block is not None else result.where
 

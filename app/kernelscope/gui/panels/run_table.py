@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QItemSelectionModel, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QIcon, QPixmap
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, QWidget
 
@@ -355,17 +355,11 @@ class RunTable(CopyableTree):
         bar: that comes and goes with a horizontal one, which comes and goes with the columns. Qt's
         own way to size columns leaves the last one too wide where a scroll bar appears later.
         """
-        header, metrics = self.header(), self.fontMetrics()
+        header = self.header()
         for column in _SPARE:
             self.setColumnHidden(column, False)  # hidden columns have no size hint
-        widths = [
-            max(self._hint(number), _heading_width(name, metrics))
-            for number, name in enumerate(COLUMN_NAMES)
-        ]
-        widths[PARTS] = _LEAST_BAR * metrics.averageCharWidth()
-        bar = self.verticalScrollBar().sizeHint().width()
-        room = self.width() - 2 * self.frameWidth() - bar
-        shown = dict(enumerate(widths))
+        room = self.width() - self._frame()
+        shown = dict(enumerate(self._widths()))
         for column in _SPARE:
             if sum(shown.values()) > room:
                 del shown[column]
@@ -375,6 +369,26 @@ class RunTable(CopyableTree):
         for column, width in shown.items():
             header.resizeSection(column, width)
         self.parts_shown.emit(bool(self._items))
+        self.updateGeometry()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the size in which the columns fit that are never hidden."""
+        widths = (width for column, width in enumerate(self._widths()) if column not in _SPARE)
+        return QSize(sum(widths) + self._frame(), super().minimumSizeHint().height())
+
+    def _frame(self) -> int:
+        """Return the width of everything around the columns."""
+        return 2 * self.frameWidth() + self.verticalScrollBar().sizeHint().width()
+
+    def _widths(self) -> list[int]:
+        """Return the width that each column needs."""
+        metrics = self.fontMetrics()
+        widths = [
+            max(self._hint(number), _heading_width(name, metrics))
+            for number, name in enumerate(COLUMN_NAMES)
+        ]
+        widths[PARTS] = _LEAST_BAR * metrics.averageCharWidth()
+        return widths
 
     def _hint(self, column: int) -> int:
         """Return the width of the cells of a column; headings of groups span all columns."""
