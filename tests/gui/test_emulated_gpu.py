@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QAbstractItemModel, QAbstractListModel, QModelIndex, Qt
 from PySide6.QtGui import QAction, QGuiApplication
@@ -37,7 +38,9 @@ from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED
 from kernelscope.gui.panels.run_table import KERNEL_TIME, PARTS, SPREAD, TOTAL_TIME
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.volume import Volume
 from kernelscope.menus import DockName
+from kernelscope.spec.samples import Kind
 from tests.gui.helpers import (
     NO_GPU,
     FakeCpu,
@@ -343,6 +346,18 @@ def test_a_session_comes_back_to_it(
     assert second.panel.place == SHARED
     item = second.levels.ladder.rungs.rung_item(SHARED)
     assert item is not None, "its group is unfolded"
+
+
+def test_a_volume_that_is_opened_next_is_not_emulated(qtbot: QtBot, opened: MainWindow) -> None:
+    opened.panel.choose_place(Place(Device.EMULATED, "tuned"))
+    opened.panel.set_filter("median")
+    assert opened.panel.place.device is Device.EMULATED, "a filter of the same kind"
+    opened.volumes.open([Volume.from_array(np.ones((4, 5, 6), np.float32), "cube")])
+    wait_until(qtbot, lambda: opened.panel.filter_kind is Kind.VOLUME)
+    assert opened.panel.place == AUTO
+    opened.panel.choose_place(Place(Device.CPU, "serial"))
+    opened.panel.set_filter("median")
+    assert opened.panel.place == Place(Device.CPU, "serial"), "the CPU is carried over"
 
 
 def test_undo_and_redo_bring_back_device_and_output(

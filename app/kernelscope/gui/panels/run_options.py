@@ -97,7 +97,13 @@ class RunOptionsForm(QWidget):
         self._offer_places()
 
     def set_filter(self, spec: FilterSpec) -> None:
-        """Offer the choices of `spec`; earlier ones come back where they fit."""
+        """Offer the choices of `spec`; earlier ones come back where they fit.
+
+        The emulated GPU is not carried over between pictures and volumes: one that takes a second
+        there takes many minutes here.
+        """
+        if self._spec is not None and spec.kind is not self._spec.kind:
+            self._wanted = AUTO if self._wanted.device is Device.EMULATED else self._wanted
         self._spec = spec
         self._border.clear()
         for border in spec.borders:
