@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QSignalBlocker, QSizeF, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from kernelscope.gui.canvas.pane import Pane
 from kernelscope.gui.canvas.volume_plane_view import PlaneView
 from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.plane_rows import lies_beside
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.images.planes import Plane
 from kernelscope.images.volume import Volume
+
+
+_BELOW, _BESIDE = 6, 10
+"""Pixels between input and output; beside each other, more than between planes."""
 
 
 def numbers(part: range) -> str:
@@ -66,6 +72,41 @@ class VolumePane(Pane):
         """Put the hint over the planes."""
         self.hint.setGeometry(self.rect().adjusted(0, self.title.height(), 0, 0))
         self.hint.raise_()
+
+
+class PaneBox(QWidget):
+    """Input and output, below each other or beside each other."""
+
+    def __init__(self, panes: Sequence[VolumePane], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._panes = panes
+        self._alone = False
+        self._extents: Sequence[tuple[float, float]] = ()
+        self._box = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        for pane in panes:
+            self._box.addWidget(pane, 1)
+
+    def show_planes(self, extents: Iterable[QSizeF]) -> None:
+        """Make room for slices of these sizes in millimetres."""
+        self._extents = [(extent.width(), extent.height()) for extent in extents]
+        self._arrange()
+
+    def show_alone(self, alone: bool) -> None:
+        """Make room for one plane of each side, or for all."""
+        self._alone = alone
+        self._arrange()
+
+    def _arrange(self) -> None:
+        heading = self._panes[0].title.sizeHint().height()
+        beside = self._alone or lies_beside(self.width(), self.height(), heading, self._extents)
+        direction = QBoxLayout.Direction
+        self._box.setDirection(direction.LeftToRight if beside else direction.TopToBottom)
+        self._box.setSpacing(_BESIDE if beside else _BELOW)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
 
 
 class SliceSliders(QWidget):

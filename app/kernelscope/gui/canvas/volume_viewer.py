@@ -3,8 +3,8 @@
 +-- input ------------------------+
 |  axial     coronal   sagittal   |      Position: a voxel (z, y, x), marked by a crosshair.
 +-- output -----------------------+      Each plane shows the slice through it across one
-|  axial     coronal   sagittal   |      of the axes z, y and x. One plane shown alone puts
-+---------------------------------+      input and output next to each other.
+|  axial     coronal   sagittal   |      of the axes z, y and x. Input and output lie next to
++---------------------------------+      each other if one plane is shown, or height is short.
    slider     slider    slider
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from kernelscope.gui.canvas import volume_values as values
 from kernelscope.gui.canvas.camera import ZOOM_STEP
@@ -27,7 +27,7 @@ from kernelscope.gui.canvas.slice_images import Drawn
 from kernelscope.gui.canvas.slices import Content, Key, OutputContent, Slabs
 from kernelscope.gui.canvas.tools import Overlay, Tool
 from kernelscope.gui.canvas.volume_camera import VolumeCamera
-from kernelscope.gui.canvas.volume_pane import SliceSliders, VolumePane
+from kernelscope.gui.canvas.volume_pane import PaneBox, SliceSliders, VolumePane
 from kernelscope.gui.canvas.volume_plane_view import PlaneView
 from kernelscope.gui.canvas.volume_probe import VolumeProbe
 from kernelscope.gui.canvas.window_control import WindowControl
@@ -131,6 +131,7 @@ class VolumeViewer(QWidget):
                 pane.views[number].setAccessibleName(f"{plane.name} plane of the {name}")
         self.control.show_volume(volume)
         self._camera.show(volume, self.planes)
+        self._both.show_planes(values.extent(volume, plane) for plane in self.planes)
 
     def show_output(
         self,
@@ -258,17 +259,14 @@ class VolumeViewer(QWidget):
         self.control = WindowControl(self)
         tools.addWidget(self.control)
 
-        self._both = QBoxLayout(QBoxLayout.Direction.TopToBottom)
-        self._both.setSpacing(6)
-        for pane in self._panes:
-            self._both.addWidget(pane, 1)
+        self._both = PaneBox(self._panes, self)
         self._sliders = SliceSliders(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         self.overlay = OverlayBar(self)
         layout.addLayout(tools)
         layout.addWidget(self.overlay)
-        layout.addLayout(self._both, 1)
+        layout.addWidget(self._both, 1)
         layout.addWidget(self._sliders)
 
     def _connect(self) -> None:
@@ -490,9 +488,7 @@ class VolumeViewer(QWidget):
             visible = number in (None, each)
             for pane in self._panes:
                 pane.views[each].setVisible(visible)
-        direction = QBoxLayout.Direction
-        alone = number is not None
-        self._both.setDirection(direction.LeftToRight if alone else direction.TopToBottom)
+        self._both.show_alone(number is not None)
         self._draw()
         self.arranged.emit()
 

@@ -1,0 +1,51 @@
+"""Whether the planes of input and output lie below each other or beside each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QSize
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.canvas.volume_viewer import VolumeViewer
+from kernelscope.gui.model.plane_rows import lies_beside
+from kernelscope.images.volume import Volume
+
+HEAD = ((112, 128), (112, 96), (128, 96))
+FLAT = ((256, 256), (256, 37), (256, 37))
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "extents", "beside"),
+    [
+        (926, 244, HEAD, True),
+        (926, 292, HEAD, True),
+        (926, 600, HEAD, False),
+        (1500, 650, HEAD, False),
+        (926, 400, FLAT, False),
+        (926, 200, FLAT, True),
+        (926, 244, (), False),
+    ],
+)
+def test_the_larger_slices_decide(
+    width: int, height: int, extents: tuple[tuple[int, int], ...], beside: bool
+) -> None:
+    assert lies_beside(width, height, 19, extents) is beside
+
+
+def test_little_height_puts_the_output_beside_the_input(qtbot: QtBot) -> None:
+    viewer = VolumeViewer()
+    qtbot.addWidget(viewer)
+    viewer.resize(930, 700)
+    viewer.show()
+    viewer.show_input(Volume.from_array(np.zeros((96, 128, 112), np.float32), "head"), "Input")
+    qtbot.waitUntil(lambda: viewer.output.y() > viewer.input.y())
+    viewer.resize(QSize(930, 350))
+    qtbot.waitUntil(lambda: viewer.output.x() > viewer.input.x())
+    small = viewer.input.views[0].height()
+    assert small > 0.6 * viewer.height(), "the height of both rows"
+    viewer.choose_plane(0)
+    viewer.choose_plane(None)
+    qtbot.waitUntil(lambda: viewer.output.x() > viewer.input.x())
+    viewer.resize(QSize(930, 700))
+    qtbot.waitUntil(lambda: viewer.output.y() > viewer.input.y())
