@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QCheckBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -46,6 +46,23 @@ def test_it_says_what_is_missing(dialog: GpuDialog) -> None:
     assert text_of(dialog, "headline") == "GPU filters cannot be used now"
     assert text_of(dialog, "reason") == MISSING.summary
     assert dialog.findChild(QLabel, "reason").textFormat() == Qt.TextFormat.PlainText
+
+
+def test_it_says_how_kernels_run_without_a_gpu(qtbot: QtBot) -> None:
+    dialog = GpuDialog(MISSING, without="GPU kernels run on the processor.")
+    qtbot.addWidget(dialog)
+    assert text_of(dialog, "rest").endswith("works as usual. GPU kernels run on the processor.")
+
+
+def test_long_commands_are_in_one_line(qtbot: QtBot) -> None:
+    command = "python -m pip install --upgrade " + "kernelscope[cuda]" * 2
+    steps = (f"Install PyCUDA and a CUDA compiler beside the program: `{command}`", "Run `it`.")
+    dialog = GpuDialog(Availability(False, "None.", steps))
+    qtbot.addWidget(dialog)
+    label = dialog.findChild(QLabel, "steps")
+    assert label.text().count("<br>") == 1, "before the long one only"
+    dialog.show()
+    assert label.width() > QFontMetrics(fixed_font()).horizontalAdvance(command)
 
 
 def test_commands_are_in_monospace_and_can_be_selected(dialog: GpuDialog) -> None:

@@ -272,7 +272,11 @@ def test_the_planned_launch_is_shown_before_any_run(viewer: KernelViewer) -> Non
     assert "Grid\t3 × 13 blocks" in text
     assert "Block\t32 × 8 threads" in text
     assert "SAMPLE_BITS\t8" in text
-    assert "Not run on a GPU yet" in viewer.findChild(QLabel, "kernelState").text()
+    state = viewer.findChild(QLabel, "kernelState")
+    assert "Compile report has the registers" in state.text(), "without a GPU none comes with a run"
+    viewer._has_card = lambda: True
+    viewer.show_request(request())
+    assert "Not run on a GPU yet" in state.text()
 
 
 def test_large_numbers_have_no_exponents(viewer: KernelViewer) -> None:
@@ -453,6 +457,7 @@ def test_compile_report(
     monkeypatch.setattr(module, "reporter", lambda: "NVRTC 13.1")
     button = viewer.findChild(QAbstractButton, "compileReport")
     assert "for sm_75 (Turing) and sm_90 (Hopper) and see" in button.toolTip()
+    button.setFocus()
     click(qtbot, viewer, "compileReport")
     assert not button.isEnabled()
     go.set()
@@ -460,6 +465,7 @@ def test_compile_report(
     assert "Compiled by\tNVRTC 13.1\nRegisters\t40" in table(viewer)
     assert "Compiled for sm_90 (Hopper)\nCompiled by\tNVRTC 13.1\nReport\tnone" in table(viewer)
     assert button.isEnabled()
+    assert viewer.focusWidget() is button, "the keyboard is where it was"
 
 
 def test_a_missing_compiler_is_explained(

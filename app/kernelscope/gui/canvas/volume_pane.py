@@ -17,7 +17,6 @@ from kernelscope.gui.widgets.controls import Slider
 from kernelscope.images.planes import Plane
 from kernelscope.images.volume import Volume
 
-
 _BELOW, _BESIDE = 6, 10
 """Pixels between input and output; beside each other, more than between planes."""
 

@@ -7,7 +7,7 @@ import logging
 import re
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
@@ -28,6 +28,12 @@ from kernelscope.gui.work.background import Background
 
 _logger = logging.getLogger(__name__)
 
+_LONG = 24
+"""Characters of a command from which on it has a line of its own."""
+
+_MOST_WIDTH = 900
+"""Pixels of a command; longer ones are broken."""
+
 _REFRESH = 1000
 """Milliseconds between looks at memory and load."""
 
@@ -41,6 +47,8 @@ class GpuDialog(QDialog):
         Who is asked for facts and load, on threads of `background`.
     settings : Settings, optional
         Where the choice among several devices is kept.
+    without : str
+        How kernels run without a GPU; shown if there is none.
     """
 
     def __init__(
@@ -51,6 +59,7 @@ class GpuDialog(QDialog):
         backend: Backend | None = None,
         background: Background | None = None,
         settings: Settings | None = None,
+        without: str = "",
     ) -> None:
         super().__init__(parent)
         self.setObjectName("gpuDialog")
@@ -77,10 +86,7 @@ class GpuDialog(QDialog):
         layout.addWidget(headline(self._headline))
         layout.addWidget(reason)
         if not availability.available:
-            rest = QLabel("Filters run on the CPU; everything else works as usual.")
-            rest.setObjectName("rest")
-            rest.setWordWrap(True)
-            layout.addWidget(rest)
+            layout.addWidget(_rest(without))
         if availability.steps:
             layout.addWidget(self._steps())
         if settings is not None and len(availability.devices) > 1:
@@ -108,10 +114,14 @@ class GpuDialog(QDialog):
             f"<li style='margin-bottom: 4px'>{_with_commands(step)}</li>"
             for step in self._availability.steps
         )
-        label = QLabel(f"<p>Steps:</p><ol style='margin-top: 0'>{items}</ol>")
+        label = QLabel(f"<p>To use a GPU:</p><ol style='margin-top: 0'>{items}</ol>")
         label.setObjectName("steps")
         label.setWordWrap(True)
         label.setTextInteractionFlags(SELECTABLE)
+        commands = re.findall("`([^`]+)`", " ".join(self._availability.steps))
+        metrics = QFontMetrics(fixed_font())
+        longest = max((metrics.horizontalAdvance(each) for each in commands), default=0)
+        label.setMinimumWidth(min(longest, _MOST_WIDTH) + 6 * metrics.height())  # and the numbers
         return label
 
     def _chooser(self, settings: Settings) -> QVBoxLayout:
@@ -204,12 +214,29 @@ class GpuDialog(QDialog):
         QGuiApplication.clipboard().setText(self.text())
 
 
+def _rest(without: str) -> QLabel:
+    """Return the label for the ways that are left without a GPU."""
+    usual = "Filters run on the CPU; everything else works as usual."
+    label = QLabel(f"{usual} {without}".rstrip())
+    label.setObjectName("rest")
+    label.setWordWrap(True)
+    return label
+
+
 def _forget(background: Background) -> None:
     for topic in ("gpu-facts", "gpu-load"):
         background.forget(topic)
 
 
 def _with_commands(step: str) -> str:
-    """Return `step` as HTML, with the commands between backticks in monospace."""
+    """Return `step` as HTML, with the commands between backticks in monospace.
+
+    Long ones have a line of their own, in which they are not broken.
+    """
     style = f"font-family: {fixed_font().family()}; white-space: pre"
-    return re.sub("`([^`]+)`", rf'<span style="{style}">\1</span>', html.escape(step))
+
+    def marked(found: re.Match[str]) -> str:
+        line = "<br>" if len(found[1]) > _LONG else ""
+        return f'{line}<span style="{style}">{found[1]}</span>'
+
+    return re.sub("`([^`]+)`", marked, html.escape(step))

@@ -92,6 +92,7 @@ class KernelViewer(QDialog):
         self._background = background
         self._request: Request | None = None
         self._plan: PlannedLaunch | None = None
+        self._focused: QWidget | None = None
         self._difference: DifferenceView | None = None
         self._launches = launches
 
@@ -417,7 +418,11 @@ class KernelViewer(QDialog):
             return
         report = self._launches.get(plan.launch.kernel)
         if report is None:
-            self._state.setText("Not run on a GPU yet: registers and occupancy come with a run.")
+            self._state.setText(
+                "Not run on a GPU yet: registers and occupancy come with a run."
+                if self._has_card()
+                else "Without a GPU there is no occupancy; Compile report has the registers."
+            )
             return
         self._state.clear()
         self._facts.set_group(last_run(report))
@@ -425,7 +430,9 @@ class KernelViewer(QDialog):
     def _on_compile(self) -> None:
         assert self._request is not None
         assert self._plan is not None
+        has_focus = self.focusWidget() is self._compile  # a disabled button gives it to another
         self._compile.setEnabled(False)
+        self._focused = self.focusWidget() if has_focus else None
         self._state.setText("Compiling…")
         self._background.start(
             _COMPILE,
@@ -435,9 +442,14 @@ class KernelViewer(QDialog):
         )
 
     def _on_compiled(self, report: dict[str, Resources | None]) -> None:
-        self._compile.setEnabled(True)
+        self._allow_compiling()
         self._state.clear()
         self._add_resources(report, reporter())
+
+    def _allow_compiling(self) -> None:
+        self._compile.setEnabled(True)
+        if self._focused is not None and self._focused is self.focusWidget():
+            self._compile.setFocus()
 
     def _on_edit_compiled(self, report: Report) -> None:
         """Show the resources of the user's version."""
@@ -470,7 +482,7 @@ class KernelViewer(QDialog):
         return view if isinstance(view, CodeView) else None
 
     def _on_failed(self, error: Exception) -> None:
-        self._compile.setEnabled(True)
+        self._allow_compiling()
         if not isinstance(error, AppError):
             raise error  # a bug: the window's hook reports it
         self._state.setText(str(error))

@@ -91,7 +91,7 @@ def rungs(
         if backend.id != Device.CPU and (state is None or not state.available):
             missing = f"Looking for a {backend.name}…"
             if state is not None:
-                missing = f"{state.summary}{_without_gpu(availability)}"
+                missing = f"{state.summary}{without_gpu(availability)}"
         for level in with_gaps(levels, gaps):
             gap = gaps.get(level.id, "")
             place = Place(Device(backend.id), level.id)
@@ -131,15 +131,18 @@ def _emulated(
     ]
 
 
-def _without_gpu(availability: Mapping[str, Availability]) -> str:
-    """Return how the kernels of a GPU can run without one; empty if that is not known yet."""
+def without_gpu(availability: Mapping[str, Availability]) -> str:
+    """Return how the kernels of a GPU can run without one, after a space.
+
+    Empty if that is not known yet.
+    """
     state = availability.get(Device.EMULATED.value)
     if state is None:
         return ""
     if state.available:
-        return " Its kernels run on the processor in the group “Emulated GPU”, not timed."
+        return " GPU kernels run on the processor in the group “Emulated GPU”, not timed."
     return (
-        " To run its kernels on the processor, install g++ or clang++, or run: "
+        " To run GPU kernels on the processor, install g++ or clang++, or run: "
         f"{install_command('emulator')}"
     )
 

@@ -37,7 +37,7 @@ from kernelscope.gui.dialogs.xray_window import XrayWindow
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import Entry
-from kernelscope.gui.model.rungs import Place
+from kernelscope.gui.model.rungs import Place, without_gpu
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.model.trials import Version
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -292,6 +292,7 @@ class Companions:
                 backend=self.backends.get(Device.GPU),
                 background=self.background,
                 settings=self.settings,
+                without=without_gpu(self.availability).strip(),
             )
         )
 
