@@ -426,7 +426,7 @@ def test_the_authors_figures_stand_beside_ours(bench: BenchWindow) -> None:
     ours = row(shape=(256, 256), seconds=(0.01,), border="reflect")
     bench.show_report(Report({}, TINY, (ours,)))
     (line,) = table(bench)
-    assert line[8].startswith("published: 1.296 ms (parallel computing report no. 5")
+    assert line[8].startswith("1.296 ms (parallel computing report no. 5")
     shown = chart(Plot.TIME, Choice(ours.label), [ours])
     assert shown.note.endswith("measured on Xeon Gold 6154 + RTX 2080 Ti.")
     theirs = {series.name: series for series in shown.series if series.theirs}
@@ -516,6 +516,30 @@ def test_opened_results_with_calls_of_libraries_are_compared_by_computing(
     bench.open_results([with_library])
     bench.open_results([whole])
     assert waiting.isChecked()
+
+
+def test_filters_levels_and_numbers_are_never_cut_off(bench: BenchWindow) -> None:
+    table = child(bench, QTreeWidget, "benchTable")
+    long = row(
+        **FOR_F | {"label": "MRI NLM, noise gaussian, sigma from local, window radius 1"},
+        device="gpu", level="uncoalesced", block=(32, 32), seconds=(1e-9,),
+        stages={"kernel": (1e-9,)},
+    )  # fmt: skip
+    bench.show_report(Report({}, TINY, (long,)))
+    (line,) = (table.topLevelItem(number) for number in range(table.topLevelItemCount()))
+    assert line.text(6) == "16,777,216,000", "megapixels a second"
+    for column in range(8):
+        room = table.columnWidth(column)
+        assert table.fontMetrics().horizontalAdvance(line.text(column)) < room, line.text(column)
+    text = table.fontMetrics().height()
+    assert table.visualItemRect(line).height() >= text + 4, "rows do not touch each other"
+
+
+def test_boxes_to_tick_do_not_touch_each_other(bench: BenchWindow) -> None:
+    for name in ("benchFilters", "benchLevels"):
+        box = child(bench, QListWidget, name)
+        first, second = (box.visualItemRect(box.item(number)) for number in range(2))
+        assert second.top() > first.bottom() + 1
 
 
 def speed_ups(table: QTreeWidget) -> list[str]:
@@ -827,11 +851,11 @@ def test_levels_of_a_device_that_is_not_ticked_count_for_nothing(bench: BenchWin
     gpu.setChecked(False)
     for item in items:
         offered = bool(item.flags() & Qt.ItemFlag.ItemIsEnabled)
-        assert offered is item.text().startswith("CPU: ")
+        assert offered is item.text().startswith("CPU ")
         assert item.toolTip() == ("" if offered else "The GPU is not ticked above.")
     assert bench.form.plan().levels == (), "all that are offered"
     for item in items:
-        if item.text().startswith("CPU: "):
+        if item.text().startswith("CPU "):
             item.setCheckState(Qt.CheckState.Unchecked)
     with pytest.raises(AppError, match="No level is chosen"):
         bench.form.plan()

@@ -104,8 +104,8 @@ class BenchForm(QWidget):
         devices.addStretch(1)
         on_cpu, on_gpu = filters.levels(CPU), filters.levels(GPU)
         self._level_devices = [CPU] * len(on_cpu) + [GPU] * len(on_gpu)
-        levels = [(name, f"CPU: {level.name}") for name, level in on_cpu.items()]
-        levels += [(name, f"GPU: {level.name}") for name, level in on_gpu.items()]
+        levels = [(name, level.on(CPU.upper())) for name, level in on_cpu.items()]
+        levels += [(name, level.on(GPU.upper())) for name, level in on_gpu.items()]
         self._levels = _checklist("benchLevels", "Levels", levels, [name for name, _ in levels])
         self._blocks = self._numbers(
             "benchBlocks",
@@ -299,6 +299,7 @@ def _checklist(
         item.setData(Qt.ItemDataRole.UserRole, key)
         item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
         item.setCheckState(_state(key in chosen))
+    box.setSpacing(1)  # the boxes to tick would touch each other
     box.setMinimumHeight(5 * box.fontMetrics().height())
     return box
 

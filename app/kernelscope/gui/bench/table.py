@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeWidget,
+    QTreeWidgetItem,
+)
 
 from kernelscope.bench import Row, figures, speed_up, summarise
 from kernelscope.bench.statistics import full_time, megapixels_per_second, short
@@ -44,8 +50,8 @@ _SPEED_UP, _THEIRS, _REMARK = 7, 8, 9
 _BESIDE = 5
 """Where the authors' figures stand: right of our time and its spread."""
 
-_GROWING = 2, 3, 5
-"""Columns with the time of a part and the estimate for the whole: never cut off."""
+_ROOM = 4
+"""Pixels of a row more than its text needs."""
 
 
 class BenchTable(QTreeWidget):
@@ -62,6 +68,7 @@ class BenchTable(QTreeWidget):
         self.setAlternatingRowColors(True)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setItemDelegate(_Cell(self))
         unit = self.fontMetrics().averageCharWidth()
         for column, (_, width, tip) in enumerate(_COLUMNS):
             self.setColumnWidth(column, width * unit)
@@ -105,7 +112,7 @@ class BenchTable(QTreeWidget):
             for column in range(len(_COLUMNS)):
                 item.setForeground(column, theme.quiet_text(self.palette()))
         found = list(figures.beside(row))
-        item.setText(_THEIRS, "; ".join(f"published: {figure.describe()}" for figure in found))
+        item.setText(_THEIRS, "; ".join(figure.describe() for figure in found))
         item.setToolTip(
             _THEIRS,
             "\n".join(dict.fromkeys(f"{f.origin.author} on {f.origin.hardware}" for f in found)),
@@ -133,13 +140,23 @@ class BenchTable(QTreeWidget):
             self._make_room(item)
 
     def _make_room(self, item: QTreeWidgetItem) -> None:
-        """Widen columns for this line, most of them up to a limit."""
-        unit = self.fontMetrics().averageCharWidth()
-        for column, (_, limit, _) in enumerate(_COLUMNS[:_THEIRS]):
+        """Widen columns for this line.
+
+        None is cut off: rows differ in the last parameter or in the level, and a part of a number
+        is another number. Those behind them take the room that is left.
+        """
+        for column in range(_THEIRS):
             wanted = self.fontMetrics().horizontalAdvance(f"{item.text(column)}MM")
-            if column not in _GROWING:
-                wanted = min(wanted, limit * unit)
             self.setColumnWidth(column, max(wanted, self.columnWidth(column)))
+
+
+class _Cell(QStyledItemDelegate):
+    """Keeps rows apart."""
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return super().sizeHint(option, index) + QSize(0, _ROOM)
 
 
 def _time(row: Row, seconds: float, waiting: bool) -> str:

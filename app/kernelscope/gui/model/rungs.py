@@ -140,7 +140,8 @@ def without_gpu(availability: Mapping[str, Availability]) -> str:
     if state is None:
         return ""
     if state.available:
-        return " GPU kernels run on the processor in the group “Emulated GPU”, not timed."
+        where = "in the group “Emulated GPU” of the levels"
+        return f" GPU kernels run on the processor {where}, not timed."
     return (
         " To run GPU kernels on the processor, install g++ or clang++, or run: "
         f"{install_command('emulator')}"
