@@ -42,7 +42,7 @@ class Part(StrEnum):
     """The parts of a card that may limit a kernel."""
 
     MEMORY = "device memory"
-    CACHE = "level-2 cache"
+    CACHE = "L2 cache"
     LOADS = "loads and stores"
     TEXTURE = "texture units"
     ARITHMETIC = "arithmetic"
