@@ -282,8 +282,8 @@ def test_what_cannot_be_is_said(
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_fill_the_form(bench: BenchWindow, name: str) -> None:
-    child(bench, QComboBox, "benchPreset").setCurrentText(name)
     preset = PRESETS[name]
+    child(bench, QComboBox, "benchPreset").setCurrentText(preset.title)
     plan = bench.form.plan()
     assert (plan.name, plan.sweeps, plan.repeat) == (name, preset.plan.sweeps, preset.plan.repeat)
     assert set(plan.levels) == set(preset.plan.levels)
@@ -952,7 +952,7 @@ def test_the_form_follows_results_that_are_opened(bench: BenchWindow, tmp_path: 
     preset = PRESETS["M mean filter ladder (256²)"]
     save(replace(measured(), plan=preset.plan), tmp_path / "ladder.json")
     bench.open_results([tmp_path / "ladder.json"])
-    assert box.currentText() == preset.name
+    assert box.currentText() == "Parallel computing report no. 5: mean filter ladder (256²)"
     assert bench.form.plan().sweeps == preset.plan.sweeps
     save(measured(), tmp_path / "own.json")
     bench.open_results([tmp_path / "own.json"])

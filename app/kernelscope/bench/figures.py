@@ -42,6 +42,18 @@ SOURCES = {
 }
 
 
+def titled(name: str) -> str:
+    """Return the title of a plan: its source by author instead of by letter.
+
+    ``Korčuška 2013: tables 1-3`` for ``F tables 1-3``; other names stay as they are.
+    """
+    letter, _, rest = name.partition(" ")
+    if letter not in SOURCES:
+        return name
+    author = SOURCES[letter].author
+    return f"{author[0].upper()}{author[1:]}: {rest}"
+
+
 class Scope(StrEnum):
     """The part of a run that a time or a speed-up covers."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kernelscope.bench.cases import subjects
 from kernelscope.bench.data import HEAD_SIGMA, Content, Data
-from kernelscope.bench.figures import Figure, all_figures
+from kernelscope.bench.figures import Figure, all_figures, titled
 from kernelscope.bench.plan import GPU, Plan, Sweep
 from kernelscope.bench.sweeps import weights
 from kernelscope.errors import UnknownName
@@ -48,6 +48,11 @@ class Preset:
     summary: str
     plan: Plan
     sources: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name with the author of the source instead of its letter."""
+        return titled(self.name)
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:

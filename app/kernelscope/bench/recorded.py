@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope import filters
-from kernelscope.bench.figures import SOURCES
+from kernelscope.bench.figures import titled
 from kernelscope.bench.report import Report
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import full_time
@@ -331,10 +331,7 @@ def _title(name: str, stem: str) -> str:
 
     ``Korčuška 2013: tables 1-3``, ``Beside libraries 16384``
     """
-    letter, _, rest = name.partition(" ")
-    if letter in SOURCES:
-        return f"{SOURCES[letter].author}: {rest}"
-    words = name or stem.replace("peers", "beside libraries").replace("nlm", "NLM").replace(
+    words = titled(name) or stem.replace("peers", "beside libraries").replace("nlm", "NLM").replace(
         "-", " "
     )
     return words[:1].upper() + words[1:]

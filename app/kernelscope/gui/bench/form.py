@@ -63,12 +63,15 @@ class BenchForm(QWidget):
         self._preset.setObjectName("benchPreset")
         self._preset.setToolTip("The experiments of the four sources, or your own choice")
         self._preset.addItem(OWN_CHOICE)
-        self._preset.addItems(list(PRESETS))
+        for preset in PRESETS.values():
+            self._preset.addItem(preset.title, preset.name)
         self._preset.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._preset.setMinimumContentsLength(24)
-        self._preset.currentTextChanged.connect(self._on_preset)
+        entries = self._preset.view()  # long ones, which the box itself has no room for
+        entries.setMinimumWidth(entries.sizeHintForColumn(0) + 2 * self.fontMetrics().height())
+        self._preset.currentIndexChanged.connect(self._on_preset)
         self._summary = _Summary(self)
         self._summary.setObjectName("benchSummary")
         self._summary.setWordWrap(True)
@@ -76,7 +79,7 @@ class BenchForm(QWidget):
         self._build_data()
         devices = self._build_devices()
         self._lay_out(devices)
-        self._on_preset(OWN_CHOICE)
+        self._on_preset()
 
     def _build_data(self) -> None:
         """Build the fields of filters, sizes and masks."""
@@ -151,11 +154,11 @@ class BenchForm(QWidget):
     @property
     def preset(self) -> Preset | None:
         """The preset that is chosen."""
-        return PRESETS.get(self._preset.currentText())
+        return PRESETS.get(self._preset.currentData() or OWN_CHOICE)
 
     def set_preset(self, name: str) -> None:
         """Choose a preset by its name; any other name is the user's own choice."""
-        self._preset.setCurrentText(name if name in PRESETS else OWN_CHOICE)
+        self._preset.setCurrentIndex(max(0, self._preset.findData(name)))
 
     def set_gpu(self, available: bool) -> None:
         """Tick the GPU if there is one."""
@@ -238,8 +241,8 @@ class BenchForm(QWidget):
             item.setFlags(flags if offered else flags & ~_ENABLED)
             item.setToolTip("" if offered else f"The {device.upper()} is not ticked above.")
 
-    def _on_preset(self, name: str) -> None:
-        preset = PRESETS.get(name)
+    def _on_preset(self) -> None:
+        preset = self.preset
         for widget in (self._filters, self._sizes, self._masks, self._open_image):
             self._form.setRowVisible(widget, preset is None)
         self._summary.setText(
