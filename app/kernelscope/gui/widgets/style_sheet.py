@@ -73,6 +73,9 @@ QToolButton:checked { background: {fill}; color: {on_fill}; }
 QToolButton:checked:disabled { background: {hover}; color: {faint}; }
 QToolButton:disabled { color: {faint}; }
 QToolButton:focus { border: 1px solid {accent}; }
+QToolButton[popupMode="2"] { padding-right: 18px; }
+QToolButton::menu-indicator { subcontrol-origin: padding; subcontrol-position: right center;
+  right: 5px; }
 QToolButton:checked:focus { border: 1px solid {text}; }
 QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
 QPushButton { background: {button}; border: 1px solid {line};
