@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QScrollBar,
+    QStyleOptionComboBox,
     QTableWidget,
     QWidget,
 )
@@ -515,3 +516,23 @@ def test_values_over_powers_of_ten_go_by_factors(qtbot: QtBot) -> None:
     assert slider.value() == 0
     slider.setValue(1000)
     assert editor.value() == 1.0
+
+
+def test_a_choice_that_is_too_long_ends_in_dots(qtbot: QtBot) -> None:
+    box = ChoiceBox()
+    qtbot.addWidget(box)
+    box.addItems(["short", "Korčuška 2013: level comparison (9x9, 4096²)"])
+    box.setFixedWidth(150)
+
+    def shown() -> str:
+        option = QStyleOptionComboBox()
+        box.initStyleOption(option)
+        return str(option.currentText)
+
+    assert shown() == "short"
+    box.setCurrentIndex(1)
+    assert shown().startswith("Korčuška 2013")
+    assert shown().endswith("…")
+    assert box.currentText().endswith("4096²)"), "the text itself, as screen readers take it"
+    box.setFixedWidth(600)
+    assert shown() == box.currentText()

@@ -7,7 +7,16 @@ from typing import Any
 
 from PySide6.QtCore import QLocale, QPoint, Qt
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QValidator, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QSlider, QSpinBox, QToolTip, QWidget
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDoubleSpinBox,
+    QSlider,
+    QSpinBox,
+    QStyle,
+    QStyleOptionComboBox,
+    QToolTip,
+    QWidget,
+)
 
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.parameters import read_number
@@ -22,12 +31,25 @@ _LONGEST = 10
 class ChoiceBox(QComboBox):
     """A list to choose from, which the wheel changes only where it has the focus.
 
-    Otherwise the wheel event goes to the parent, for instance a panel that scrolls.
+    Otherwise the wheel event goes to the parent, for instance a panel that scrolls. A text that
+    is longer than the box ends in dots: Qt would cut it off, so that it seems complete.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel does not give it
+
+    def initStyleOption(self, option: QStyleOptionComboBox) -> None:
+        super().initStyleOption(option)
+        field = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox,
+            option,
+            QStyle.SubControl.SC_ComboBoxEditField,
+            self,
+        )
+        text, room = self.currentText(), field.width() - 2
+        shown = self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room)
+        option.currentText = shown
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         super().wheelEvent(event) if self.hasFocus() else event.ignore()
