@@ -11,8 +11,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.paths import ROOT
+
 _BUILDS = "KERNELSCOPE_BUILDS"
 """Environment variable: the folder."""
+
+BYTECODE = ROOT / "build" / "bytecode"
+"""Outlasts the session: Python compares the time and size of each source with those it compiled."""
 
 
 def open_folder() -> Callable[[], None]:
@@ -22,14 +27,22 @@ def open_folder() -> Callable[[], None]:
 
 
 def keep_bytecode() -> None:
-    """Have the processes of the tests write bytecode to the folder if they may not beside sources.
+    """Have bytecode written to `BYTECODE` where it may not be written beside sources.
 
-    Each of them, and there are hundreds, would compile the program and its libraries again, which
-    takes two to three seconds of processor time.
+    Without it each session rewrites the assertions of all tests in each worker, which takes as long
+    as half of the quick loop, and each of the hundreds of processes that tests start compiles the
+    program and its libraries again, for two to three seconds of processor time.
     """
-    if sys.dont_write_bytecode:
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(os.environ[_BUILDS], "bytecode"))
+    if not sys.dont_write_bytecode:
+        return
+    try:
+        BYTECODE.mkdir(parents=True, exist_ok=True)
+        folder = BYTECODE
+    except OSError:
+        folder = Path(os.environ[_BUILDS], "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(folder)
 
 
 def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
