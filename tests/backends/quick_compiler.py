@@ -7,6 +7,7 @@ the optimiser that save less time than they take where pictures are small.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.emulator.compiler import _FLAGS, _WATCHED, HostCompiler
 from kernelscope.backends.emulator.translation import CHECKS, translate
 from tests import builds
+
+_WITHOUT_LIBRARIES = ("-fno-exceptions", "-nodefaultlibs", "-lgcc")
+"""As where accesses are watched: Python has loaded the libraries of C, and g++ would look through
+all of them for a handful of functions, which takes a tenth of a small kernel's compilation."""
 
 _OF_THE_LINKER = ("-shared", "-nodefaultlibs", "-lgcc")
 
@@ -26,6 +31,11 @@ def _headers(watch: Path | None) -> str:
 
 class QuickCompiler(HostCompiler):
     """g++ with precompiled headers; any other compiler works as always."""
+
+    def __init__(self, command: tuple[str, ...], more: tuple[str, ...] = ()) -> None:
+        super().__init__(command, more)
+        if self.name == "g++" and sys.platform == "linux" and "-nodefaultlibs" not in more:
+            self._flags = (*self._flags, *_WITHOUT_LIBRARIES)
 
     def watching(self) -> HostCompiler:
         # With its own passes of the optimiser: without them, copies of structures would read
