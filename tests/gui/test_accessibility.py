@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt
 from PySide6.QtGui import QAction, QColor, QPalette
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -79,7 +79,6 @@ FILTERS = [*filters.discover(), *filters.discover(Kind.VOLUME)]
 def window(qtbot: QtBot, tmp_path: Path, stylist: Stylist) -> Iterator[MainWindow]:
     stylist.apply(Appearance())
     window = MainWindow(create_backends(), Settings(tmp_path / "settings.json"))
-    qtbot.addWidget(window)
     window.resize(1280, 800)
     window.show()
     qtbot.waitExposed(window)
@@ -87,6 +86,9 @@ def window(qtbot: QtBot, tmp_path: Path, stylist: Stylist) -> Iterator[MainWindo
         dock.show()
     yield window
     window.close()
+    window.deleteLater()
+    # Before the stylist takes its looks back, which would style thousands of controls again.
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 def resize(window: MainWindow, width: int, height: int) -> None:
@@ -258,28 +260,28 @@ def clipped(root: QWidget) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("size", [(1024, 640), (1280, 800)], ids=str)
+# Each test opens one window, which takes longer than looking at it: sizes come one after the other.
+SIZES = ((1280, 800), (1024, 640))
+
+
 @pytest.mark.parametrize("filter_id", FILTERS)
-def test_no_text_is_clipped(
-    qtbot: QtBot, window: MainWindow, filter_id: str, size: tuple[int, int]
-) -> None:
+def test_no_text_is_clipped(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
     choose(qtbot, window, filter_id)
-    resize(window, *size)
-    qtbot.waitUntil(lambda: not clipped(window))  # layouts follow a little later
-    assert window.size().toTuple() == size
-    assert clipped(window) == []
+    for size in SIZES:
+        resize(window, *size)
+        qtbot.waitUntil(lambda: not clipped(window))  # layouts follow a little later
+        assert window.size().toTuple() == size
+        assert clipped(window) == [], size
 
 
-@pytest.mark.parametrize("size", [(1024, 640), (1280, 800)], ids=str)
 @pytest.mark.parametrize("dock", ["timing", "quality", "measure", "console"])
-def test_no_text_is_clipped_in_any_dock(
-    qtbot: QtBot, window: MainWindow, dock: str, size: tuple[int, int]
-) -> None:
-    resize(window, *size)
-    window.findChild(QDockWidget, f"{dock}Dock").raise_()
-    qtbot.waitUntil(lambda: not clipped(window))
-    assert not lies_behind_a_tab(window.findChild(QDockWidget, f"{dock}Dock").widget())
-    assert clipped(window) == []
+def test_no_text_is_clipped_in_any_dock(qtbot: QtBot, window: MainWindow, dock: str) -> None:
+    for size in SIZES:
+        resize(window, *size)
+        window.findChild(QDockWidget, f"{dock}Dock").raise_()
+        qtbot.waitUntil(lambda: not clipped(window))
+        assert not lies_behind_a_tab(window.findChild(QDockWidget, f"{dock}Dock").widget())
+        assert clipped(window) == [], size
 
 
 @pytest.mark.parametrize("filter_id", FILTERS)
@@ -343,16 +345,16 @@ def test_everything_is_in_reach_on_a_small_screen(
         assert seen.height() == min(control.height(), window.panel.viewport().height())
 
 
-@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("filter_id", ["nlm", "mask", "mri_nlm"])
 def test_no_text_is_clipped_in_any_size(
-    qtbot: QtBot, stylist: Stylist, window: MainWindow, filter_id: str, scale: float
+    qtbot: QtBot, stylist: Stylist, window: MainWindow, filter_id: str
 ) -> None:
     choose(qtbot, window, filter_id)
-    window.resize(1600, 1000)
-    stylist.apply(Appearance(scale=scale))
-    qtbot.waitUntil(lambda: not clipped(window))  # layouts follow a little later
-    assert clipped(window) == []
+    for scale in SCALES:
+        window.resize(1600, 1000)
+        stylist.apply(Appearance(scale=scale))
+        qtbot.waitUntil(lambda: not clipped(window))  # layouts follow a little later
+        assert clipped(window) == [], scale
 
 
 _NOWHERE = Path("/nonexistent/settings.json")
