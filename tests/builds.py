@@ -1,13 +1,15 @@
-"""A folder for what the tests compile: one for a session, shared by the workers of xdist."""
+"""A folder for what the tests compile, shared by the workers of xdist and by later sessions."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,39 +18,61 @@ from tests.paths import ROOT
 _BUILDS = "KERNELSCOPE_BUILDS"
 """Environment variable: the folder."""
 
-BYTECODE = ROOT / "build" / "bytecode"
-"""Outlasts the session: Python compares the time and size of each source with those it compiled."""
+KEPT = ROOT / "build" / "tests"
+"""Outlasts the session, since the name of each file is a hash of everything that it was made of."""
+
+_MOST_AGE = 30 * 24 * 3600
+"""Seconds after which a file that no session has used is removed."""
 
 
 def open_folder() -> Callable[[], None]:
-    """Make the folder; return a function that removes it."""
-    folder = os.environ[_BUILDS] = tempfile.mkdtemp(prefix="kernelscope-builds-")
-    return lambda: shutil.rmtree(folder, ignore_errors=True)
+    """Make the folder; return a function that removes it if it cannot be kept."""
+    try:
+        KEPT.mkdir(parents=True, exist_ok=True)
+        _remove_old(KEPT)
+        os.environ[_BUILDS] = str(KEPT)
+    except OSError:  # sources that may only be read
+        folder = os.environ[_BUILDS] = tempfile.mkdtemp(prefix="kernelscope-builds-")
+        return lambda: shutil.rmtree(folder, ignore_errors=True)
+    return lambda: None
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove files that were not used for long, and what interrupted sessions left there."""
+    oldest = time.time() - _MOST_AGE
+    for path in folder.rglob("*"):
+        if path.is_file() and path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)
+    for path in folder.glob("*/"):
+        if path.stat().st_mtime < oldest and not any(path.iterdir()):
+            path.rmdir()
 
 
 def keep_bytecode() -> None:
-    """Have bytecode written to `BYTECODE` where it may not be written beside sources.
+    """Have bytecode written to the folder where it may not be written beside sources.
 
     Without it each session rewrites the assertions of all tests in each worker, which takes as long
     as half of the quick loop, and each of the hundreds of processes that tests start compiles the
-    program and its libraries again, for two to three seconds of processor time.
+    program and its libraries again, for two to three seconds of processor time. Python compares the
+    time and size of each source with those that it compiled.
     """
-    if not sys.dont_write_bytecode:
-        return
-    try:
-        BYTECODE.mkdir(parents=True, exist_ok=True)
-        folder = BYTECODE
-    except OSError:
-        folder = Path(os.environ[_BUILDS], "bytecode")
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
-    sys.dont_write_bytecode, sys.pycache_prefix = False, str(folder)
+    if sys.dont_write_bytecode:
+        folder = str(kept("bytecode"))
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        sys.dont_write_bytecode, sys.pycache_prefix = False, folder
+
+
+def kept(name: str) -> Path:
+    """Return a folder in the folder."""
+    return Path(os.environ[_BUILDS], name)
 
 
 def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
     """Return the file that `make` writes, written once for each `key`.
 
-    Two workers that need it at the same moment both make it: waiting would take as long.
+    The `key` has everything that decides the content, the version of a compiler too. Two workers
+    that need it at the same moment both make it: waiting would take as long.
     """
     digest = hashlib.sha256(repr(key).encode()).hexdigest()[:32]
     path = Path(os.environ[_BUILDS], f"{digest}{suffix}")
@@ -57,7 +81,15 @@ def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
             made = Path(folder, path.name)
             make(made)
             made.replace(path)
+    else:
+        path.touch()  # still used, see `_remove_old`
     return path
+
+
+@functools.cache
+def version(compiler: str) -> str:
+    """Return what a C++ compiler prints as its version."""
+    return subprocess.run((compiler, "--version"), capture_output=True, text=True).stdout
 
 
 def precompiled(header: str, command: Sequence[str]) -> Path:
@@ -72,6 +104,7 @@ def precompiled(header: str, command: Sequence[str]) -> Path:
     def make(path: Path) -> None:
         subprocess.run((*command, "-x", "c++-header", str(text), "-o", str(path)), check=True)
 
-    text = built(write, ".h", header, command)
-    built(make, ".h.gch", header, command)
+    key = header, command, version(command[0])
+    text = built(write, ".h", *key)
+    built(make, ".h.gch", *key)
     return text

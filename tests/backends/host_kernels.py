@@ -52,14 +52,17 @@ def build(filter_id: str, defines: tuple[tuple[str, str], ...], glue: str) -> ct
     assert COMPILER
     gcc = (COMPILER, *_FLAGS)
 
+    header = _SHIM.read_text(encoding="utf-8")
+
     def make(path: Path) -> None:
         # Taken if it is the first token of the file, and takes longer than a small kernel if not.
-        shim = builds.precompiled(_SHIM.read_text(encoding="utf-8"), gcc)
+        shim = builds.precompiled(header, gcc)
         command = (*gcc, "-shared", "-x", "c++", "-", "-o", str(path))
         source = f'#include "{shim}"\n{text}'
         subprocess.run(command, input=source, encoding="utf-8", check=True, timeout=300)
 
-    return ctypes.CDLL(str(builds.built(make, ".so", "host kernel", text)))
+    key = text, header, gcc, builds.version(COMPILER)
+    return ctypes.CDLL(str(builds.built(make, ".so", *key)))
 
 
 def set_constant(library: ctypes.CDLL, name: str, value: NDArray[Any]) -> None:

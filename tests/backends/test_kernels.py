@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import itertools
 import re
+from pathlib import Path
 
 import pytest
 
 from kernelscope import filters
+from kernelscope.backends.cuda import compiler as compiler_module
 from kernelscope.backends.cuda.compiler import CompileError, Nvrtc, resources
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.paths import KERNELS
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import GPU_LEVELS
+from tests import builds
 from tests.backends.specialisations import (
     covering,
     defines,
@@ -29,14 +34,27 @@ each_filter = pytest.mark.parametrize("spec", gpu_filters(), ids=lambda spec: sp
 ARCHITECTURES = ("sm_75", "sm_90")
 
 
+@pytest.fixture(scope="module")
+def compiler() -> CubinCache:
+    """Return NVRTC with the kernels that it compiled in earlier sessions, by the same code.
+
+    Cubins are found by the text, the macros and the version of NVRTC, and kept with their log.
+    Compiling all of them anew takes four minutes of processor time.
+    """
+    code = Path(compiler_module.__file__).read_bytes()
+    return CubinCache(Nvrtc(), builds.kept(f"cubins-{hashlib.sha256(code).hexdigest()[:16]}"))
+
+
 @each_filter
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_compiles_at_every_choice_of_macros(spec: FilterSpec, architecture: str) -> None:
+def test_compiles_at_every_choice_of_macros(
+    spec: FilterSpec, architecture: str, compiler: CubinCache
+) -> None:
     """The architectures take turns: all choices for both would take minutes more."""
-    compiler, turn = Nvrtc(), ARCHITECTURES.index(architecture)
+    turn = ARCHITECTURES.index(architecture)
     wanted = kernels(spec)
     for macros in covering(defines(spec), start=3 * turn)[turn::2]:
-        cubin = compiler.compile(spec.id, read_source(spec.id), architecture, macros)
+        cubin = compiler.get(spec.id, read_source(spec.id), architecture, macros)
         assert cubin.code.startswith(b"\x7fELF"), macros
         assert "warning" not in cubin.log, f"{macros}\n{cubin.log}"
         for kernel in wanted[frozenset(macros.items())]:
@@ -44,9 +62,9 @@ def test_compiles_at_every_choice_of_macros(spec: FilterSpec, architecture: str)
 
 
 @each_filter
-def test_compiles_on_its_own(spec: FilterSpec) -> None:
+def test_compiles_on_its_own(spec: FilterSpec, compiler: CubinCache) -> None:
     """The defaults of all macros make a whole program of it."""
-    assert Nvrtc().compile(spec.id, read_source(spec.id), "sm_75", {}).code
+    assert compiler.get(spec.id, read_source(spec.id), "sm_75", {}).code
 
 
 @each_filter
