@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda import CudaBackend, memory
 from kernelscope.backends.cuda.card import Card, Lane
 from kernelscope.backends.cuda.compiler import Cubin
-from kernelscope.backends.cuda.memory import Staging
+from kernelscope.backends.cuda.memory import Pages, Staging
 from kernelscope.backends.cuda.page_locked import ResultMemory
 from kernelscope.backends.cuda.pool import Pool
 from kernelscope.backends.cuda.thread import OwnerThread
@@ -477,9 +477,8 @@ class FakeStaging(Staging):
         self._memory = np.empty((memory.CHUNKS, memory.CHUNK_BYTES), np.uint8).view(PageLocked)
         self._events = [driver.Event() for _ in range(memory.CHUNKS)]
 
-    @contextlib.contextmanager
-    def giving_pages_to(self, target: NDArray[Any]) -> Iterator[None]:
-        yield
+    def give_pages(self, target: NDArray[Any]) -> Pages:
+        return Pages([], [])
 
     def free(self) -> None:
         pass

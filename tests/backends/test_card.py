@@ -102,7 +102,7 @@ def test_no_buffer_is_filled_again_before_its_round_was_sent(
 
     def copy() -> None:
         staging = FakeStaging(driver, driver.new_stream(), copiers)
-        staging.piece_bytes = memory.piece_bytes(cards)
+        staging.piece_bytes = memory.upload_piece_bytes(cards)
         allocation = device.allocate(size)
         staging.upload(source, int(allocation))
         staging.download(int(allocation), target)
@@ -194,7 +194,7 @@ def test_the_copy_rate_is_that_of_copies_that_ended(
 @pytest.mark.parametrize("size", SIZES[1:])
 def test_lanes_copy_beside_the_device(device: Card, size: int) -> None:
     """Their threads have the context too; all three share the helpers."""
-    device.call(device.open_lanes)
+    device.call(device.open_lanes, 1)
     source, results = noise(size), []
 
     def copy(staging: Staging) -> None:
@@ -232,7 +232,7 @@ def test_more_cards_send_larger_pieces(device: Card, monkeypatch: pytest.MonkeyP
 
 def test_lanes_open_once(device: Card, driver: Driver) -> None:
     for _ in range(2):
-        device.call(device.open_lanes)
+        device.call(device.open_lanes, 1)
     assert len(driver.page_locked) == 3
 
 
@@ -245,8 +245,8 @@ def test_a_lane_that_cannot_open_is_tried_again(
     with monkeypatch.context() as patch:
         patch.setattr(driver, "pagelocked_empty", refuse)
         with pytest.raises(Error, match="lock"):
-            device.call(device.open_lanes)
-    device.call(device.open_lanes)
+            device.call(device.open_lanes, 1)
+    device.call(device.open_lanes, 1)
     assert len(driver.page_locked) == 3
 
 
@@ -320,7 +320,7 @@ def test_a_device_that_does_not_open_leaves_no_thread(
 
 def test_a_lost_device_ends_its_threads_and_frees_nothing(driver: Driver) -> None:
     device = Card(0)
-    device.call(device.open_lanes)
+    device.call(device.open_lanes, 1)
     device.lost = True
     device.close()
     assert not driver.attached

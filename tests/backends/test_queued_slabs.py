@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda.executor import Work
-from tests.backends.fake_card import FakeStaging
+from kernelscope.backends.cuda.executor import StepLaunch
+from kernelscope.backends.cuda.pacer import LAUNCH_SECONDS
+from kernelscope.errors import Cancelled
+from tests.backends.fake_card import Error, FakeStaging
 from tests.backends.test_slabs import wait_until
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture
 
@@ -43,13 +47,13 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that grows by a word whenever launches are queued or waited for."""
     found: list[str] = []
     for name in ("queue", "read"):
-        method = getattr(Work, name)
+        method = getattr(StepLaunch, name)
 
-        def noted(self: Work, *earlier: float, _name: str = name, _method: Any = method) -> Any:
-            found.append(_name)
-            return _method(self, *earlier)
+        def noted(self: StepLaunch, *earlier: float, name: str = name, method: Any = method) -> Any:
+            found.append(name)
+            return method(self, *earlier)
 
-        monkeypatch.setattr(Work, name, noted)
+        monkeypatch.setattr(StepLaunch, name, noted)
     return found
 
 
@@ -105,3 +109,119 @@ def test_a_result_goes_down_while_the_next_source_is_late(
     filtered(session)
     assert uploads == downloads
     assert uploads[0] > 6
+
+
+def test_a_slab_that_would_take_too_long_is_cut(
+    rows_of_a_slab: Callable[[int], None], seen: list[str]
+) -> None:
+    rows_of_a_slab(6)
+    session = Session(WeightedRows(SHAPE, pace=LAUNCH_SECONDS / 4), room=0.6)
+    pieces: list[float] = []
+    kernels = session.card.cuda.modules[rows_of(session).step.cubins[0].code]
+    add = kernels["add"]
+
+    def timed(*arguments: int) -> float:
+        pieces.append(add(*arguments))
+        return pieces[-1]
+
+    kernels["add"] = timed
+    filtered(session)
+    assert not seen
+    assert max(pieces[4:]) <= LAUNCH_SECONDS, "after the first slab the pace is known"
+
+
+def test_queued_slabs_teach_the_pace(session: Session, seen: list[str]) -> None:
+    """A card that becomes slower, by others that use it, gets its kernels in pieces again."""
+    kernels = session.card.cuda.modules[rows_of(session).step.cubins[0].code]
+    add, calls = kernels["add"], itertools.count()
+
+    def slower(*arguments: int) -> float:
+        return add(*arguments) * (1 if next(calls) < 6 else 20)
+
+    kernels["add"] = slower
+    filtered(session)
+    assert 0 < seen.count("queue") < 10, "of twelve"
+    seen.clear()
+    filtered(session)
+    assert not seen, "the device remembers the pace"
+
+
+def test_cancelling_queues_no_more(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue, queued = StepLaunch.queue, list[StepLaunch]()
+
+    def cancel_after_two(self: StepLaunch) -> None:
+        if len(queued) == 2:
+            session.token.cancel()
+        queue(self)
+        queued.append(self)
+
+    monkeypatch.setattr(StepLaunch, "queue", cancel_after_two)
+    with pytest.raises(Cancelled):
+        session.filter(picture(SHAPE))
+    assert len(queued) == 2
+    session.assert_nothing_leaked()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_host_is_in_no_time_of_kernels_that_were_queued_in_time(
+    session: Session, seen: list[str], late: bool
+) -> None:
+    session.filter(picture(SHAPE))
+    session.card.cuda.late = late  # the card began before the launch was there
+    session.filter(picture(SHAPE))
+    (kernels,) = (stage for stage in session.stages if stage.name == "kernel")
+    assert seen
+    assert (kernels.excess > 0) == late
+    assert (session.runs[0].excess > 0) == late
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_result_gets_its_pages_while_its_kernels_are_queued(
+    session: Session, seen: list[str], fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pages:
+        def stop(self) -> None:
+            seen.append("stop")
+
+        def abandon(self) -> None:
+            seen.append("abandon")
+
+    def give_pages(self: FakeStaging, target: Any) -> Pages:
+        seen.append("give")
+        if fails and seen.count("give") == 5:
+            raise Error("no memory left")
+        return Pages()
+
+    monkeypatch.setattr(FakeStaging, "give_pages", give_pages)
+    if fails:
+        with pytest.raises(Error, match="left"):
+            session.filter(picture(SHAPE))
+        assert seen[-1] == "abandon"
+        session.assert_nothing_leaked()
+        return
+    filtered(session)
+    first = seen.index("queue")
+    assert seen[first : first + 6] == ["queue", "give", "queue", "read", "stop", "give"]
+    assert seen[-2:] == ["read", "stop"]
+    assert "abandon" not in seen
+
+
+def test_nothing_keeps_a_result_but_its_owner(session: Session) -> None:
+    """Memory of large results would pile up until garbage is collected."""
+    gc.disable()
+    try:
+        result = session.filter(picture(SHAPE))
+        session.runs.clear()
+        there = weakref.ref(result)
+        del result
+        assert there() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("refused", range(8))
+def test_an_allocation_that_fails_once_with_a_known_pace(session: Session, refused: int) -> None:
+    filtered(session)
+    session.card.call(session.card.pool.release)
+    session.card.cuda.refused = [session.card.cuda.allocations + refused]
+    filtered(session)

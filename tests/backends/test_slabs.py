@@ -17,7 +17,7 @@ import pytest
 
 from kernelscope.backends.cuda import conveyor, executor, slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
-from kernelscope.backends.cuda.executor import Work, make_ready
+from kernelscope.backends.cuda.executor import StepLaunch, make_ready
 from kernelscope.backends.cuda.kernel import Kernel
 from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.spec.borders import Border
@@ -356,7 +356,7 @@ def test_an_error_on_one_card_stops_all(cards: int, rows_of_a_slab: Callable[[in
     before_kernel(session, break_the_last)
     with pytest.raises(Error, match="on fire"):
         session.filter(picture(VOLUME))
-    assert max(begun) in (2, 3), "one more may be queued"
+    assert max(begun) <= 2 + (cards > 1), "whole cards may have queued one more"
     session.assert_nothing_leaked()
 
 
@@ -403,7 +403,7 @@ def test_nothing_is_freed_under_a_copy_when_the_next_slab_fails(
         if copying_this:
             ended.set()
 
-    def fail_meanwhile(*arguments: Any) -> Work | None:
+    def fail_meanwhile(*arguments: Any) -> StepLaunch | None:
         if next(slabs) == (1 if direction == "upload" else 3):  # the second one is on its way
             assert copying.wait(PATIENCE)
             raise Error("this card is on fire")

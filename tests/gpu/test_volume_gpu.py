@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, budget, executor, slabs
+from kernelscope.backends.cuda import CudaBackend, budget, slabs
 from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.components import known_by
+from kernelscope.backends.cuda.kernel import Kernel, Timed
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
@@ -303,15 +304,15 @@ def test_an_error_on_one_gpu_stops_the_other(
 ) -> None:
     backend, scan = many(2), head(1, (64, 64, 64))
     rows_of_a_slab(2)
-    run = executor.Work.run
+    put = Kernel._put
 
-    def fail_on_the_second(self: executor.Work) -> None:
+    def fail_on_the_second(self: Kernel, *arguments: Any) -> Timed:
         if threading.current_thread().name == "kernelscope-gpu-1":
             raise ZeroDivisionError("a bug")
-        run(self)
+        return put(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(executor.Work, "run", fail_on_the_second)
+        patch.setattr(Kernel, "_put", fail_on_the_second)
         with pytest.raises(ZeroDivisionError):
             apply(backend, scan)
     assert apply(backend, scan).scan.planes.any()

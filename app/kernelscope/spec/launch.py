@@ -71,8 +71,8 @@ class CudaTask:
         return math.prod(self.output_shape[1:])
 
     @property
-    def samples_of_row(self) -> int:
-        """Samples of a row that kernels read or write, whichever are more."""
+    def busiest_row_samples(self) -> int:
+        """Samples of a row of the source or of the result, in pixels of the result: the more."""
         return self.out_row_pixels * max(self.shape[-1], self.output_shape[-1])
 
     def defines(self, **more: int | str) -> dict[str, str]:
@@ -220,7 +220,7 @@ class Launch:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it takes arguments only: no texture, and no part of it is the host's."""
+        """Whether it reads no texture, and needs nothing of the host while it runs."""
         return not (self.texture or self.mapped or self.hand_over)
 
     def grid(self, output_shape: tuple[int, ...], rows: int | None = None) -> tuple[int, ...]:

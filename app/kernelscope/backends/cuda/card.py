@@ -244,11 +244,11 @@ class Card:
                 traceback.clear_frames(error.__traceback__)
             raise
 
-    def open_lanes(self, cards: int = 1) -> None:
+    def open_lanes(self, cards: int) -> None:
         """Start the copy threads, unless they are running, for a run on so many cards."""
         for name in ("up", "down")[len(self._lanes) :]:
             self._lanes.append(self._lane(f"kernelscope-gpu-{self.ordinal}-{name}"))
-        self.uploads.cut_uploads(memory.piece_bytes(cards))
+        self.uploads.cut_uploads(memory.upload_piece_bytes(cards))
 
     @property
     def uploads(self) -> Lane:

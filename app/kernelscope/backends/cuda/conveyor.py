@@ -11,7 +11,7 @@ kernels or the copy that read it are done::
 A GPU takes its next slab when it begins to compute one, so that a slower or busier GPU takes fewer
 and all end within a slab of each other. The host makes the kernels of that slab ready in the same
 time, and queues them when the slab has arrived: the GPU goes on without waiting for the host, which
-takes a millisecond or more for a slab where four GPUs and their copies share an interpreter.
+takes a millisecond for a slab, and more where four GPUs and their copies share an interpreter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.budget import BUFFERS
 from kernelscope.backends.cuda.card import Lane
 from kernelscope.backends.cuda.device_run import DeviceRun
-from kernelscope.backends.cuda.executor import Work, filter_rows, make_ready
+from kernelscope.backends.cuda.executor import StepLaunch, filter_rows, make_ready
 from kernelscope.backends.cuda.memory import Pages, Staging
 from kernelscope.backends.cuda.reduction import LOOK_BYTES, FiniteLook
 from kernelscope.backends.cuda.strips import Strip, strip
@@ -53,8 +53,9 @@ _IN_SLABS = (
 )
 """Stages of a device that go by while it works on slabs."""
 
-_LOOK_SECONDS = 0.5e-3
-"""While the next slab is on its way, so often a GPU's thread looks whether kernels are over."""
+_POLL_SECONDS = 0.5e-3
+"""While the next slab is on its way, so often a GPU's thread looks whether kernels are over: a
+tenth of what the copy of a slab takes."""
 
 
 def in_slabs(
@@ -119,11 +120,12 @@ class _Slab(NamedTuple):
     Attributes
     ----------
     part : Strip
+        Which rows.
     source, target : int
         Addresses on the card.
     upload : Future, optional
         None if the source is there.
-    work : Work, optional
+    launch : StepLaunch, optional
         The kernels, if they could be made before.
     """
 
@@ -131,15 +133,7 @@ class _Slab(NamedTuple):
     source: int
     target: int
     upload: Future[tuple[float, float]] | None
-    work: Work | None
-
-
-class _InFlight(NamedTuple):
-    """A slab whose kernels are queued, and the memory that its result gets meanwhile."""
-
-    slab: _Slab
-    work: Work
-    pages: Pages
+    launch: StepLaunch | None
 
 
 class Conveyor:
@@ -162,10 +156,11 @@ class Conveyor:
         self.run, self.slabs = run, 0
         self._rows, self._pixels, self._output, self._share = rows, pixels, output, share
         self._final = run.steps[-1]
-        self._look = FiniteLook(run.device, run.cache)
+        self._finite_look = FiniteLook(run.device, run.cache)
         self._coming: _Slab | None = None
-        self._in_flight: _InFlight | None = None
-        self._over = 0.0  # when the kernels that were queued last were, by `time.perf_counter`
+        self._in_flight: _Slab | None = None  # its kernels are queued
+        self._pages: Pages | None = None  # that its result gets meanwhile
+        self._kernels_end = 0.0  # of the last ones that were queued, by `time.perf_counter`
         self._rows_done = 0
         self._copies: list[Future[tuple[float, float]]] = []
         self._downloads: deque[Future[tuple[float, float]]] = deque()
@@ -179,7 +174,7 @@ class Conveyor:
             while (slab := self._coming) is not None:
                 self._filter(slab)
             self._collect()
-            run.is_finite = self._looks and bool(self._look.is_finite())
+            run.is_finite = self._wants_look and bool(self._finite_look.read())
             while self._downloads:
                 self._finish("download", self._downloads.popleft())
         except BaseException:
@@ -189,7 +184,7 @@ class Conveyor:
         finally:
             self._coming = None
             wait(self._copies)  # They use memory that is freed next.
-            self._look.free()
+            self._finite_look.free()
             run.free()
 
     def _fetch(self, rows: tuple[int, int] | None) -> None:
@@ -212,54 +207,59 @@ class Conveyor:
         self.slabs += 1
 
     def _filter(self, slab: _Slab) -> None:
-        """Filter a slab, or queue that behind the one before, and have the next one fetched."""
-        run, part = self.run, slab.part
+        """Queue the kernels of a slab, or run them in pieces; have the next slab fetched."""
+        run, launch, staging = self.run, slab.launch, self.run.device.staging
+        rows = self._output[slab.part.first : slab.part.last]
         self._await(slab.upload)
         while len(self._downloads) + (self._in_flight is not None) >= BUFFERS:
             self._finish("download", self._downloads.popleft())
-        if slab.work is not None and slab.work.can_queue:
-            slab.work.queue()
-            self._look_at(slab)
+        if launch is not None and launch.can_queue:
+            launch.queue()
+            self._queue_look(slab)
             self._collect()
-            pages = run.device.staging.give_pages(self._output[part.first : part.last])
-            self._in_flight = _InFlight(slab, slab.work, pages)
+            self._in_flight = slab
             self._fetch(self._share.take(self._rows))
+            self._pages = staging.give_pages(rows)
             return
         self._collect()
         self._fetch(self._share.take(self._rows))
-        run.report_progress = self._reporter(part)
-        with run.device.staging.giving_pages_to(self._output[part.first : part.last]):
-            if slab.work is not None:
-                slab.work.run()
+        run.report_progress = self._reporter(slab.part)
+        with staging.giving_pages_to(rows):
+            if launch is not None:
+                launch.run()
             else:
-                filter_rows(run, part, slab.source, slab.target)
-        self._look_at(slab)
+                filter_rows(run, slab.part, slab.source, slab.target)
+        self._queue_look(slab)
         self._send_down(slab)
 
     def _await(self, upload: Future[tuple[float, float]] | None) -> None:
         """Wait for an upload; should kernels be over before, send their result down meanwhile."""
-        while upload is not None and self._in_flight is not None and not upload.done():
-            wait([upload], timeout=_LOOK_SECONDS)
-            if self._in_flight.work.is_over:
+        while upload is not None and not upload.done() and (slab := self._in_flight) is not None:
+            wait([upload], timeout=_POLL_SECONDS)
+            if slab.launch is not None and slab.launch.is_over:
                 self._collect()
         self._finish("upload", upload)
 
     def _collect(self) -> None:
         """Wait for kernels that were queued, if there are any, and send their result down."""
-        if self._in_flight is None:
+        slab = self._in_flight
+        if slab is None or slab.launch is None:
             return
-        slab, work, pages = self._in_flight
         self.run.report_progress = self._reporter(slab.part)
-        self._over = work.read(self._over)
+        self._kernels_end = slab.launch.read(self._kernels_end)
         self._in_flight = None
-        pages.stop()
+        if self._pages is not None:
+            self._pages.stop()
         self._send_down(slab)
 
     def _abandon(self) -> None:
-        """Wait for kernels that are queued, as far as the card still works; after an error."""
+        """Wait for kernels that are queued, as far as the card still works; after an error.
+
+        Should that fail, its error is raised, with the first one as its context.
+        """
         device = self.run.device
-        if self._in_flight is not None:
-            self._in_flight.pages.abandon()
+        if self._pages is not None:
+            self._pages.abandon()
         if not device.lost:
             device.wait(device.stream)
             self._in_flight = None  # events of a lost context go once PyCUDA knows of it
@@ -270,26 +270,28 @@ class Conveyor:
         self._rows_done += slab.part.last - slab.part.first
 
     def _reporter(self, part: Strip) -> Callable[[float], None]:
-        """Return the progress callback of a slab."""
-        rows, done = part.last - part.first, self._rows_done
-        ordinal = self.run.device.ordinal
-        return lambda fraction: self._share.report(ordinal, done + fraction * rows)
+        """Return the progress callback of a slab.
 
-    def _look_at(self, slab: _Slab) -> None:
-        """Have the card look at a result, after the kernels on the stream."""
-        if self._looks:
+        The run keeps it: it must not know the conveyor, which has the images.
+        """
+        share, ordinal = self._share, self.run.device.ordinal
+        rows, done = part.last - part.first, self._rows_done
+        return lambda fraction: share.report(ordinal, done + fraction * rows)
+
+    def _queue_look(self, slab: _Slab) -> None:
+        """Have the card look for floats that are not finite, after the kernels on the stream."""
+        if self._wants_look:
             rows = slab.part.last - slab.part.first
-            self._look.queue(slab.target, rows * self._output[0].size)
+            self._finite_look.queue(slab.target, rows * self._output[0].size)
 
     @property
-    def _looks(self) -> bool:
-        """Whether the card looks for floats that are not finite."""
+    def _wants_look(self) -> bool:
         return self._output.dtype.kind == "f" and self._output.nbytes >= LOOK_BYTES
 
     def _copy(
-        self, lane: Lane, copy: Callable[..., None], slab: Strip, at: int
+        self, lane: Lane, copy: Callable[..., None], part: Strip, at: int
     ) -> Future[tuple[float, float]]:
-        self._copies.append(lane.submit(copy, slab, at))
+        self._copies.append(lane.submit(copy, part, at))
         return self._copies[-1]
 
     def _finish(self, name: str, copy: Future[tuple[float, float]] | None) -> None:
@@ -304,13 +306,13 @@ class Conveyor:
             device.look_for_loss()
             raise
 
-    def _upload(self, staging: Staging, slab: Strip, source: int) -> None:
+    def _upload(self, staging: Staging, part: Strip, source: int) -> None:
         row_bytes = _row_bytes(self._pixels)
-        for row, first, count in slab.source_pieces(self._pixels.shape[0]):
+        for row, first, count in part.source_pieces(self._pixels.shape[0]):
             staging.upload(self._pixels[first : first + count], source + row * row_bytes)
 
-    def _download(self, staging: Staging, slab: Strip, target: int) -> None:
-        staging.download(target, self._output[slab.first : slab.last])
+    def _download(self, staging: Staging, part: Strip, target: int) -> None:
+        staging.download(target, self._output[part.first : part.last])
 
 
 def _row_bytes(array: NDArray[Any]) -> int:

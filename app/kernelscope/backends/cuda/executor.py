@@ -3,7 +3,7 @@
 `prepare` turns a filter's plan into compiled kernels; `filter_rows` launches them one after the
 other, a `Kernel` each, and notes their times in the `DeviceRun`. Those of short steps may be read
 later: see `short_steps`. For rows that are still on their way to the card, `make_ready` does the
-host's part meanwhile, and launches behind others need not be waited for: see `Work.queue`.
+host's part meanwhile, and launches behind others need not be waited for: see `StepLaunch.queue`.
 """
 
 from __future__ import annotations
@@ -151,17 +151,17 @@ def filter_rows(run: DeviceRun, strip: Strip | None, source: int, target: int) -
     launch(run.steps[-1], strip, source, target, run)
 
 
-def make_ready(run: DeviceRun, strip: Strip, source: int, target: int) -> Work | None:
-    """Return what `filter_rows` does, with as much of it as possible done beforehand.
+def make_ready(run: DeviceRun, strip: Strip, source: int, target: int) -> StepLaunch | None:
+    """Return the kernels of a strip, made before its rows arrive and while the card is busy.
 
-    The rows need not be on the card yet, and the card may be busy with others: None if the kernels
-    cannot be made under these conditions. Textures cannot, and of several steps, a strip within the
-    image needs a larger buffer than one at its edge.
+    None if that cannot be: a texture is filled when it is made, the host takes part in a launch, or
+    there are several steps, of which a strip within the image needs a larger buffer than one at its
+    edge.
     """
-    (step, *more), launches = run.steps, run.steps[0].plan.launches
-    if more or not all(planned.is_plain for planned in launches):
+    step, *more = run.steps
+    if more or not all(planned.is_plain for planned in step.plan.launches):
         return None
-    return Work(step, _place(step.task, strip, source, target), run)
+    return StepLaunch(step, _place(step.task, strip, source, target), run)
 
 
 def launch(
@@ -172,11 +172,11 @@ def launch(
     if short is not None:
         short.queue(source, target, run)
         return
-    Work(step, _place(step.task, strip, source, target), run).run()
+    StepLaunch(step, _place(step.task, strip, source, target), run).run()
 
 
-class Work:
-    """A step over some rows, with its kernels made: their arguments are on the card.
+class StepLaunch:
+    """A step over some rows, with its kernels made: copies of their arguments are queued.
 
     One that is made and not run has to be of plain launches, which leave nothing to be freed.
     """
@@ -249,7 +249,7 @@ class Work:
         Returns
         -------
         float
-            When these were.
+            When these were, about.
         """
         run, before = self._run, self._run.excess
         taken = [[kernel.read()] for kernel in reversed(self._kernels)][::-1]
@@ -263,7 +263,7 @@ class Work:
     def _note(self, taken: Sequence[Sequence[float]], begun: float | None, excess: float) -> None:
         """Note the times of the kernels, their work, parts handed over, and times in vain."""
         step, place, run, kernels = self._step, self._place, self._run, self._kernels
-        samples = (place.last - place.first) * step.task.samples_of_row
+        samples = (place.last - place.first) * step.task.busiest_row_samples
         run.note_kernels(step, taken, samples, begun, excess)
         for kernel in kernels:
             kernel.note_hand_over()
@@ -273,7 +273,7 @@ class Work:
         run.note_longest(step, taken, lambda n: (kernels[n].report(), kernels[n].batch))
 
     def _end(self, *, is_over: bool) -> None:
-        """Free the textures, once nothing on the card reads them."""
+        """Free the textures; unless the launches are over, wait for the stream before."""
         device = self._run.device
         if not device.lost and not is_over:
             device.wait(device.stream)

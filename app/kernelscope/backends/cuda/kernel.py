@@ -16,6 +16,7 @@ A run that is no measurement waits for short launches and its copies together: s
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import time
@@ -188,6 +189,7 @@ class Kernel:
         if launch.hand_over:
             self._handed = HandedOver(step.plan, launch, place, scratch, run)
         self._hold = _holder(run) if run.is_measured else None
+        self._pacer = self._shared_pacer()
 
     def _make_texture(self, textures: list[Texture]) -> Texture:
         """Return the texture that the kernel reads, filled unless earlier kernels do that."""
@@ -219,7 +221,7 @@ class Kernel:
         """Whether launches may follow each other: nothing of the host's comes between them."""
         return self._place.is_whole and self._mapped is None and self._handed is None
 
-    @property
+    @functools.cached_property
     def _alike(self) -> Hashable:
         """Key of measurements that are timed alike."""
         task, launch = self._step.task, self._launch
@@ -293,17 +295,19 @@ class Kernel:
             self._ends.append((first, target))
             source, target = source + pitches[0], target + pitches[1]
 
-    @property
-    def _pacer(self) -> Pacer:
-        """The one of this kernel in all slabs of a run."""
+    def _shared_pacer(self) -> Pacer:
+        """Return the pacer of this kernel in all slabs of a run."""
         launch, task, run = self._launch, self._step.task, self._run
-        operations = task.samples_of_row * launch.operations_per_sample
+        operations = task.busiest_row_samples * launch.operations_per_sample
         first = Pacer(launch, operations, run.device.paces.get(self._alike))
         return run.pacers.setdefault((self._step.spec.id, launch.kernel), first)
 
     @property
     def can_queue(self) -> bool:
-        """Whether it is one launch that nobody has to wait for: see `queue`."""
+        """Whether it is one launch, by its pace, of a run that is no measurement: see `queue`.
+
+        It takes arguments only, and should take no longer than half of `LAUNCH_SECONDS`.
+        """
         rows = self._place.last - self._place.first
         is_simple = self._launch.is_plain and not self._run.is_measured
         return is_simple and self._pacer.is_one_piece(rows, LAUNCH_SECONDS / 2)
@@ -312,7 +316,10 @@ class Kernel:
         """Put the only launch on the stream; `read` follows."""
         place, launch = self._place, self._launch
         piece = Piece(place.first, place.last, 0, max(launch.steps, 1))
-        self._queued = self._put(piece, 0.0)
+        queued = self._put(piece, 0.0)
+        if not queued.events[0].query():  # the card was busy with others, and waited for nobody
+            queued = queued._replace(queueing=0.0)
+        self._queued = queued
 
     @property
     def is_over(self) -> bool:

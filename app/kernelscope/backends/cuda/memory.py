@@ -118,7 +118,7 @@ class Resident:
                 entry[1].free()
 
 
-def piece_bytes(cards: int) -> int:
+def upload_piece_bytes(cards: int) -> int:
     """Return the size of the pieces of an upload, where so many cards copy at the same time.
 
     Larger ones leave the host's Python more time for the launches of all cards: 512³ voxels took
@@ -168,7 +168,7 @@ class Pages:
     """
 
     def __init__(self, copiers: Sequence[OwnerThread], pieces: Sequence[NDArray[np.uint8]]) -> None:
-        self._over = Event()
+        self._stopped = Event()
         self._touching = [
             copier.submit(self._touch, pieces[number :: len(copiers)])
             for number, copier in enumerate(copiers)
@@ -176,17 +176,17 @@ class Pages:
 
     def _touch(self, some: Sequence[NDArray[np.uint8]]) -> None:
         for piece in some:
-            if self._over.is_set():
+            if self._stopped.is_set():
                 return
             piece[:: mmap.PAGESIZE] = 0
 
     def stop(self) -> None:
         """Leave the rest to the download."""
-        self._over.set()
+        self._stopped.set()
 
     def abandon(self) -> None:
         """Stop, and wait: who tries again in other pieces has other threads write there."""
-        self._over.set()
+        self._stopped.set()
         wait(self._touching)
 
 
@@ -205,7 +205,7 @@ class Staging:
     Attributes
     ----------
     piece_bytes : int
-        Of an upload: see `piece_bytes`.
+        Of an upload: see `upload_piece_bytes`.
     """
 
     piece_bytes = CHUNK_BYTES
@@ -304,6 +304,8 @@ class Staging:
     def download(self, source: int, target: NDArray[Any]) -> None:
         """Copy from device address `source` into the C-contiguous `target`."""
         if self._memory is None or target.nbytes <= CHUNK_BYTES or is_page_locked(target):
+            if self._memory is None:  # `Pages` may still be in the middle of a piece
+                wait([copier.submit(lambda: None) for copier in self._copiers])
             self._cuda.memcpy_dtoh_async(target, source, self._stream)
             self._stream.synchronize()
             return

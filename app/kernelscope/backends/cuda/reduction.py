@@ -48,7 +48,7 @@ def is_finite_at(device: Card, cache: CubinCache, address: int, samples: int) ->
     look = FiniteLook(device, cache)
     try:
         look.queue(address, samples)
-        return look.is_finite()
+        return look.read()
     finally:
         look.free()
 
@@ -68,17 +68,19 @@ class FiniteLook:
         if found is not None:
             self._found.append(found)
 
-    def is_finite(self) -> bool | None:
-        """Return whether all that was looked at is finite; None if there was no room."""
+    def read(self) -> bool | None:
+        """Wait; return whether all that was looked at is finite, None if there was no room."""
         if not self._has_room:
             return None
         found = [_read(self._device, *each, np.dtype(np.uint32)) for each in self._found]
-        self.free(are_over=True)
+        self.free(is_read=True)
         return all(int(largest.max()) < _INFINITE for largest in found)
 
-    def free(self, *, are_over: bool = False) -> None:
-        """Free its memory, once the launches are over."""
-        if self._found and not are_over and not self._device.lost:
+    def free(self, *, is_read: bool = False) -> None:
+        """Free its memory, after the launches; that of a lost context goes with it."""
+        if self._device.lost:
+            return
+        if self._found and not is_read:
             self._device.wait(self._device.stream)
         self._device.free(*(memory for memory, _ in self._found))
         self._found.clear()

@@ -72,7 +72,7 @@ class ShortStep:
         task, launches = step.task, step.plan.launches
         rows = task.output_shape[0]
         for launch in launches:
-            pacer = Pacer(launch, task.samples_of_row * launch.operations_per_sample)
+            pacer = Pacer(launch, task.busiest_row_samples * launch.operations_per_sample)
             if not launch.is_plain or not pacer.is_one_piece(rows, SECONDS):
                 return cls(step, ())
         short = []
@@ -125,7 +125,7 @@ class ShortStep:
         run.excess += excess
         task = self.step.task
         run.note_kernels(
-            self.step, taken, task.output_shape[0] * task.samples_of_row, begun, excess
+            self.step, taken, task.output_shape[0] * task.busiest_row_samples, begun, excess
         )
         run.note_longest(self.step, taken, lambda number: (self._report(number, run), 1))
         run.report_progress(1.0)
