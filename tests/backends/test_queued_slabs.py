@@ -225,3 +225,26 @@ def test_an_allocation_that_fails_once_with_a_known_pace(session: Session, refus
     session.card.call(session.card.pool.release)
     session.card.cuda.refused = [session.card.cuda.allocations + refused]
     filtered(session)
+
+
+def test_the_pace_of_the_last_queued_slab_is_remembered(session: Session, seen: list[str]) -> None:
+    filtered(session)
+    kernels = session.card.cuda.modules[rows_of(session).step.cubins[0].code]
+    add, calls = kernels["add"], itertools.count(1)
+    kernels["add"] = lambda *arguments: add(*arguments) * (20 if next(calls) == 12 else 1)
+    seen.clear()
+    filtered(session)
+    assert seen.count("queue") == next(calls) - 1 == 12
+    seen.clear()
+    filtered(session)
+    assert seen.count("queue") < 12, "the first one is cut"
+
+
+def test_the_launch_stage_leaves_out_queued_kernels(seen: list[str]) -> None:
+    """Whose time is made up, and longer than the host's: nothing is left."""
+    session = Session(WeightedRows(SHAPE, pace=20e-3 / SHAPE[0]))
+    for _ in range(2):
+        filtered(session)
+    assert seen == ["queue", "read"], "the second run, whose pace is known"
+    (launch,) = (stage for stage in session.stages if stage.name == "launch")
+    assert launch.seconds == 0
