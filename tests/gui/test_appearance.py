@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QImage, QPalette
 from PySide6.QtWidgets import (
     QApplication,
@@ -103,6 +103,33 @@ def test_a_theme_is_seen_at_once(qtbot: QtBot, stylist: Stylist) -> None:
     for scheme, low, high in ((Scheme.DARK, 20, 60), (Scheme.LIGHT, 220, 256)):
         stylist.apply(Appearance(scheme))
         assert low < ground().lightness() < high
+
+
+class _Counter(QWidget):
+    """Counts how often it is styled."""
+
+    styled = 0
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        super().changeEvent(event)
+        self.styled += event.type() is QEvent.Type.StyleChange
+
+
+@pytest.mark.slow
+def test_a_change_of_theme_styles_no_widget_for_each_of_its_parents(
+    qtbot: QtBot, stylist: Stylist
+) -> None:
+    stylist.apply(Appearance(Scheme.DARK))
+    widgets = [_Counter()]
+    qtbot.addWidget(widgets[0])
+    for _ in range(6):
+        widgets.append(_Counter(widgets[-1]))
+    widgets[0].show()
+    for each in widgets:
+        each.styled = 0
+    stylist.apply(Appearance(Scheme.LIGHT))
+    assert widgets[0].styled >= 1
+    assert max(each.styled for each in widgets) <= 2, "the old sheet is taken away, a new one set"
 
 
 @pytest.mark.slow

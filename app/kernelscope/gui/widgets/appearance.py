@@ -88,6 +88,9 @@ class Stylist(QObject):
         font.setPointSizeF(max(self._font.pointSizeF(), SMALLEST) * appearance.scale)
         colours = palette(dark=self.is_dark)
         with _widgets_kept():
+            # Qt replaces a style sheet once for each widget and once more for each of its parents,
+            # but takes one away, and sets the first one, in a single pass.
+            self._application.setStyleSheet("")
             self._application.setPalette(colours)
             self._application.setFont(font)
             self._application.setStyleSheet(style_sheet(colours, font.pointSizeF()))
@@ -104,7 +107,6 @@ def _widgets_kept() -> Iterator[None]:
     Qt goes through a list of all widgets when the look changes and calls handlers written in
     Python. If garbage were collected there, closed windows would vanish from under Qt.
     """
-    gc.collect()
     enabled = gc.isenabled()
     gc.disable()
     try:
