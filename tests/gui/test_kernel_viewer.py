@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QStyleOptionTab,
     QTabWidget,
     QToolButton,
+    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
@@ -169,6 +170,23 @@ def test_the_kernel_in_view_is_that_of_the_macros(viewer: KernelViewer) -> None:
         if search == "image":
             assert set(range(*marked["window"])) <= dimmed
     assert marked["image"][1] < marked["window"][0]
+
+
+def test_only_files_in_view_are_coloured(viewer: KernelViewer) -> None:
+    def coloured(view: QWidget | None) -> bool:
+        assert isinstance(view, CodeView)
+        block = view.document().begin()
+        while block.isValid() and not block.layout().formats():
+            block = block.next()
+        return block.isValid()
+
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+    views = [tabs.widget(place) for place in range(tabs.count())]
+    assert [view for view in views if coloured(view)] == [tabs.currentWidget()]
+    other = next(view for view in views if view is not tabs.currentWidget())
+    assert other is not None
+    tabs.setCurrentWidget(other)
+    assert coloured(other)
 
 
 def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:

@@ -13,6 +13,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPalette,
     QResizeEvent,
+    QShowEvent,
     QSyntaxHighlighter,
     QTextCharFormat,
     QTextCursor,
@@ -137,7 +138,7 @@ class CodeView(QPlainTextEdit):
         self._marked = (0, 0)
         self._active: tuple[bool, ...] = ()
         self.numbers = _LineNumbers(self)
-        self._highlighter = CudaHighlighter(self.document(), self.palette())
+        self._highlighter: CudaHighlighter | None = None  # a launch has files that nobody looks at
         self.setPlainText(text)
         self.blockCountChanged.connect(self._make_room)
         self.updateRequest.connect(self._on_update)
@@ -186,12 +187,17 @@ class CodeView(QPlainTextEdit):
             selection.format.setProperty(QTextCharFormat.Property.FullWidthSelection, True)
             selection.cursor = QTextCursor(self.document().findBlockByNumber(line))
             selections.append(selection)
+        dimmed = QTextCharFormat()
+        dimmed.setForeground(theme.quiet_text(self.palette()))
+        dimmed.setFontWeight(QFont.Weight.Normal)
         for line in self.dimmed_lines:
+            block = self.document().findBlockByNumber(line)
             selection = QTextEdit.ExtraSelection()
-            selection.format.setForeground(theme.quiet_text(self.palette()))
-            selection.format.setFontWeight(QFont.Weight.Normal)
-            selection.cursor = QTextCursor(self.document().findBlockByNumber(line))
-            selection.cursor.select(QTextCursor.SelectionType.LineUnderCursor)
+            selection.format = dimmed
+            selection.cursor = QTextCursor(block)
+            # LineUnderCursor would lay out each line of each file.
+            end = block.position() + max(0, block.length() - 1)
+            selection.cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
             selections.append(selection)
         self.setExtraSelections(selections)
 
@@ -229,10 +235,17 @@ class CodeView(QPlainTextEdit):
         area = self.contentsRect()
         self.numbers.setGeometry(area.left(), area.top(), self.number_width(), area.height())
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Colour the text when it is seen for the first time."""
+        super().showEvent(event)
+        if self._highlighter is None:
+            self._highlighter = CudaHighlighter(self.document(), self.palette())
+
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
-            self._highlighter.set_palette(self.palette())
+            if self._highlighter is not None:
+                self._highlighter.set_palette(self.palette())
             self._mark(*self._marked)
 
 
