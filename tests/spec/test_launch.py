@@ -39,6 +39,12 @@ def test_a_block_that_is_asked_for(level: Level, block: tuple[int, int]) -> None
     assert plan(filters.get("mean"), level, None).block != block or block == (32, 32)
 
 
+def test_a_single_block_has_no_macros_of_another_block() -> None:
+    launch = plan(filters.get("median"), SINGLE_BLOCK, None)
+    assert launch.block == (32, 32)
+    assert not {"BLOCK_COLUMNS", "BLOCK_ROWS"} & launch.defines.keys()
+
+
 @pytest.mark.parametrize("filter_id", ["mean", "median", "sobel", "greyscale", "mask"])
 def test_tuned_keeps_blocks_of_its_own(filter_id: str) -> None:
     spec = filters.get(filter_id)

@@ -328,10 +328,10 @@ def level_launch(
     in_constant = level in (CONSTANT.id, SHARED.id, TEXTURE.id)
     if task.block is not None and level not in (SINGLE_BLOCK.id, TUNED.id):
         block = task.block
-    if block != BLOCK:
-        defines |= {"BLOCK_COLUMNS": block[0], "BLOCK_ROWS": block[1]}
     if level == SINGLE_BLOCK.id:
-        block = task.block or SINGLE
+        block = task.block or SINGLE  # the kernel asks for its size: no macros
+    elif block != BLOCK:
+        defines |= {"BLOCK_COLUMNS": block[0], "BLOCK_ROWS": block[1]}
     shared = 0
     if level == SHARED.id:
         cells = (block[0] + 2 * radius) * (block[1] + 2 * radius)
