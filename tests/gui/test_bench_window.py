@@ -518,6 +518,20 @@ def test_opened_results_with_calls_of_libraries_are_compared_by_computing(
     assert waiting.isChecked()
 
 
+def test_opened_results_are_drawn_once(
+    make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, with_library = tmp_path / "whole.json", tmp_path / "library.json"
+    save(Report({}, TINY, tuple(levels_of_f())), whole)
+    save(Report({}, TINY, tuple(beside_a_library())), with_library)
+    bench = make()
+    bench.open_results([whole])
+    drawn = []
+    monkeypatch.setattr(bench.chart_view, "show_chart", drawn.append)
+    bench.open_results([with_library])
+    assert len(drawn) == 1, "not once more with the rows before"
+
+
 def test_filters_levels_and_numbers_are_never_cut_off(bench: BenchWindow) -> None:
     table = child(bench, QTreeWidget, "benchTable")
     long = row(

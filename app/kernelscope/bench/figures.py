@@ -199,7 +199,17 @@ def all_figures() -> tuple[Figure, ...]:
 
 def beside(row: Row) -> Iterator[Figure]:
     """Yield the figures that match a row, of every quantity and scope."""
-    return (figure for figure in all_figures() if figure.stands_beside(row))
+    data = row.filter, row.channels, row.asked
+    return (figure for figure in _by_data().get(data, ()) if figure.stands_beside(row))
+
+
+@functools.cache
+def _by_data() -> dict[tuple[str, int, tuple[int, ...]], list[Figure]]:
+    """Return the figures by filter, channels and shape: few rows have any."""
+    found: dict[tuple[str, int, tuple[int, ...]], list[Figure]] = {}
+    for figure in all_figures():
+        found.setdefault((figure.filter, figure.channels, figure.shape), []).append(figure)
+    return found
 
 
 def comparable(row: Row, quantity: str, *, waiting: bool) -> Iterator[Figure]:

@@ -60,15 +60,14 @@ class BarPainter(Painter):
             upper = self._bars(xs, lower, tops, 0.9 * width, style.brush(), style.pen(), split)
             entries.append((_BarSample(upper), self._name(series)))
             if not chart_.stacked:
-                self._dots(xs, series, self._palette.color(QPalette.ColorRole.Text), self._to)
+                text = self._palette.color(QPalette.ColorRole.Text)
+                self._dots(xs, series, text, self._to)
+                self._whiskers(xs, series, text, self._to)
             for x, point, height in zip(xs, series.points, heights, strict=True):
                 foot[int(point.x)] += height
-                if not chart_.stacked:
-                    text = self._palette.color(QPalette.ColorRole.Text)
-                    self._whisker(x, point, text, self._to)
-                    if bars_in_all <= _MOST_TEXTS:
-                        above = max(height, self._to(point.high), ground)
-                        self._write(x, above, point.text, upright=upright)
+                if not chart_.stacked and bars_in_all <= _MOST_TEXTS:
+                    above = max(height, self._to(point.high), ground)
+                    self._write(x, above, point.text, upright=upright)
         if any(p.inner is not None for s in chart_.series for p in s.points):
             entries += self._tones()
         if chart_.stacked:

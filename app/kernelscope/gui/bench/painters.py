@@ -9,7 +9,7 @@ import pyqtgraph as pg
 from PySide6.QtGui import QColor, QFontMetrics, QPalette
 from PySide6.QtWidgets import QApplication
 
-from kernelscope.bench.charts import Chart, Point, Series
+from kernelscope.bench.charts import Chart, Series
 from kernelscope.gui.bench.axes import Axis, log10, staggered
 from kernelscope.gui.bench.styles import Style
 
@@ -46,10 +46,19 @@ class Painter:
                 symbolPen=None, symbolBrush=faint, useCache=False,
             )  # fmt: skip
 
-    def _whisker(self, x: float, point: Point, colour: QColor, to: Any) -> None:
-        if point.high > point.low:
+    def _whiskers(
+        self, xs: Sequence[float], series: Series, colour: QColor, to: Callable[[float], float]
+    ) -> None:
+        """Draw the ranges of all points as one item: each takes PyQtGraph 3 ms to add."""
+        ends = [
+            (x, to(end))
+            for x, point in zip(xs, series.points, strict=True)
+            if point.high > point.low
+            for end in (point.low, point.high)
+        ]
+        if ends:
             pen = pg.mkPen(colour, width=1.5)
-            self._plot.plot([x, x], [to(point.low), to(point.high)], pen=pen)
+            self._plot.plot(*zip(*ends, strict=True), pen=pen, connect="pairs")
 
 
 class CurvePainter(Painter):
@@ -59,8 +68,7 @@ class CurvePainter(Painter):
             style = self._style(series)
             xs, ys = ([log10(value) for value in values] for values in _coordinates(series))
             self._dots(xs, series, style.colour, log10)
-            for point in series.points:
-                self._whisker(log10(point.x), point, style.colour, log10)
+            self._whiskers(xs, series, style.colour, log10)
             symbols = {} if series.line else {
                 "symbol": style.symbol, "symbolSize": 9,
                 "symbolPen": pg.mkPen(style.colour), "symbolBrush": style.symbol_brush(),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -360,7 +360,8 @@ class BenchWindow(QWidget):
         except AppError as error:
             dialogs.show_error(self, error)
         else:
-            self._waiting.setChecked(all_whole(report.rows))
+            with QSignalBlocker(self._waiting):  # else the rows before would be drawn once more
+                self._waiting.setChecked(all_whole(report.rows))
             self.show_report(report)
             self.form.set_preset(report.plan.name)  # Run measures the same here
             self._show_state(f"Opened {', '.join(path.name for path in paths)}.")
