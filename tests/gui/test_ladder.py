@@ -149,6 +149,18 @@ def test_l_runs_all_levels_and_compares_them(qtbot: QtBot, ready: MainWindow, cp
     assert ready.page.is_current(ready.runner.settings())
 
 
+def test_after_all_levels_the_run_on_the_screen_is_selected(
+    qtbot: QtBot, ready: MainWindow
+) -> None:
+    press(qtbot, ready, "L")
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
+    qtbot.waitUntil(lambda: note(ready) == "")
+    shelf, result = ready.run_shelf, ready.pictures.result
+    assert len(list(shelf.gallery)) > 1
+    assert result is not None
+    assert shelf.views.runs.current is shelf.gallery.find(result)
+
+
 def test_l_does_not_run_again_what_was_measured(
     qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
 ) -> None:

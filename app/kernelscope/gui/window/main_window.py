@@ -249,6 +249,7 @@ class MainWindow(Frame):
         self.runner.changed.connect(self._refresh_actions)
         self.live.refreshed.connect(self.run_shelf.show_state)
         self.runner.finished.connect(self.run_shelf.add)
+        self.runner.aside_finished.connect(self.run_shelf.choose_shown)
         self.runner.finished.connect(lambda result, _: self.companions.add_result(result))
         self.runner.failed.connect(self._report)
         self.levels.why_wanted.connect(self.companions.show_level)

@@ -111,6 +111,13 @@ class RunShelf(QObject):
             f"run {run.number}", lambda: self.gallery.examine(run), keep, self._report
         )
 
+    def choose_shown(self) -> None:
+        """Select the run whose picture is in the viewer, if it is kept."""
+        result = self._page().result
+        run = self.gallery.find(result) if result is not None else None
+        if run is not None:
+            self.views.runs.choose(run)
+
     def _dropped(self, runs: list[Run]) -> str:
         numbers = ", ".join(str(run.number) for run in runs)
         pictures = "picture of run" if len(runs) == 1 else "pictures of runs"

@@ -65,9 +65,12 @@ class Runner(QObject):
         A run or a setting of it.
     aside_failed : Exception
         A run that is not shown; see `run_aside`.
+    aside_finished
+        After `finished` of such a run.
     """
 
     aside_failed = Signal(object)
+    aside_finished = Signal()
     changed = Signal()
     finished = Signal(object, object)
     failed = Signal(object)
@@ -313,6 +316,7 @@ class Runner(QObject):
         if self._aside is not None:
             self._aside = None
             self.finished.emit(result, FormState.of(result.request))
+            self.aside_finished.emit()
             self.changed.emit()
             self.show_state()
             return
