@@ -532,6 +532,18 @@ def test_opened_results_are_drawn_once(
     assert len(drawn) == 1, "not once more with the rows before"
 
 
+def test_values_over_bars_stand_above_every_repeat(bench: BenchWindow) -> None:
+    rows = (row(**FOR_F, seconds=(1e-3, 1e-3, 1e-3, 1e-3, 9e-3)),)
+    (choice,) = choices(Plot.BARS, rows)
+    shown = chart(Plot.BARS, choice, rows)
+    assert shown is not None
+    bench.chart_view.show_chart(shown)
+    items = bench.chart_view.getItem(0, 0).items
+    (text,) = (item for item in items if isinstance(item, pg.TextItem))
+    most = max(max(point.repeats) for each in shown.series for point in each.points)
+    assert text.pos().y() >= (math.log10(most) if shown.log else most)
+
+
 def test_filters_levels_and_numbers_are_never_cut_off(bench: BenchWindow) -> None:
     table = child(bench, QTreeWidget, "benchTable")
     long = row(

@@ -21,6 +21,9 @@ _MOST_TEXTS, _MOST_LEVEL = 70, 10
 _ROOM_UPRIGHT, _ROOM_LEVEL = 0.26, 0.12
 """Above the highest bar, for its value: as shares of the heights."""
 
+_MOST_VALUES = 0.5
+"""Share of the height that upright values may take."""
+
 _MOST_UPRIGHT = 0.4
 """Share of the height that upright names may take; the ends of longer ones are left out."""
 
@@ -66,7 +69,7 @@ class BarPainter(Painter):
             for x, point, height in zip(xs, series.points, heights, strict=True):
                 foot[int(point.x)] += height
                 if not chart_.stacked and bars_in_all <= _MOST_TEXTS:
-                    above = max(height, self._to(point.high), ground)
+                    above = max(height, *map(self._to, (point.high, *point.repeats)), ground)
                     self._write(x, above, point.text, upright=upright)
         if any(p.inner is not None for s in chart_.series for p in s.points):
             entries += self._tones()
@@ -84,9 +87,19 @@ class BarPainter(Painter):
         top, bottom = max([ground, *tops]), min([ground, *lows])
         room = (top - bottom) or 1.0
         below = 0.04 * room * (bottom < ground)
-        above = (_ROOM_UPRIGHT if upright else _ROOM_LEVEL) * room
+        above = (self._upright_share(axis) if upright else _ROOM_LEVEL) * room
         self._plot.setYRange(bottom - below, top + above, padding=0)
         return entries
+
+    def _upright_share(self, axis: Axis) -> float:
+        """Return the room for upright values, as a share of the height of the highest bar."""
+        metrics = QFontMetrics(QApplication.font())
+        texts = [point.text for series in self._chart.series for point in series.points]
+        longest = max(map(metrics.horizontalAdvance, texts), default=0) + metrics.height()
+        lines = 2 + len(self._chart.note.splitlines())  # the title's and those of the note
+        height = self._plot.getViewWidget().height() - axis.height() - lines * metrics.height()
+        share = min(_MOST_VALUES, longest / max(height, 1))
+        return float(max(_ROOM_UPRIGHT, share / (1 - share)))
 
     def _bars(
         self,
