@@ -30,7 +30,7 @@ SIDES = (prebuild.SIDE, 2048)
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 """One of each generation that the compiler of CUDA 13 knows, for computers and for servers."""
 
-LEAST_SECONDS = 0.7
+LEAST_SECONDS = 0.5
 """Processor time from which a person would notice a first run, with what else that takes."""
 
 Specialisation: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
