@@ -135,7 +135,7 @@ class DeviceRun:
         """
         totals = tuple(map(sum, zip(*taken, strict=True)))
         several = len(totals) > 1
-        seconds = statistics.median(totals)
+        seconds = statistics.median(totals) if several else totals[0]
         kernels: tuple[KernelTime, ...] = ()
         if len(taken) > 1:
             kernels = tuple(
