@@ -68,7 +68,7 @@ def blocks() -> dict[str, str]:
         "v-sizes": times(experiment("v-sizes"), waiting=True),
         "v-patches": times(experiment("v-patches"), waiting=True),
         "peers cpu": libraries(reports("cpu-peers")),
-        "peers gpu": libraries(reports("gpu-peers-16384", "gpu-peers-16384-more")),
+        "peers gpu": libraries(reports("gpu-peers-16384")),
         "peers gpu sizes": libraries(reports("gpu-peers-sizes")),
         "machines": machines(),
         "gaps": gaps(),
@@ -89,7 +89,7 @@ MAY_LACK = ("f-graphs", "v-sizes", "v-patches")
 def manual_blocks() -> dict[Path, dict[str, str]]:
     """Return the text between the marks of the manual's pages."""
     beside_opencv = in_brief(load(FOLDER / "cpu-peers.json"), "OpenCV")
-    on_card = on_the_card(reports("gpu-peers-16384-more", "gpu-peers-16384"))
+    on_card = on_the_card(reports("gpu-peers-16384"))
     return {
         MANUAL / "benchmark.md": {"bench table": beside_opencv},
         MANUAL / "gpu-levels.md": {"gpu table": on_card},
@@ -180,7 +180,7 @@ def _pictures() -> Iterator[Picture]:
     )
     largest = Choice(None, "16384×16384")
     yield Picture(
-        "peers-gpu", reports("gpu-peers-16384", "gpu-peers-16384-more"), Plot.BARS, largest
+        "peers-gpu", reports("gpu-peers-16384"), Plot.BARS, largest
     )
 
 

@@ -124,7 +124,6 @@ EXPERIMENTS = {
         _preset("blocks", "Block sizes", 30),
         *_MORE,
         Experiment("nlm-4096", repeats=True),
-        Experiment("peers-16384-more", repeats=True),
         Experiment("peers-16384", repeats=True),
         Experiment("peers-sizes", repeats=True),
     ),
