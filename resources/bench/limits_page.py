@@ -231,7 +231,8 @@ cache that was emptied.
 
 On the card {waiting_machine}: upload, kernel and download of a new source each time. First runs are
 those of a new process with empty caches, on two cores, after another filter ran; those of the CPU
-are on {first_machine}. Code is *loaded* where it comes with the package.
+are on {first_machine}. Code is *loaded* where it comes with the package. Hosts of the same card
+differ: five of them took 0.08 to 0.17 ms for 128² pixels on 26 November 2026.
 
 {waiting}
 

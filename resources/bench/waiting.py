@@ -311,6 +311,16 @@ def all_first_runs(device: str, options: argparse.Namespace) -> Iterator[dict[st
         yield from first_runs(device, options.only, None)
 
 
+def card(device: str) -> dict[str, str]:
+    """Return the name of the first GPU as a fact, if it was measured."""
+    if device == "cpu":
+        return {}
+    import pycuda.driver as cuda
+
+    cuda.init()
+    return {"GPU": cuda.Device(0).name()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("device", choices=("cpu", "gpu", "gpus"))
@@ -331,7 +341,7 @@ def main() -> None:
             f"{each['name']:46} {each['ms']:10.3f} ms  {goal:10} {before:12} {verdict}", flush=True
         )
         if options.json:  # rows are kept if the rest is cut off
-            content = {"machine": machine.facts(), "rows": rows}
+            content = {"machine": machine.facts() | card(options.device), "rows": rows}
             options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
