@@ -105,7 +105,7 @@ def test_an_emulated_run_has_no_time(
 ) -> None:
     assert apply("mean", grey, tmp_path / "o.png", "--device=emulated", "--level=shared") == 0
     said = capsys.readouterr()
-    assert said.out.rstrip().endswith("Emulated GPU shared; 30×20 pixels, not timed")
+    assert said.out.rstrip().endswith("Emulated GPU shared memory; 30×20 pixels, not timed")
     assert " ms" not in said.err
 
 
