@@ -179,9 +179,7 @@ def _pictures() -> Iterator[Picture]:
         "peers-cpu", Report({}, NOTHING.plan, tuple(peers)), Plot.BARS, Choice(None, large)
     )
     largest = Choice(None, "16384×16384")
-    yield Picture(
-        "peers-gpu", reports("gpu-peers-16384"), Plot.BARS, largest
-    )
+    yield Picture("peers-gpu", reports("gpu-peers-16384"), Plot.BARS, largest)
 
 
 def on(report: Report, device: str) -> Report:

@@ -219,7 +219,8 @@ def test_time_of_a_filter_that_takes_the_whole_picture_is_not_scaled() -> None:
 
 
 def test_the_default_of_nlm_has_a_time_on_the_recorded_card() -> None:
-    source = Image.from_array(np.zeros((2048, 2048), np.uint8), "black")
+    """Scaled to twice the pixels: half of them take less than a time that is scaled."""
+    source = Image.from_array(np.zeros((4096, 8192), np.uint8), "black")
     found = Recorded.read().elsewhere(Request.create(source, "nlm", {}))
     assert found is not None
     assert (found.figure.card, found.scaled) == ("H100", True)

@@ -32,6 +32,7 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.spec.devices import Device
 from kernelscope.traffic.cards import CARDS, card
+from kernelscope.traffic.roofline import Part
 from kernelscope.traffic.trace import Space
 from tests.gui.helpers import FakeGpu, Opener, child, choose_files, dialog, load
 
@@ -171,8 +172,14 @@ def test_a_time_below_the_least_one_is_explained_as_such() -> None:
     request = request_of(side=64, size=3)
     here = replace(CARDS[0], year=0)
     counted = rung(request, "global")
-    (reason,) = MemoryLadder([counted], here, {}, {"global": 1e-9}).reasons()
+    ladder = MemoryLadder([counted], here, {}, {"global": 1e-9})
+    (reason,) = ladder.reasons()
     assert "faster than the least time" in reason
+    prediction = ladder.steps[0].prediction
+    assert prediction is not None
+    is_memory = prediction.limit in (Part.MEMORY, Part.CACHE)
+    assert ("a cache" in reason) == is_memory
+    assert is_memory or str(prediction.limit) in reason
 
 
 def test_on_the_card_of_source_f_shared_memory_pays_more() -> None:
