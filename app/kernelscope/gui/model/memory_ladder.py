@@ -142,9 +142,10 @@ class Step:
         if not self.is_far or self.seconds is None or self.prediction is None:
             return ""
         if self.seconds < self.prediction.seconds:
-            if self.prediction.limit in (Part.MEMORY, Part.CACHE):
+            limit = self.prediction.limit
+            if limit in (Part.MEMORY, Part.CACHE):
                 return "faster than the least time; pictures that fit into a cache stay there."
-            return f"faster than the least time, whose estimate of {self.prediction.limit} is too high."
+            return f"faster than the least time, whose estimate of {limit} is too high."
         if self.seconds < SHORT:
             return "launch overhead dominates such a short kernel."
         if max(each.scene.blocks for each in self.rung.counts) <= card.multiprocessors:
