@@ -252,6 +252,7 @@ class StepLaunch:
             When these were, about.
         """
         run, before = self._run, self._run.excess
+        # The last one first: there is no need to wait for the others then.
         taken = [[kernel.read()] for kernel in reversed(self._kernels)][::-1]
         seconds = sum(times[0] for times in taken)
         run.busy_seconds += seconds

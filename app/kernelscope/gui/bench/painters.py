@@ -49,7 +49,7 @@ class Painter:
     def _whiskers(
         self, xs: Sequence[float], series: Series, colour: QColor, to: Callable[[float], float]
     ) -> None:
-        """Draw the ranges of all points as one item: each takes PyQtGraph 3 ms to add."""
+        """Draw the ranges of all points as one item, as PyQtGraph takes long to add one."""
         ends = [
             (x, to(end))
             for x, point in zip(xs, series.points, strict=True)
