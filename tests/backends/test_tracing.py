@@ -129,6 +129,57 @@ def test_a_vector_is_one_access(traced: Traced, declared: str) -> None:
         assert (tile.wavefronts, tile.conflicts) == (8, 0)  # eight lanes in a turn
 
 
+# Statements on an array of 64 structs of four words, with the requests of the two warps, their
+# turns, and the fewest turns. Word for word, the lanes would be four words apart, and four of them
+# in each bank.
+WRITES = {
+    "tile[lane] = four;": (2, 8, 8),
+    "tile[lane].at[1] = lane; tile[lane].at[0] = 3;": (2, 8, 4),
+    "tile[lane].at[1] = lane; tile[lane].at[2] = 3;": (4, 16, 4),  # no 8 bytes begin at 4
+    "tile[lane].at[3] = lane; tile[lane].at[0] = 3;": (4, 16, 4),
+    "for (int i = 0; i < 3; ++i) tile[lane].at[i] = lane;": (4, 16, 6),  # there are no 12 bytes
+}
+READS = {
+    "const Four v = tile[lane]; sum = v.at[0] + v.at[1] + v.at[2] + v.at[3];": (2, 8, 8),
+    "for (int i = 0; i < 3; ++i) sum += tile[lane].at[i];": (2, 8, 8),  # the fourth as well
+    "sum = tile[lane].at[2] + tile[lane].at[3];": (2, 8, 4),
+    "sum = tile[lane].at[2] + tile[lane ^ 1].at[3];": (4, 16, 4),
+    "sum = tile[lane].at[0]; if (lane % 2) sum += tile[lane].at[1];": (4, 16, 4),
+    "if (lane % 2) sum = tile[lane].at[0]; sum += tile[lane].at[1];": (4, 16, 4),
+    "for (volatile int i = 0; i < 2; i = i + 1) sum += tile[lane].at[i];": (4, 16, 4),
+    "const unsigned char* const b = (const unsigned char*)&tile[lane];"
+    " sum = b[0] + b[1] * 3 + b[2] * 5 + b[3] * 7;": (2, 8, 2),
+    # A sum by halves of a block: the words lie side by side in the first of two steps only.
+    "for (volatile int step = 1; step <= 2; step = step * 2) {"
+    " sum += tile[lane].at[0] + tile[lane].at[step]; __syncthreads(); }": (8, 32, 8),
+}  # fmt: skip
+
+
+def test_accesses_to_shared_memory_are_joined_as_compilers_do(traced: Traced) -> None:
+    text = "struct alignas(16) Four { int at[4]; }; int all = 0;"
+    text += "const Four four = {{lane, source[lane], lane + 2, lane + 3}};"
+    fill = (
+        "for (int i = lane; i < 256; i += 64) tile[i / 4].at[i % 4] = source[i]; __syncthreads();"
+    )
+    look = "__syncthreads(); all += tile[source[lane]].at[source[1] % 4];"
+    for number, statement in enumerate(WRITES | READS):
+        before, behind = (fill, "all += sum;") if statement in READS else ("", look)
+        text += f"{{ __shared__ Four tile_{number}[64]; Four* const tile = tile_{number};"
+        text += f"int sum = 0; {before} {statement} {behind} }}"
+    trace = traced(f"{text} output[lane] = all;")
+    made = requests(trace)
+    numbers = {array.name: number for number, array in enumerate(trace.scene.arrays)}
+    for number, (statement, expected) in enumerate((WRITES | READS).items()):
+        array, event = numbers[f"tile_{number}"], READ if statement in READS else WRITE
+        own = trace.entries[(trace.entries["array"] == array) & (trace.entries["event"] == event)]
+        counted = tuple(int(own[name].sum()) for name in ("requests", "wavefronts", "ideal"))
+        assert counted == expected, statement
+        again = (made.array == array) & (made.event == event)
+        lanes = int(own["accesses"].sum()), int(made.lanes[again].sum())
+        assert lanes[0] == lanes[1]
+        assert expected == (again.sum(), made.wavefronts[again].sum(), made.ideal[again].sum())
+
+
 @pytest.mark.parametrize(
     ("kind", "index", "turns", "ideal"),
     [

@@ -2,8 +2,8 @@
 
 The lanes of a warp make one request where they execute the same instruction, in the same laps of
 loops that lanes may leave at different times, for the same time since the last barrier: what lanes
-in lockstep do. See the CUDA programming guide on coalescing of
-accesses, and on the banks of shared memory.
+in lockstep do. Instructions that are parts of a wider one make its requests together, see `PART`.
+See the CUDA programming guide on coalescing of accesses, and on the banks of shared memory.
 """
 
 from __future__ import annotations
@@ -67,22 +67,28 @@ def requests(trace: Trace) -> Requests:
     lap = records["lap"].astype(np.int64)
     instruction = np.unique(joined(site, array, event, lap), return_inverse=True)[1].ravel()
     turn = occurrence(joined(thread, phase, instruction))
-    _, first, of_access, lanes = np.unique(
-        joined(thread // WARP, phase, instruction, turn),
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
+    offset, size = records["offset"].astype(np.int64), records["bytes"].astype(np.int64)
+    site, width = _whole(trace, site, array, event, size)
+    instruction = np.unique(joined(site, array, event, lap), return_inverse=True)[1].ravel()
+    _, first, of_access = np.unique(
+        joined(thread // WARP, phase, instruction, turn), return_index=True, return_inverse=True
     )
+    of_access = of_access.ravel()
     space = trace.scene.spaces().astype(np.int64)[array[first]]
     count = len(first)
-    offset, size = records["offset"].astype(np.int64), records["bytes"].astype(np.int64)
+    lanes = np.bincount(_first_of_pairs(of_access, thread), minlength=count)
     exists = records["offset"] != OUTSIDE
     cached = exists & np.isin(space[of_access], (Space.GLOBAL, Space.TEXTURE))
     banked = exists & (space[of_access] == Space.SHARED)
     constant = exists & (space[of_access] == Space.CONSTANT)
     sectors, needed = _sectors(of_access[cached], offset[cached], size[cached], count)
     wavefronts, ideal = _banks(
-        of_access[banked], thread[banked] % WARP, offset[banked], size[banked], count
+        of_access[banked],
+        thread[banked] % WARP,
+        offset[banked],
+        size[banked],
+        width[banked],
+        count,
     )
     words = _first_of_pairs(of_access[constant], offset[constant] // _WORD)
     wavefronts += np.bincount(words, minlength=count)
@@ -100,6 +106,18 @@ def requests(trace: Trace) -> Requests:
         ideal,
         of_access,
     )
+
+
+def _whole(
+    trace: Trace, site: Whole, array: Whole, event: Whole, size: Whole
+) -> tuple[Whole, Whole]:
+    """Return the site and the bytes of the instruction that each access is part of."""
+    site, width = site.copy(), size.copy()
+    of = site.copy()
+    for part in trace.parts:
+        these = (of == part["site"]) & (array == part["array"]) & (event == part["event"])
+        site[these], width[these] = part["leader"], part["bytes"]
+    return site, width
 
 
 def barriers_before(trace: Trace) -> Whole:
@@ -183,13 +201,16 @@ def _sectors(request: Whole, offset: Whole, size: Whole, count: int) -> tuple[Wh
 
 
 def _banks(
-    request: Whole, lane: Whole, offset: Whole, size: Whole, count: int
+    request: Whole, lane: Whole, offset: Whole, size: Whole, width: Whole, count: int
 ) -> tuple[Whole, Whole]:
-    """Return the turns that requests to shared memory take, and the fewest they could."""
+    """Return the turns that requests to shared memory take, and the fewest they could.
+
+    An access has `size` bytes; the instruction that it is part of, `width`.
+    """
     turns, fewest = np.zeros(count, np.int64), np.zeros(count, np.int64)
     words = np.maximum(-(-size // _WORD), 1)
     largest = int(words.max(initial=1))
-    part = lane // (WARP // words)
+    part = lane // (WARP // np.maximum(-(-width // _WORD), 1))
     word = offset[:, None] // _WORD + np.arange(largest)
     within = np.arange(largest) < words[:, None]
 

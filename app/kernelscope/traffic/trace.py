@@ -6,7 +6,7 @@ The records come from a run on the emulated GPU; nothing here knows how they wer
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -66,6 +66,20 @@ ENTRY = np.dtype(
     }
 )  # fmt: skip
 """Totals of one instruction in one array; see `Totals` for the meaning."""
+
+
+PART = np.dtype(
+    {
+        "names": ["site", "leader", "array", "event", "bytes"],
+        "formats": ["<u4", "<u4", "u1", "u1", "u1"],
+        "offsets": [0, 4, 8, 9, 10],
+        "itemsize": 12,
+    }
+)
+"""An instruction that is part of a wider one, of as many `bytes`: a vector access.
+
+The wider one has the `site` of the instruction whose cells lie first, the `leader`.
+"""
 
 
 class Place(NamedTuple):
@@ -195,6 +209,8 @@ class Trace:
         All threads were recorded. Else some were, and of the others only copies to shared memory.
     rows : range, optional
         Rows of the output that the block computed in this run, if it computes more.
+    parts : ndarray of PART
+        Accesses to shared memory that are one for a GPU, though the records have each.
     """
 
     scene: Scene
@@ -206,6 +222,7 @@ class Trace:
     truncated: bool
     whole: bool = True
     rows: range | None = None
+    parts: NDArray[Any] = field(default_factory=lambda: np.zeros(0, PART))
 
     @property
     def block(self) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from kernelscope.errors import DeviceUnavailable
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import Level
-from kernelscope.traffic.trace import ENTRY, OUTPUT, SECTOR, SOURCE, Array, Scene, Space
+from kernelscope.traffic.trace import ENTRY, OUTPUT, PART, SECTOR, SOURCE, Array, Scene, Space
 
 _NO_BLOCK = 0xFFFF_FFFF
 EVERY_THREAD = range(1 << 16)
@@ -82,13 +82,14 @@ class Job:
 
 @dataclass
 class Total:
-    """Totals of some blocks of a launch."""
+    """Totals of some blocks of a launch; `parts` are those of the block that was recorded."""
 
     entries: NDArray[Any]
     footprint: NDArray[np.int64]
     barriers: int
     records: int
     lost: bool
+    parts: NDArray[Any] = field(default_factory=lambda: np.zeros(0, PART))
 
     def times(self, weight: int) -> Total:
         """Return the totals of as many blocks that are alike."""
@@ -193,16 +194,20 @@ class Span:
         return total
 
     def _end(self) -> Total:
-        numbers = (ctypes.c_uint64 * 4)()
-        function = self._code.library.trace_end
-        function.restype = ctypes.c_void_p
-        start = function(numbers)
-        raw = ctypes.string_at(start, numbers[0] * ENTRY.itemsize)
-        entries = np.frombuffer(raw, ENTRY).copy()
+        library, numbers = self._code.library, (ctypes.c_uint64 * 5)()
+        library.trace_end.restype = library.trace_parts.restype = ctypes.c_void_p
+        entries = _copied(library.trace_end(numbers), numbers[0], ENTRY)
+        entries = entries[entries["accesses"] > 0]  # not those that were parts of others only
+        parts = _copied(library.trace_parts(), numbers[4], PART)
         footprint = np.array(
             [[0, 0], *([np.count_nonzero(one) for one in seen] for seen in self.seen)], np.int64
         )
-        return Total(entries, footprint, numbers[2], numbers[1], bool(numbers[3]))
+        return Total(entries, footprint, numbers[2], numbers[1], bool(numbers[3]), parts)
+
+
+def _copied(start: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a copy of a table of a library."""
+    return np.frombuffer(ctypes.string_at(start, count * dtype.itemsize), dtype)
 
 
 def _ignore(part: float) -> None:

@@ -9,24 +9,6 @@
 namespace emulator {
 namespace checks {
 
-// O2: long loops of these are not unrolled, as those of kernels are.
-#define QUIET __attribute__((no_sanitize("thread"), no_sanitize_coverage, optimize("O2")))
-#define CALLED QUIET __attribute__((noinline))
-
-// The order of kernelscope.traffic.trace.Space and Event.
-enum Space { GLOBAL, CONSTANT, SHARED, TEXTURE };
-enum Event { READ, WRITE, BARRIER, BRANCH };
-
-constexpr uint32_t OUTSIDE = ~0u;  // the offset of a texel that does not exist
-constexpr int SECTOR = 32, BANKS = 32;
-
-// An array. read_by, written_by: for each sector the number of the last block that did, plus one.
-struct Region {
-    const unsigned char* start;
-    size_t bytes;
-    unsigned *read_by, *written_by;
-    int space;
-};
 struct Record {
     uint64_t value;
     uint32_t site, offset;
@@ -34,31 +16,14 @@ struct Record {
     uint8_t event, region, bytes;
     uint16_t lap;
 };
-// The totals of an instruction in an array: what all threads of all warps did there.
-struct Entry {
-    uint64_t accesses, requests, sectors, needed, wavefronts, ideal, block_sectors;
-    uint32_t site;
-    uint8_t region, event, bytes;
-};
-struct Row {
-    uint64_t lap;
-    uint32_t lanes, offsets[WARP];
-};
-struct Rows {
-    Row* at;
-    unsigned used, room;
-};
 struct Known {
     const void* from;
     int region, entry;
 };
 
-constexpr int MOST_REGIONS = 64, MOST_ENTRIES = 4096, MOST_KNOWN = 4096;
+constexpr int MOST_KNOWN = 4096;
 constexpr unsigned MOST_ROWS = 1 << 17;
 constexpr unsigned TURN = 4096;  // accesses of a lane before the others have theirs
-static Region regions[MOST_REGIONS];
-static Entry entries[MOST_ENTRIES];
-static Rows rows[MOST_ENTRIES];
 // How often each lane has executed it, and the row behind that of the last time.
 static unsigned times[MOST_ENTRIES][WARP], after[MOST_ENTRIES][WARP];
 static uint64_t laps[MOST_THREADS];  // in which laps of which loops each thread is
@@ -66,104 +31,35 @@ static Known known[MOST_KNOWN];
 static Record* records;
 static uint64_t record_count, record_room, barriers, accesses_left;
 static int64_t unfinished[MOST_THREADS];  // the record of a write that has not happened yet, or -1
-static int region_count, entry_count;
-static unsigned wanted_block, block_number, rows_used, last_thread, accesses_of_turn;
+static unsigned wanted_block, rows_used, last_thread, accesses_of_turn;
 static unsigned first_wanted, end_wanted;  // threads whose events are recorded
 static int only_region;                    // if not negative, writes to this one are recorded and nothing else
 static Record copied[MOST_THREADS];        // the last read of device memory of each other thread
-static bool active, recording, lost;
+static bool active, recording;
 static const char* const ENOUGH = "it does more than can be traced";
 
 extern "C" char __ehdr_start __attribute__((visibility("hidden")));
 
 QUIET inline uint32_t site_of(const void* from) { return (const char*)from - &__ehdr_start - 1; }
 
-QUIET inline void sort(uint32_t* values, int count)
-{
-    for (int i = 1; i < count; ++i) {
-        const uint32_t value = values[i];
-        int j = i;
-        for (; j && values[j - 1] > value; --j) values[j] = values[j - 1];
-        values[j] = value;
-    }
-}
-
-// Sectors of a request to device memory; `offsets` are in order.
-QUIET inline void count_sectors(Entry& entry, const Region& region, const uint32_t* offsets, int count)
-{
-    unsigned* const last = entry.event == WRITE ? region.written_by : region.read_by;
-    uint32_t next = 0;
-    uint64_t end = 0, distinct = 0;
-    for (int i = 0; i < count; ++i) {
-        const uint64_t from = offsets[i] > end ? offsets[i] : end, to = (uint64_t)offsets[i] + entry.bytes;
-        if (to > from) distinct += to - from;
-        if (to > end) end = to;
-        const uint32_t stop = (to - 1) / SECTOR + 1;
-        uint32_t sector = offsets[i] / SECTOR;
-        if (sector < next) sector = next;
-        for (; sector < stop; ++sector) {
-            ++entry.sectors;
-            entry.block_sectors += last[sector] != block_number + 1;
-            last[sector] = block_number + 1;
-        }
-        if (stop > next) next = stop;
-    }
-    entry.needed += (distinct + SECTOR - 1) / SECTOR;
-}
-
-// Turns that a request to shared memory takes: each bank gives one word at a time. A request of more than
-// four bytes a lane is made by halves or quarters of the warp.
-QUIET inline void count_banks(Entry& entry, const Row& row)
-{
-    const int words = (entry.bytes + 3) / 4, lanes = WARP / words;
-    for (int first = 0; first < WARP; first += lanes) {
-        uint32_t asked[WARP];
-        int count = 0;
-        for (int lane = first; lane < first + lanes; ++lane)
-            if (row.lanes >> lane & 1)
-                for (int k = 0; k < words; ++k) asked[count++] = row.offsets[lane] / 4 + k;
-        if (!count) continue;
-        sort(asked, count);
-        unsigned char turns[BANKS] = {}, most = 0;
-        for (int i = 0; i < count; ++i) {
-            if (i && asked[i] == asked[i - 1]) continue;
-            const unsigned char turn = ++turns[asked[i] % BANKS];
-            if (turn > most) most = turn;
-        }
-        entry.wavefronts += most;
-        ++entry.ideal;
-    }
-}
-
-QUIET inline void count_row(Entry& entry, const Row& row)
-{
-    const Region& region = regions[entry.region];
-    uint32_t offsets[WARP];
-    int count = 0;
-    for (uint32_t left = row.lanes; left; left &= left - 1) {
-        const uint32_t offset = row.offsets[__builtin_ctz(left)];
-        ++entry.accesses;
-        if (offset != OUTSIDE) offsets[count++] = offset;
-    }
-    ++entry.requests;
-    if (region.space == SHARED) {
-        count_banks(entry, row);
-        return;
-    }
-    sort(offsets, count);
-    if (region.space != CONSTANT) count_sectors(entry, region, offsets, count);
-    if (region.space == CONSTANT) {
-        ++entry.ideal;
-        for (int i = 0; i < count; ++i)
-            entry.wavefronts += i == 0 || offsets[i] / 4 != offsets[i - 1] / 4;
-    }
-}
-
 // Count the requests of the warp that ran.
 CALLED inline void flush()
 {
+    static bool is_new[MOST_ENTRIES];
+    bool is_any = false;
     for (int i = 0; i < entry_count; ++i) {
-        for (unsigned k = 0; k < rows[i].used; ++k) count_row(entries[i], rows[i].at[k]);
+        Entry& entry = entries[i];
+        const bool may = rows[i].used && may_be_part(entry);
+        is_new[i] = may && !seen[i];
+        is_any |= may;
+        if (is_new[i]) {
+            seen[i] = true;
+            of_block[i] = without_counts(entry);
+        }
+        for (unsigned k = 0; k < rows[i].used; ++k) count_row(may ? of_block[i] : entry, rows[i].at[k]);
+    }
+    if (is_any) find_pairs(is_new);
+    for (int i = 0; i < entry_count; ++i) {
         rows[i].used = 0;
         memset(times[i], 0, sizeof times[i]);
         memset(after[i], 0, sizeof after[i]);
@@ -250,7 +146,7 @@ CALLED inline int find_entry(const void* from, int region, Event event, size_t b
 {
     const uint32_t site = site_of(from);
     for (int i = 0; i < entry_count; ++i)
-        if (entries[i].site == site && entries[i].region == region && entries[i].event == event) return i;
+        if (!is_pair[i] && entries[i].site == site && entries[i].region == region && entries[i].event == event) return i;
     if (entry_count == MOST_ENTRIES) {
         lost = true;
         return -1;
@@ -342,6 +238,7 @@ CALLED inline void at_address(Event event, const void* pointer, size_t bytes, co
 QUIET inline void begin_block(unsigned number)
 {
     flush();
+    finish_vectors(block_number == wanted_block);
     block_number = number;
     recording = active && number == wanted_block;
     last_thread = 0;
@@ -420,6 +317,8 @@ CALLBACK int trace_begin(const emulator::checks::Region* given, int count, unsig
     for (int i = 0; i < count; ++i) regions[i + 1] = given[i];
     region_count = count + 1;
     entry_count = 0;
+    block_number = ~0u;
+    begin_vectors();
     memset((void*)known, 0, sizeof known);
     emulator::checks::records = records;
     record_room = room;
@@ -434,12 +333,13 @@ CALLBACK int trace_begin(const emulator::checks::Region* given, int count, unsig
     return 1;
 }
 
-// End it: the number of entries and of records, of barriers that threads came to, and whether some of
-// all that had no room.
+// End it: the number of entries and of records, of barriers that threads came to, whether some of all
+// that had no room, and the number of parts.
 CALLBACK const emulator::checks::Entry* trace_end(uint64_t* numbers)
 {
     using namespace emulator::checks;
     flush();
+    finish_vectors(block_number == wanted_block);
     if (record_room)
         for (unsigned i = 0; i < emulator::MOST_THREADS; ++i) finish_write(i);
     active = recording = false;
@@ -447,8 +347,12 @@ CALLBACK const emulator::checks::Entry* trace_end(uint64_t* numbers)
     numbers[1] = record_count;
     numbers[2] = barriers;
     numbers[3] = lost;
+    numbers[4] = part_count;
     return entries;
 }
+
+// The instructions that were parts of wider ones in the block that was recorded.
+CALLBACK const emulator::checks::Part* trace_parts() { return emulator::checks::parts; }
 
 // Give back the rows, and the stacks that this library has on this thread of the host.
 CALLBACK void trace_release()

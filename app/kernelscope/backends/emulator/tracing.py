@@ -213,6 +213,7 @@ class Tracer:
             total.lost,
             threads == EVERY_THREAD,
             rows,
+            total.parts,
         )
 
     def compile(self, job: Job) -> None:

@@ -8,15 +8,15 @@ the linkage of kernels.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 HEADER = Path(__file__).with_name("emulator.h")
 
-CHECKS = Path(__file__).with_name("checks.h")
+CHECKS = (HEADER.with_name("checks.h"),)
 """Finds mistakes."""
 
-TRACE = Path(__file__).with_name("trace.h")
+TRACE = tuple(HEADER.with_name(name) for name in ("counting.h", "vectors.h", "trace.h"))
 """Counts and records."""
 
 _OPENING, _CLOSING = "([{", ")]}"
@@ -28,7 +28,7 @@ _INSTRUCTION = re.compile(r"\b([a-z]\w*(?:\.\w+)+)\b(?= )")
 
 
 def translate(
-    source: str, defines: Mapping[str, str], kernel: str, *, watch: Path | None = None
+    source: str, defines: Mapping[str, str], kernel: str, *, watch: Sequence[Path] = ()
 ) -> str:
     """Return C++ that exports a function ``emulator_run`` for one kernel of a CUDA source.
 
@@ -38,8 +38,8 @@ def translate(
         The filter's ``.cu`` with its headers in place.
     defines : mapping of str to str
         Macros.
-    watch : Path, optional
-        A header that looks at accesses to memory, for a compiler that watches them.
+    watch : sequence of Path
+        Headers that look at accesses to memory, for a compiler that watches them.
     """
     text = _LINKAGE.sub("", _instructions_called(source))
     # Outside functions a macro, because the memory is another one for each block.
@@ -48,8 +48,8 @@ def translate(
     # Behind the header, whose names no macro may change.
     macros = "".join(f"#define {name} {value}\n" for name, value in sorted(defines.items()))
     header = _included(HEADER)
-    if watch is not None:
-        header = f"#define CHECKED\n{header}\n{_included(watch)}"
+    if watch:
+        header = "\n".join(["#define CHECKED", header, *map(_included, watch)])
     return f"{header}\n{macros}{text}\nEMULATE({kernel})\n"
 
 
