@@ -55,7 +55,7 @@ def test_rows_follow_the_stages_of_their_files(queue: BatchQueue) -> None:
     queue.note(ended(1, device="CPU parallel", size="20×10"))
     row = queue.rows[1]
     assert (row.state, row.size, row.remark) == (State.DONE, "20×10", "1.00 s, CPU parallel")
-    assert row.parts == "Read in 0.250 s, filtered in 0.500 s, written in 0.250 s."
+    assert row.parts == "Read in 250 ms, filtered in 500 ms, written in 250 ms."
     queue.note(ended(2, Status.FAILED, reason="2.png: this is no image."))
     assert queue.rows[2].remark == "2.png: this is no image."
     assert queue.note(Outcome(Item(Path("/x"), Path("/y")), Status.DONE)) is None

@@ -669,8 +669,8 @@ def test_a_part_shows_what_was_timed_and_what_all_would_take(bench: BenchWindow)
     whole = row(asked=(2048, 2048), level="parallel", seconds=(0.07677,), label="Mean")
     bench.show_report(Report({}, TINY, (part, whole)))
     (line, other) = table(bench)
-    assert line[2:4] == ["512×512 of 2048×2048", "230.6 (≈ 3690)"]
-    assert other[2:4] == ["2048×2048", "76.77"]
+    assert line[2:4] == ["512×512 of 2048×2048", "231 (≈ 3,690)"]
+    assert other[2:4] == ["2048×2048", "76.8"]
     assert other[7] == "≈ 48.1×"
     tree = child(bench, QTreeWidget, "benchTable")
     needed = tree.fontMetrics().horizontalAdvance(line[2])

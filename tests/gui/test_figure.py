@@ -187,7 +187,7 @@ def test_the_caption_has_settings_time_and_quality() -> None:
     result = result_of("mean", planes, parameters={"size": 5})
     text = caption_of(result, None)
     assert text.startswith("in.png. Mean, mask size 5 px")
-    assert re.search(r"CPU \w+: [\d.]+ m?s \(one run\)\.$", text)
+    assert re.search(r"CPU \w+: [\d.]+ (s|ms|µs) \(one run\)\.$", text)
     truth = np.zeros_like(planes)
     judged = Judgement(judge(planes, truth), judge(result.image.planes, truth))
     before, after = (f"{each.psnr:.2f}" for each in (judged.before, judged.after) if each)

@@ -255,8 +255,8 @@ def test_levels_left_out_are_told_apart(
     qtbot.waitUntil(lambda: note(ready).startswith("Not measured"))
     cpu.go.set()
     assert note(ready) == (
-        "Not measured: CPU serial (stopped after 50.0 ms); CPU serial, Huang (stopped after "
-        "50.0 ms). Click a level to run it."
+        "Not measured: CPU serial (stopped after 50 ms); CPU serial, Huang (stopped after "
+        "50 ms). Click a level to run it."
     )
 
 

@@ -26,7 +26,6 @@ from kernelscope.gui.model.ladder import (
     compare,
     expected_times,
     race,
-    short_time,
 )
 from kernelscope.gui.model.rungs import AUTO, Place, chosen_place, marked, rungs
 from kernelscope.images.image import Image
@@ -293,18 +292,3 @@ def test_a_recorded_time_says_where_it_comes_from() -> None:
         *("22 Nov 2026", "Timed on 512×256 and scaled", NO_GPU.summary),
     ):
         assert words in text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (15.93, "15.9 s"),
-        (0.2099, "210 ms"),
-        (0.00231, "2.31 ms"),
-        (2.34e-5, "23.4 µs"),
-        (0.9996, "1.00 s"),
-        (4e-7, "0.4 µs"),
-    ],
-)
-def test_times_have_three_digits(seconds: float, text: str) -> None:
-    assert short_time(seconds) == text

@@ -27,7 +27,7 @@ from tests.gui.helpers import Opener
 from tests.patience import PATIENCE
 
 STRIPES = Image.from_array(np.tile(np.arange(0, 250, 10, dtype=np.uint8), (40, 2)), "stripes")
-RUN = Measured("mean", "Mean 3×3 · GPU shared", "0.0123 ms")
+RUN = Measured("mean", "Mean 3×3 · GPU shared", "12.3 µs")
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_page_shows_text_numbers_and_the_open_picture(
     assert "stripes, 50×40" in text(lecture, "lectureAbout")
     facts = text(lecture, "lectureFacts")
     assert "from the launch plan" in facts
-    assert "0.0123 ms" in facts
+    assert "12.3 µs" in facts
     assert "measured in this session" in facts
     assert "<b>M</b>" in text(lecture, "lectureSources")
     drawing = lecture.view.drawing

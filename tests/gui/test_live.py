@@ -344,11 +344,11 @@ def test_a_slow_run_shows_the_time_on_a_recorded_card(
     own = {"asked": shape, "shape": shape, "device": "gpu", "level": "tuned", "seconds": (2.0,)}
     figure = Figure(row(**own), "NVIDIA H100 80GB", "22 Nov 2026", picture)
     window.live.use_recorded(Recorded([figure]))
-    assert badge(window).endswith(f"{here}, 2 s on H100 (recorded 22 Nov 2026)")
+    assert badge(window).endswith(f"{here}, 2.00 s on H100 (recorded 22 Nov 2026)")
     wider = row(**own | {"asked": (shape[0], 2 * shape[1]), "shape": (shape[0], 2 * shape[1])})
     window.live.use_recorded(Recorded([replace(figure, row=wider)]))
     size_ = f"{2 * shape[1]}×{shape[0]}"
-    assert f"{here}, 1 s on H100 (recorded 22 Nov 2026, scaled from {size_})" in badge(window)
+    assert f"{here}, ≈ 1.00 s on H100 (recorded 22 Nov 2026, scaled from {size_})" in badge(window)
     size(window, 5)
     qtbot.waitUntil(lambda: here in badge(window) and "H100" not in badge(window))
 

@@ -839,7 +839,7 @@ def test_compiling_is_said_beside_the_time(
     cpu.compiling = 7.25
     run(qtbot, window)
     qtbot.waitUntil(lambda: state(window).startswith("Done in"))
-    assert state(window).endswith("; compiling once took 7.250 s before.")
+    assert state(window).endswith("; compiling once took 7.25 s before.")
     assert not state(window).startswith("Done in 7")
     cpu.compiling = 0.004
     run(qtbot, window)

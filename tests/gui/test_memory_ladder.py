@@ -319,7 +319,7 @@ def test_a_run_adds_its_time_to_the_open_window(qtbot: QtBot) -> None:
     assert "measured" not in rows(window)
     times.add(done(request, "global", 2e-3))
     window.refresh()
-    assert "2 ms" in rows(window)["measured"]
+    assert "2.00 ms" in rows(window)["measured"]
     window.close()
     background.close()
 

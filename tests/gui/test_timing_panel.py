@@ -63,19 +63,19 @@ def test_nothing_yet(panel: TimingPanel) -> None:
 def test_stages_are_added_up_and_compiling_stands_apart(panel: TimingPanel) -> None:
     panel.show_run(as_run(cpu_result(10.0)))
     assert rows(panel, "timingStages") == [
-        ["Prepare", "1.000 ms", "10%"],
-        ["Compute", "9.000 ms", "90%"],
-        ["Compile", "2.000 s", "not counted"],
+        ["Prepare", "1.00 ms", "10%"],
+        ["Compute", "9.00 ms", "90%"],
+        ["Compile", "2.00 s", "not counted"],
     ]
     total = panel.findChild(QLabel, "timingTotal").text()
-    assert total == "10.00 ms, 50 megapixels/s, first run"
+    assert total == "10.0 ms, 50 megapixels/s, first run"
 
 
 def test_a_measured_run_shows_its_repeats(panel: TimingPanel) -> None:
     repeats = Repeats((0.011, 0.010, 0.012), (0.010, 0.009, 0.011), True)
     panel.show_run(as_run(replace(cpu_result(11.0), repeats=repeats)))
     total = panel.findChild(QLabel, "timingTotal").text()
-    assert total.startswith("11.00 ms, median of 3 (10.00 ms to 12.00 ms), ")
+    assert total.startswith("11.0 ms, median of 3 (10.0 ms to 12.0 ms), ")
 
 
 def test_long_settings_leave_room_for_the_stages(panel: TimingPanel) -> None:
@@ -104,7 +104,7 @@ def test_a_gpu_run_shows_rates_and_repeats(qtbot: QtBot) -> None:
     tree = panel.findChild(QTreeWidget, "timingStages")
     rows = {tree.topLevelItem(n).text(0): tree.topLevelItem(n) for n in range(4)}
     assert [item.text(2) for item in rows.values()] == ["25%", "50%", "25%", "not counted"]
-    assert rows["Kernel"].toolTip(1) == "2.000 ms, median of 3 (1.000 ms to 4.000 ms)"
+    assert rows["Kernel"].toolTip(1) == "2.00 ms, median of 3 (1.00 ms to 4.00 ms)"
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,14 @@ def test_what_overlapped_is_in_no_total(panel: TimingPanel) -> None:
         Stage("convert", 1e-3),
     )
     panel.show_run(as_run(Result(request, request.image, "gpu", "tuned", stages)))
-    assert panel.findChild(QLabel, "timingTotal").text().startswith("10.00 ms")
+    assert panel.findChild(QLabel, "timingTotal").text().startswith("10.0 ms")
     assert rows(panel, "timingStages") == [
-        ["Slabs", "9.000 ms", "90%"],
-        ["Convert", "1.000 ms", "10%"],
-        ["Upload", "3.000 ms", "overlapped"],
-        ["Kernel", "8.000 ms", "overlapped"],
-        ["Download", "4.000 ms", "overlapped"],
-        ["Compile", "1.000 s", "not counted"],
+        ["Slabs", "9.00 ms", "90%"],
+        ["Convert", "1.00 ms", "10%"],
+        ["Upload", "3.00 ms", "overlapped"],
+        ["Kernel", "8.00 ms", "overlapped"],
+        ["Download", "4.00 ms", "overlapped"],
+        ["Compile", "1.00 s", "not counted"],
     ]
 
 
@@ -205,7 +205,7 @@ def test_the_time_line_draws_stages_by_start_and_length(qtbot: QtBot, panel: Tim
     colours = [drawn.pixelColor(rect.center().toPoint()) for rect in rects]
     light, dark = kernel_fill(panel.palette()), transfers_fill(panel.palette())
     assert colours[2:] == [dark, light, dark]
-    assert line.accessibleDescription().startswith("Prepare: 1.000 ms, from 0.000 ms; Allocate:")
+    assert line.accessibleDescription().startswith("Prepare: 1.00 ms, from 0 s; Allocate:")
 
 
 def test_the_time_line_follows_the_selected_run(qtbot: QtBot, panel: TimingPanel) -> None:
@@ -232,8 +232,8 @@ def test_compiling_does_not_dwarf_the_rest(qtbot: QtBot, panel: TimingPanel) -> 
     assert axis.place(0.0) == 0
     assert axis.place(axis.end) == pytest.approx(1)
     assert [text for _, text in axis.ticks()] == [
-        "0 ms",
-        *(f"{2000 + number} ms" for number in (2, 4, 6, 8, 10)),
+        "0 s",
+        *(f"{2 + number / 1000:g} s" for number in (2, 4, 6, 8, 10)),
     ]
     assert lanes["Compile"].counted is False
 
@@ -242,9 +242,9 @@ def test_each_kernel_of_a_plan_has_its_line_and_its_lane(qtbot: QtBot, panel: Ti
     kernels = (KernelTime("nlm_global_weights", 3e-3), KernelTime("nlm_global_mean", 1e-3))
     panel.show_run(as_run(timed(RUN[3]._replace(kernels=kernels))))
     assert rows(panel, "timingStages") == [
-        ["Kernel", "4.000 ms", "100%"],
-        ["    nlm_global_weights", "3.000 ms", ""],
-        ["    nlm_global_mean", "1.000 ms", ""],
+        ["Kernel", "4.00 ms", "100%"],
+        ["    nlm_global_weights", "3.00 ms", ""],
+        ["    nlm_global_mean", "1.00 ms", ""],
     ]
     line = show_line(qtbot, panel)
     assert [(lane.name, lane.inner) for lane in line.lanes] == [

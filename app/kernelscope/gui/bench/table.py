@@ -102,7 +102,7 @@ class BenchTable(QTreeWidget):
             item.setText(4, f"{50 * summary.spread:.0f}")
             if row.waits != row.seconds:
                 item.setText(5, _time(row, summarise(row.waits).median, waiting=True))
-            item.setText(6, short(megapixels_per_second(row), 4))
+            item.setText(6, short(megapixels_per_second(row)))
             said = [text for text in remarks(row) if not text.startswith("published: ")]
             if row.difference is not None and not row.difference.largest:
                 said.insert(0, "same result as ours")
@@ -161,5 +161,5 @@ class _Cell(QStyledItemDelegate):
 
 def _time(row: Row, seconds: float, waiting: bool) -> str:
     """Return milliseconds; where a part was timed, with the estimate for the whole."""
-    text = short(1e3 * seconds, 4)
-    return f"{text} (≈ {short(1e3 * full_time(row, waiting), 4)})" if row.is_part else text
+    text = short(1e3 * seconds)
+    return f"{text} (≈ {short(1e3 * full_time(row, waiting))})" if row.is_part else text

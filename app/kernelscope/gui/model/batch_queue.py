@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kernelscope.batch import Item, Outcome, Stage, Status
-from kernelscope.gui.model.times import about
+from kernelscope.gui.model.times import about, duration
 
 Event = tuple[Item, Stage] | Outcome
 """A stage that begins, or what became of a file."""
@@ -77,17 +77,17 @@ class Row:
             return self.outcome.reason
         if self.seconds is None:
             return ""
-        return f"{self.seconds:.2f} s, {self.outcome.device}"
+        return f"{duration(self.seconds)}, {self.outcome.device}"
 
     @property
     def parts(self) -> str:
-        """The times of a file that is done: ``Read in 0.02 s, filtered in ...``; or empty."""
+        """The times of a file that is done: ``Read in 20.0 ms, filtered in ...``; or empty."""
         if self.outcome is None or self.state is not State.DONE:
             return ""
         done = self.outcome
         return (
-            f"Read in {done.read:.3f} s, filtered in {done.filtered:.3f} s, "
-            f"written in {done.written:.3f} s."
+            f"Read in {duration(done.read)}, filtered in {duration(done.filtered)}, "
+            f"written in {duration(done.written)}."
         )
 
 

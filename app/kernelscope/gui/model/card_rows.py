@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import following
-from kernelscope.gui.model.figures import brief_duration, describe_gain
+from kernelscope.gui.model.figures import describe_gain
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run, thumbnail
 from kernelscope.gui.model.history import Moment, parts_of
 from kernelscope.gui.model.pipeline import Card, Facts, Pipeline
-from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED
+from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, duration
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 
@@ -35,7 +35,7 @@ class Row:
     fresh : bool
         Picture, time and quality belong to its settings; they are those of earlier ones otherwise.
     time, gain : str
-        ``2.5 ms live`` and ``+3.1 dB``; empty where unknown.
+        ``2.50 ms live`` and ``+3.1 dB``; empty where unknown.
     details : str
         All settings, device and level, and how the time was taken.
     pictured : int
@@ -127,7 +127,7 @@ def _time(card: Card, facts: Facts | None) -> str:
     if facts.seconds is None:
         return EMULATED
     about = "≈ " if facts.first else ""
-    return f"{about}{brief_duration(facts.seconds)} {'measured' if facts.measured else 'live'}"
+    return f"{about}{duration(facts.seconds)} {'measured' if facts.measured else 'live'}"
 
 
 def _gain(judgement: Judgement | None) -> str:
@@ -150,10 +150,10 @@ def _details(card: Card, facts: Facts | None) -> str:
     elif facts.seconds is None:
         lines.append(f"{facts.where}: {WHY_NOT_TIMED}")
     elif facts.measured:
-        lines.append(f"{brief_duration(facts.seconds)} on {facts.where}: measured by Run.")
+        lines.append(f"{duration(facts.seconds)} on {facts.where}: measured by Run.")
     else:
         lines.append(
-            f"{brief_duration(facts.seconds)} on {facts.where}: one live run, next to everything "
+            f"{duration(facts.seconds)} on {facts.where}: one live run, next to everything "
             "else. Run (F5) measures the step that is edited."
         )
     return "\n".join(lines)

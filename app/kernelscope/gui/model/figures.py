@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from kernelscope.bench.statistics import short
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.gui.model.runs import Run
-from kernelscope.gui.model.times import BUSY, EMULATED, NOT_TIMED, VARYING
+from kernelscope.gui.model.times import BUSY, NOT_TIMED, VARYING, duration
 from kernelscope.gui.model.timing import Timing
 from kernelscope.spec.samples import Kind
+
+brief_duration = duration
+"""For `memory_ladder`."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Figures:
     Attributes
     ----------
     text : str
-        ``2.5 ms, 105 MP/s, +3.1 dB``.
+        ``2.50 ms, 105 MP/s, +3.1 dB``.
     note : str
         ``CPU parallel, median of 5``.
     detail : str
@@ -51,7 +54,7 @@ def figures_of(
     """
     unit = "MP/s" if result.request.source.kind is Kind.PICTURE else "Mvoxel/s"
     timing = Timing.of(result)
-    parts = [brief_duration(timing.seconds)]
+    parts = [duration(timing.seconds)]
     if timing.speed is not None:
         parts.append(f"{short(timing.speed)} {unit}")
     else:
@@ -67,16 +70,6 @@ def figures_of(
             detail = f"{half}: {run.totals.describe()}; {BUSY}"
         note.append(VARYING if detail else half)
     return Figures(", ".join(parts), ", ".join(note), detail)
-
-
-def brief_duration(seconds: float | None) -> str:
-    """Return a time with three digits at most: ``2.5 ms``, ``16 s``, ``12 µs``, ``emulated``."""
-    if seconds is None:
-        return EMULATED
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= 0.9995 * size:
-            return f"{short(seconds / size)} {unit}"
-    return f"{short(1e6 * seconds)} µs"
 
 
 def _describe(quality: Judgement) -> str:

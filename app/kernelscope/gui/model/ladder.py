@@ -26,7 +26,7 @@ from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.rungs import Place, Rung
-from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED
+from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, duration
 from kernelscope.gui.model.timing import Timing
 from kernelscope.images.source import Source
 from kernelscope.spec.samples import Pixels
@@ -309,10 +309,10 @@ class Entry:
         Only a run on the emulated GPU leaves none.
         """
         if self.time is not None:
-            return short_time(self.time.computing)
+            return duration(self.time.computing)
         if self.figure is not None:
             about = "≈ " if self.figure.scaled else ""
-            return f"{about}{short_time(self.figure.seconds)}"
+            return f"{about}{duration(self.figure.seconds)}"
         return EMULATED if self.has_run else NO_TIME
 
     def explain(self) -> str:
@@ -332,12 +332,12 @@ class Entry:
 
 
 def describe_time(time: Time) -> str:
-    """Return ``Computing 2.31 ms, median of 5 (2.2 to 2.5); whole run 2.49 ms``."""
-    text = f"Computing {short_time(time.computing)}"
+    """Return ``Computing 2.31 ms, median of 5 (2.20 ms to 2.50 ms); whole run 2.49 ms``."""
+    text = f"Computing {duration(time.computing)}"
     if time.repeats > 1:
-        spread = f"{short_time(time.least)} to {short_time(time.most)}"
+        spread = f"{duration(time.least)} to {duration(time.most)}"
         text = f"{text}, median of {time.repeats} ({spread})"
-    return f"{text}; whole run {short_time(time.total)}. Measured here, with these settings."
+    return f"{text}; whole run {duration(time.total)}. Measured here, with these settings."
 
 
 def describe_figure(figure: Figure) -> str:
@@ -345,20 +345,10 @@ def describe_figure(figure: Figure) -> str:
     about = "≈ " if figure.scaled else ""
     part = f" Timed on {figure.row.timed_size} and scaled." if figure.scaled else ""
     return (
-        f"Recorded, not measured here: computing {about}{short_time(figure.seconds)}, whole run "
-        f"{about}{short_time(figure.total)}, for {figure.setting}, on {figure.machine}, "
+        f"Recorded, not measured here: computing {about}{duration(figure.seconds)}, whole run "
+        f"{about}{duration(figure.total)}, for {figure.setting}, on {figure.machine}, "
         f"{figure.date}.{part}"
     )
-
-
-def short_time(seconds: float) -> str:
-    """Return a time to three digits: ``15.9 s``, ``2.31 ms``, ``23.4 µs``."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= 0.9995 * scale:
-            value = seconds / scale
-            digits = f"{value:#.3g}".removesuffix(".") if value < 999.5 else f"{value:,.0f}"
-            return f"{digits} {unit}"
-    return f"{seconds / 1e-6:.2g} µs"
 
 
 def race(offered: Sequence[Rung], expected: Mapping[Place, float]) -> tuple[list[Rung], list[Rung]]:

@@ -49,7 +49,7 @@ class Spread:
         return self.half > UNSTEADY
 
     def describe(self) -> str:
-        """Return ``1.650 ms, median of 3 (1.600 ms to 1.720 ms)``."""
+        """Return ``1.65 ms, median of 3 (1.60 ms to 1.72 ms)``."""
         if len(self.times) <= 1:
             return duration(self.median if self.times else None)
         least, most = duration(min(self.times)), duration(max(self.times))
@@ -107,23 +107,39 @@ class SpeedUp:
         return "\n".join(lines)
 
 
-def milliseconds(seconds: float) -> str:
-    """Return a time in milliseconds, with four digits."""
-    value = 1e3 * seconds
-    return f"{value:,.0f}" if value >= 999.95 else f"{value:#.4g}"
+def unit_of(seconds: float) -> tuple[str, float]:
+    """Return the unit that a time is shown in, and its length in seconds."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= 0.9995 * size:  # 0.9996 ms has three digits as 1.00 ms
+            return unit, size
+    return "µs", 1e-6
 
 
 def duration(seconds: float | None) -> str:
-    """Return ``1.615 ms``, or ``15.97 s``; ``emulated`` where there is no time."""
+    """Return a time to three digits: ``15.9 s``, ``2.31 ms``, ``605 µs``, ``emulated`` of None.
+
+    Zeros at the end are kept, so that times below each other are compared at the same digit.
+    """
     if seconds is None:
         return EMULATED
-    return f"{seconds:#.4g} s" if seconds >= 1 else f"{milliseconds(seconds)} ms"
+    if not seconds:
+        return "0 s"
+    unit, size = unit_of(seconds)
+    value = seconds / size
+    if value < 0.9995:  # below what a GPU's clock resolves
+        return f"{value:.2g} {unit}"
+    digits = f"{value:#.3g}".removesuffix(".") if value < 999.5 else f"{value:,.0f}"
+    return f"{digits} {unit}"
 
 
 def about(seconds: float) -> str:
-    """Return a duration to one or two digits: ``3 min``, ``1.2 s``, ``20 ms``."""
+    """Return a duration to one or two digits: ``3 min``, ``1.2 s``, ``20 ms``, ``300 µs``."""
+    if not math.isfinite(seconds):
+        return ""
     if seconds >= 90:
         return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
     if seconds >= 1:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    return duration(float(f"{max(seconds, 1e-4):.1g}")) if math.isfinite(seconds) else ""
+    rounded = float(f"{max(seconds, 1e-4):.1g}")
+    unit, size = unit_of(rounded)
+    return f"{rounded / size:.0f} {unit}"

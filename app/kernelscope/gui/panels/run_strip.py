@@ -33,7 +33,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.gui.model.figures import brief_duration
 from kernelscope.gui.model.gallery import Gallery, Order
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import duration
@@ -220,7 +219,7 @@ class _Tile(QStyledItemDelegate):
         self._paint_title(painter, line, run.title, index.data(_SETTINGS) or run.where, ink, quiet)
         line.translate(0, line.height())
         painter.setPen(ink)
-        time = f"{'≈ ' if run.first else ''}{brief_duration(run.seconds)}"
+        time = f"{'≈ ' if run.first else ''}{duration(run.seconds)}"
         painter.drawText(line, Qt.AlignmentFlag.AlignLeft, time)
         if run.psnr is not None:
             painter.drawText(line, Qt.AlignmentFlag.AlignRight, decibels(run.psnr))

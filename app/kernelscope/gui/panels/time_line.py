@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 
 from kernelscope.engine.timing import Stage
 from kernelscope.gui.model.runs import part_of
-from kernelscope.gui.model.times import duration
+from kernelscope.gui.model.times import duration, unit_of
 from kernelscope.gui.panels.part_colours import part_colour
 from kernelscope.gui.widgets import theme
 
@@ -145,7 +145,8 @@ class Axis:
             first, last = math.ceil(begin / step), math.floor(start / step + 1e-9)
             marks += [number * step for number in range(first, last + 1)]
             begin = stop
-        return [(moment, f"{1e3 * moment:.6g} ms") for moment in marks]
+        unit, size = unit_of(max(marks, default=0.0))
+        return [(moment, f"{moment / size:.6g} {unit}") for moment in marks]
 
 
 class TimeLine(QAbstractScrollArea):

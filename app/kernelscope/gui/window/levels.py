@@ -30,11 +30,11 @@ from kernelscope.gui.model.ladder import (
     compare,
     expected_times,
     race,
-    short_time,
     work_of,
 )
 from kernelscope.gui.model.ladder import Ladder as State
 from kernelscope.gui.model.rungs import Place, Rung, marked, only_cpu
+from kernelscope.gui.model.times import about
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.ladder import Ladder
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -323,7 +323,7 @@ class Levels(QObject):
             return
         rung = left[0]
         seconds = expected.get(rung.place, 0.0)
-        takes = f", about {_about(seconds)}" if seconds >= WORTH_SAYING else ""
+        takes = f", about {about(seconds)}" if seconds >= WORTH_SAYING else ""
         count = f"{len(order) - len(left) + 1} of {len(order)}"
         self._note = f"Running {rung.full_name}{takes} ({count}). Esc stops."
         try:
@@ -351,8 +351,8 @@ class Levels(QObject):
         """Say which levels are left, and why."""
         self._remarks = {place: text for place, text in ended.done.items() if text}
         for rung in slow:
-            about = _about(expected[rung.place])
-            self._remarks[rung.place] = f"Left out: about {about} here. Click to run it."
+            takes = about(expected[rung.place])
+            self._remarks[rung.place] = f"Left out: about {takes} here. Click to run it."
         self._remarks_of = self._key(self.request())
         names = {rung.place: rung.full_name for rung in self._panel.rungs}
         words = [f"{names[place]} ({_brief(text)})" for place, text in self._remarks.items()]
@@ -386,7 +386,7 @@ class Levels(QObject):
         if race_ is None or race_.running is None:
             return
         place, race_.running = race_.running.place, None
-        race_.done[place] = f"Stopped after {_about(self.limit)}. Click to run it."
+        race_.done[place] = f"Stopped after {about(self.limit)}. Click to run it."
         self.race = None  # so that stopping it does not end the race
         self._runner.cancel()
         self.race = race_
@@ -442,13 +442,6 @@ def _fold_of_missing(missing: list[Entry]) -> str:
     sizes = list(dict.fromkeys(figure.row.size for figure in figures))
     size = sizes[0] if len(sizes) == 1 else "several sizes"
     return f"No {device}: {cards} at {size}, {figures[0].date}"
-
-
-def _about(seconds: float) -> str:
-    """Return a duration in whole seconds, minutes or hours."""
-    if seconds < 90:
-        return f"{seconds:.0f} s" if seconds >= 1 else short_time(seconds)
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _brief(remark: str) -> str:

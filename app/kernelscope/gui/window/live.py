@@ -39,7 +39,7 @@ from kernelscope.gui.model.freshness import (
     is_worthwhile,
     next_run,
 )
-from kernelscope.gui.model.times import about
+from kernelscope.gui.model.times import about, duration
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
@@ -478,7 +478,8 @@ class Live(QObject):
             return ""
         scaled = f", scaled from {found.figure.row.size}" if found.scaled else ""
         recorded = f"recorded {found.figure.date}{scaled}"
-        return f", {about(found.seconds)} on {found.figure.card} ({recorded})"
+        takes = f"{'≈ ' if found.scaled else ''}{duration(found.seconds)}"
+        return f", {takes} on {found.figure.card} ({recorded})"
 
 
 def _request_on(page: Page[Any, Any]) -> Request | None:
