@@ -53,7 +53,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Job
 from kernelscope.errors import AppError
 from kernelscope.gui.bench import window as module
-from kernelscope.gui.bench.axes import broken, staggered
+from kernelscope.gui.bench.axes import arranged, broken, staggered
 from kernelscope.gui.bench.chart_view import ChartView
 from kernelscope.gui.bench.export import export, save_chart
 from kernelscope.gui.bench.form import OWN_CHOICE
@@ -754,12 +754,49 @@ def test_what_groups_have_in_common_is_in_the_title() -> None:
     assert chart(Plot.BARS, Choice(None, "16×16"), rows).groups[2] == "MRI NLM"
 
 
-def test_many_groups_have_their_names_upright(bench: BenchWindow, tmp_path: Path) -> None:
-    labels = [f"Filter number {number}" for number in range(30)]
+@pytest.mark.parametrize(
+    ("room", "most", "texts", "first"),
+    [
+        (90, 9, ["Custom mask,\n3×3,\ndivision one", "Custom mask,\n9×9,\ndivision one"], [0, 0]),
+        (50, 9, ["Custom mask,\n3×3,\ndivision one", "Custom mask,\n9×9,\ndivision one"], [0, 3]),
+        (50, 5, ["Custom\nmask,\n3×3", "Custom\nmask,\n9×9"], [0, 0]),
+        (20, 9, ["Cus…\nmask,\n3×3", "Cus…\nmask,\n9×9"], [0, 3]),
+    ],
+)
+def test_names_of_groups_are_horizontal_and_apart(
+    qtbot: QtBot, room: int, most: int, texts: list[str], first: list[int]
+) -> None:
+    class Metrics(QFontMetrics):
+        """Characters of 6 pixels, whatever fonts this computer has."""
+
+        def horizontalAdvance(self, text: str, *_: Any) -> int:  # type: ignore[override]  # noqa: N802
+            return 6 * len(text)
+
+        def elidedText(self, text: str, _mode: Any, width: int, *_: Any) -> str:  # type: ignore[override]  # noqa: N802
+            return text if 6 * len(text) <= width else f"{text[: width // 6 - 2]}…"
+
+    groups = ("Custom mask, 3×3, division one", "Custom mask, 9×9, division one")
+    found = arranged(groups, room, Metrics(QApplication.font()), most)
+    assert [name.text for name in found] == texts
+    assert [name.first for name in found] == first
+
+
+@pytest.mark.parametrize("width", [640, 960, 1400])
+def test_many_groups_fit_into_the_plot(qtbot: QtBot, width: int) -> None:
+    labels = [f"Filter number {number}, mask size 3" for number in range(30)]
+    view = ChartView()
+    qtbot.addWidget(view)
+    view.resize(width, 400)
     rows = [row(label=label, seconds=(1.0,)) for label in labels]
-    save_chart(chart(Plot.BARS, Choice(None, "16×16"), rows), tmp_path / "many.svg")
-    drawing = (tmp_path / "many.svg").read_text(encoding="utf-8")
-    assert all(f">{label}<" in drawing for label in labels)
+    view.show_chart(chart(Plot.BARS, Choice(None, "16×16"), rows))
+    view.show()
+    view.grab()
+    axis = view.getItem(0, 0).getAxis("bottom")
+    assert len(axis.names) == 30
+    assert {name.first > 0 for name in axis.names} == {False, True}, "on two levels"
+    x = (15 - axis.range[0]) / (axis.range[1] - axis.range[0]) * axis.width()
+    below = view.mapFromScene(axis.mapToScene(x, axis.height() / 2))
+    assert view.group_at(below).splitlines() == [*labels[15:16], "CPU serial: 1,000 ms"]
 
 
 def test_rows_on_the_same_part_are_one_point() -> None:

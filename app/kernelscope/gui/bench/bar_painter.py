@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import QApplication
 
-from kernelscope.gui.bench.axes import Axis, broken, log10
+from kernelscope.gui.bench.axes import PADDING, Axis, log10
 from kernelscope.gui.bench.painters import AXIS_WIDTH, SAMPLE_WIDTH, Painter
 from kernelscope.gui.bench.styles import LIGHT
 from kernelscope.gui.widgets import theme
@@ -23,9 +23,6 @@ _ROOM_UPRIGHT, _ROOM_LEVEL = 0.26, 0.12
 
 _MOST_VALUES = 0.5
 """Share of the height that upright values may take."""
-
-_MOST_UPRIGHT = 0.4
-"""Share of the height that upright names may take; the ends of longer ones are left out."""
 
 
 class _BarSample(pg.ItemSample):  # type: ignore[misc]
@@ -80,7 +77,7 @@ class BarPainter(Painter):
         self._name_groups(axis)
         axis.setStyle(tickLength=0)
         self._plot.getAxis("left").setLogMode(chart_.log)
-        self._plot.setXRange(-0.5, len(chart_.groups) - 0.5, padding=0.02)
+        self._plot.setXRange(-0.5, len(chart_.groups) - 0.5, padding=PADDING)
         values = [(p.low, p.high, *p.repeats) for s in chart_.series for p in s.points]
         tops = foot if chart_.stacked else [self._to(max(each)) for each in values]
         lows = [self._to(min(each)) for each in values] if chart_.log else []
@@ -129,22 +126,11 @@ class BarPainter(Painter):
         return entries
 
     def _name_groups(self, axis: Axis) -> None:
-        """Write the names of the groups so that none touches the next."""
-        names, metrics = self._chart.groups, QFontMetrics(QApplication.font())
-        view = self._plot.getViewWidget()
+        """Write the names of the groups; the axis does it again once it is laid out."""
+        metrics = QFontMetrics(QApplication.font())
         legend = max(metrics.horizontalAdvance(self._name(each)) for each in self._chart.series)
-        room = (view.width() - AXIS_WIDTH - SAMPLE_WIDTH - legend) / len(names)
-        room -= metrics.horizontalAdvance(" ")
-        if max(map(metrics.horizontalAdvance, " ".join(names).split())) > room:
-            most, end = int(_MOST_UPRIGHT * view.height()), Qt.TextElideMode.ElideRight
-            axis.upright = tuple(metrics.elidedText(name, end, most) for name in names)
-            axis.setHeight(max(map(metrics.horizontalAdvance, axis.upright)) + 10)
-            names = tuple(map(str, range(len(names))))
-        else:
-            names = tuple(broken(name, room, metrics) for name in names)
-            lines = 1 + max(name.count("\n") for name in names)
-            axis.setHeight(lines * metrics.height() + 16)
-        axis.setTicks([list(enumerate(names))])
+        view = self._plot.getViewWidget()
+        axis.name_groups(self._chart.groups, view.width() - AXIS_WIDTH - SAMPLE_WIDTH - legend)
 
     def _to(self, value: float) -> float:
         return log10(value) if self._chart.log else value

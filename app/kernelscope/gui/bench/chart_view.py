@@ -6,9 +6,9 @@ import html
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QEventLoop, QPointF, QRectF, Qt, QTimer
-from PySide6.QtGui import QColor, QPainter, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QEventLoop, QPoint, QPointF, QRectF, Qt, QTimer
+from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPalette
+from PySide6.QtWidgets import QApplication, QToolTip
 
 from kernelscope.bench.charts import Chart
 from kernelscope.gui.bench.axes import Axis
@@ -72,6 +72,30 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         if event.type() == QEvent.Type.PaletteChange and self._own is None and self._chart:
             # Qt goes through all widgets meanwhile: those of the old plot's menus must not vanish.
             QTimer.singleShot(0, self, self._redraw)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Show the full name and the numbers of the bars that the mouse is over."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            QToolTip.showText(event.globalPos(), self.group_at(event.pos()), self)
+            return True
+        return bool(super().viewportEvent(event))
+
+    def group_at(self, pos: QPoint) -> str:
+        """Return the group of bars at a place of the view, in words; empty if there is none."""
+        shown = self._chart
+        if shown is None or not shown.groups:
+            return ""
+        plot, at = self.getItem(0, 0), self.mapToScene(pos)
+        number = round(plot.vb.mapSceneToView(at).x())
+        if not (plot.sceneBoundingRect().contains(at) and 0 <= number < len(shown.groups)):
+            return ""
+        unit = " ms" if shown.y.endswith(" in ms") else ""
+        lines = [shown.groups[number]]
+        for series in shown.series:
+            name = f"{series.name} (theirs)" if series.theirs else series.name
+            texts = (point.text for point in series.points if point.x == number)
+            lines += [f"{name}: {text}{unit}" for text in texts]
+        return "\n".join(lines)
 
     def _redraw(self) -> None:
         self.show_chart(self._chart)
