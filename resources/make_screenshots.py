@@ -227,6 +227,7 @@ def bench(studio: Studio) -> None:
     bench_window = studio.window.findChild(BenchWindow)
     assert bench_window is not None
     bench_window.open_results([RESULTS / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
+    studio.wait(lambda: bench_window.chart_view.isVisible())
     box = bench_window.findChild(QComboBox, "benchPlotKind")
     assert box is not None
     box.setCurrentText(Plot.SPEED_UP)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QListWidget,
+    QProgressBar,
     QPushButton,
     QSpinBox,
     QTreeWidget,
@@ -52,18 +54,21 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Job
 from kernelscope.errors import AppError
+from kernelscope.gui.bench import reader
 from kernelscope.gui.bench import window as module
 from kernelscope.gui.bench.axes import arranged, broken, staggered
 from kernelscope.gui.bench.chart_view import ChartView
 from kernelscope.gui.bench.export import export, save_chart
 from kernelscope.gui.bench.form import OWN_CHOICE
 from kernelscope.gui.bench.parity_dialog import ParityDialog
+from kernelscope.gui.bench.reader import ReportReader
 from kernelscope.gui.bench.styles import Style, light
 from kernelscope.gui.bench.window import BenchWindow
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.images.image import Image
 from kernelscope.spec.level_colours import colour
@@ -108,7 +113,14 @@ Maker = Callable[..., BenchWindow]
 
 
 @pytest.fixture
-def make(qtbot: QtBot, bridge: WorkerBridge, settings: Settings) -> Maker:
+def background() -> Iterator[Background]:
+    background = Background()
+    yield background
+    background.close()
+
+
+@pytest.fixture
+def make(qtbot: QtBot, bridge: WorkerBridge, settings: Settings, background: Background) -> Maker:
     image = Image.from_array(np.arange(600, dtype=np.uint8).reshape(20, 30), "ramp")
 
     def make_(gpu: bool = True, source: Image | None = image) -> BenchWindow:
@@ -118,6 +130,7 @@ def make(qtbot: QtBot, bridge: WorkerBridge, settings: Settings) -> Maker:
             {"gpu": Availability(gpu, "a stand-in")},
             current=lambda: Request.create(source, "mean") if source else None,
             opened=lambda: source,
+            background=background,
         )
         qtbot.addWidget(bench)
         bench.show()
@@ -147,6 +160,7 @@ def test_recorded_results_are_offered_until_there_are_rows(
     assert [each.text() for each in menu.actions()] == [each.title for each in entries()]
     recorded = next(each for each in menu.actions() if each.text().startswith("Quick look"))
     recorded.trigger()
+    qtbot.waitUntil(lambda: state(bench).startswith("Opened"))
     assert state(bench) == "Opened cpu-quick-look.json, gpu-quick-look.json."
     assert bench.chart_view.isVisible()
     assert not offer.isVisible()
@@ -165,6 +179,12 @@ def test_an_installation_without_recorded_results_offers_none(
 ) -> None:
     monkeypatch.setattr(module, "entries", list)
     assert not child(make(), QPushButton, "benchRecorded").isVisible()
+
+
+def read(qtbot: QtBot, bench: BenchWindow, paths: list[Path]) -> None:
+    """Open results and wait until they are shown."""
+    with qtbot.waitSignal(bench.findChild(ReportReader).ended):
+        bench.open_results(paths)
 
 
 def child(bench: QWidget, kind: type, name: str) -> Any:
@@ -500,7 +520,7 @@ def test_calls_of_libraries_are_not_drawn_beside_whole_runs(plot: Plot) -> None:
 
 
 def test_opened_results_with_calls_of_libraries_are_compared_by_computing(
-    make: Maker, tmp_path: Path
+    qtbot: QtBot, make: Maker, tmp_path: Path
 ) -> None:
     whole, with_library = tmp_path / "whole.json", tmp_path / "library.json"
     save(Report({}, TINY, tuple(levels_of_f())), whole)
@@ -508,28 +528,77 @@ def test_opened_results_with_calls_of_libraries_are_compared_by_computing(
     bench = make()
     waiting = child(bench, QCheckBox, "benchWaiting")
     table = child(bench, QTreeWidget, "benchTable")
-    bench.open_results([with_library])
+    read(qtbot, bench, [with_library])
     assert not waiting.isChecked()
     assert speed_ups(table) == ["1×", "500×", "1,000×", "500×"]
     waiting.click()
     assert speed_ups(table) == ["1×", "111×", "125×", ""], "NPP has no whole runs"
-    bench.open_results([with_library])
-    bench.open_results([whole])
+    read(qtbot, bench, [with_library])
+    read(qtbot, bench, [whole])
     assert waiting.isChecked()
 
 
 def test_opened_results_are_drawn_once(
-    make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, with_library = tmp_path / "whole.json", tmp_path / "library.json"
     save(Report({}, TINY, tuple(levels_of_f())), whole)
     save(Report({}, TINY, tuple(beside_a_library())), with_library)
     bench = make()
-    bench.open_results([whole])
+    read(qtbot, bench, [whole])
     drawn = []
     monkeypatch.setattr(bench.chart_view, "show_chart", drawn.append)
-    bench.open_results([with_library])
+    read(qtbot, bench, [with_library])
     assert len(drawn) == 1, "not once more with the rows before"
+
+
+def test_results_are_read_while_the_window_stays_usable(
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    save(Report({}, TINY, tuple(levels_of_f())), first)
+    save(Report({}, TINY, tuple(beside_a_library())), second)
+    gates = {first: threading.Event(), second: threading.Event()}
+
+    def slowly(path: Path) -> Report:
+        assert gates[path].wait(30)
+        return load(path)
+
+    monkeypatch.setattr(reader, "load", slowly)
+    bench.open_results([first])
+    assert state(bench) == "Ready.", "not yet: most files are read at once"
+    qtbot.waitUntil(lambda: state(bench) == "Reading first.json…")
+    assert bench.findChild(QProgressBar).maximum() == 0
+    bench.open_results([second])
+    gates[first].set()
+    gates[second].set()
+    qtbot.waitUntil(lambda: state(bench) == "Opened second.json.")
+    assert bench.findChild(QProgressBar).maximum() == 1
+    assert len(table(bench)) == len(beside_a_library()), "those of the later request alone"
+
+
+def test_results_that_cannot_be_read_are_an_error(
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.json").write_text("[", encoding="utf-8")
+    read(qtbot, bench, [tmp_path / "bad.json"])
+    (box,) = bench.findChildren(ErrorDialog)
+    box.close()
+    assert state(bench).startswith("Not opened: ")
+    assert "bad.json" in state(bench)
+
+
+def test_results_are_not_mixed_with_rows_that_are_measured(
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path
+) -> None:
+    save(measured(), tmp_path / "saved.json")
+    bench.open_results([tmp_path / "saved.json"])
+    bench.run()  # gives up reading
+    bench.open_results([tmp_path / "saved.json"])
+    assert state(bench) == "Measuring: cancel it to open results."
+    bench.cancel()
+    wait_for_end(qtbot, bench)
+    assert "saved.json" not in origin(bench)
 
 
 def test_values_over_bars_stand_above_every_repeat(bench: BenchWindow) -> None:
@@ -931,7 +1000,7 @@ def test_levels_of_a_device_that_is_not_ticked_count_for_nothing(bench: BenchWin
 def test_the_authors_figures_are_in_view(qtbot: QtBot, bench: BenchWindow) -> None:
     results = ROOT / "resources" / "bench"
     bench.resize(1320, 760)
-    bench.open_results([results / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
+    read(qtbot, bench, [results / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
     tree = child(bench, QTreeWidget, "benchTable")
     header = tree.header()
     theirs = next(n for n in range(header.count()) if "Authors" in tree.headerItem().text(n))
@@ -983,11 +1052,11 @@ def test_data_are_saved_and_opened(
     click(qtbot, other, "benchOpen")
     dialog = child(other, QFileDialog, "openBenchDialog")
     choose_files(dialog, tmp_path / "out.json")
-    assert len(table(other)) == 4
+    qtbot.waitUntil(lambda: len(table(other)) == 4)
     assert state(other) == "Opened out.json."
     assert origin(other) == "Opened: out.json (an unknown CPU and an unknown GPU, today)."
     save(measured(more=(row(label="Median", seconds=(1.0,)),)), tmp_path / "more.json")
-    other.open_results([tmp_path / "out.json", tmp_path / "more.json"])
+    read(qtbot, other, [tmp_path / "out.json", tmp_path / "more.json"])
     assert len(table(other)) == 9, "as one run"
     assert state(other) == "Opened out.json, more.json."
     assert origin(other).count("today") == 2
@@ -1010,15 +1079,17 @@ def test_verify_shows_where_levels_differ(
     shown.reject()
 
 
-def test_the_form_follows_results_that_are_opened(bench: BenchWindow, tmp_path: Path) -> None:
+def test_the_form_follows_results_that_are_opened(
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path
+) -> None:
     box = child(bench, QComboBox, "benchPreset")
     preset = PRESETS["M mean filter ladder (256²)"]
     save(replace(measured(), plan=preset.plan), tmp_path / "ladder.json")
-    bench.open_results([tmp_path / "ladder.json"])
+    read(qtbot, bench, [tmp_path / "ladder.json"])
     assert box.currentText() == "Parallel computing report no. 5: mean filter ladder (256²)"
     assert bench.form.plan().sweeps == preset.plan.sweeps
     save(measured(), tmp_path / "own.json")
-    bench.open_results([tmp_path / "own.json"])
+    read(qtbot, bench, [tmp_path / "own.json"])
     assert box.currentText() == OWN_CHOICE
 
 
@@ -1027,7 +1098,7 @@ def test_verifying_leaves_opened_results_to_whom_they_belong(
 ) -> None:
     machine = {"CPU": "theirs", "GPU": "NVIDIA H100", "Date": "2026-11-21 20:25+00:00"}
     save(replace(measured(), machine=machine), tmp_path / "card.json")
-    bench.open_results([tmp_path / "card.json"])
+    read(qtbot, bench, [tmp_path / "card.json"])
     whose = "Opened: card.json (theirs and NVIDIA H100, 2026-11-21 20:25)."
     assert origin(bench) == whose
     click(qtbot, bench, "benchVerify")

@@ -377,7 +377,8 @@ def test_why_explains_a_level_and_leads_to_kernel_and_bench(
     assert bench is not None
     figure = entry(ready, TUNED).figure
     assert figure is not None
-    assert figure.path.name in bench.findChild(QLabel, "benchState").text()
+    state = bench.findChild(QLabel, "benchState")
+    qtbot.waitUntil(lambda: figure.path.name in state.text())
     bench.close()
     why.reject()
     press(qtbot, ready, "W")
@@ -413,7 +414,8 @@ def test_recorded_results_open_from_the_menu(qtbot: QtBot, window: MainWindow) -
     bench = window.companions.bench
     assert bench is not None
     assert bench.isVisible()
-    assert path.name in bench.findChild(QLabel, "benchState").text()
+    state = bench.findChild(QLabel, "benchState")
+    qtbot.waitUntil(lambda: path.name in state.text())
     bench.close()
 
 

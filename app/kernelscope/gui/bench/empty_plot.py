@@ -8,6 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
+from kernelscope.bench.charts import Plot
 from kernelscope.bench.recorded import Entry
 from kernelscope.gui.bench.layout import button
 
@@ -64,3 +65,16 @@ class EmptyPlot(QWidget):
         """Show a hint, with or without the recorded results."""
         self._hint.setText(text)
         self.recorded.setVisible(offers and self._has_entries)
+
+
+def missing_for(plot: Plot, baseline: str) -> str:
+    """Return the rows that a plot needs, for rows that it shows nothing of."""
+    match plot:
+        case Plot.STAGES:
+            return "Needs rows of the GPU."
+        case Plot.ROOFLINE:
+            return "Needs rows of the GPU whose plans state bytes and operations."
+        case Plot.SPEED_UP:
+            return f"No row of {baseline} to compare with."
+        case _:
+            return "Nothing to show."

@@ -28,9 +28,7 @@ from kernelscope.bench import (
     Report,
     Row,
     facts,
-    load,
     measure,
-    merge,
     save,
     save_csv,
     verify,
@@ -45,7 +43,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Completed, Failed, Job
 from kernelscope.errors import AppError
 from kernelscope.gui.bench.chart_view import ChartView
-from kernelscope.gui.bench.empty_plot import FIRST_HINT, EmptyPlot
+from kernelscope.gui.bench.empty_plot import FIRST_HINT, EmptyPlot, missing_for
 from kernelscope.gui.bench.export import save_chart
 from kernelscope.gui.bench.form import BenchForm
 from kernelscope.gui.bench.layout import (
@@ -60,12 +58,16 @@ from kernelscope.gui.bench.layout import (
     state_label,
 )
 from kernelscope.gui.bench.parity_dialog import ParityDialog
+from kernelscope.gui.bench.reader import ReportReader, names
 from kernelscope.gui.bench.table import BenchTable
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.images.source import Source
+
+_Reporter = Callable[[Any], None]
 
 _SEEN = "bench/seen"
 _REDRAW = 150
@@ -100,6 +102,8 @@ class BenchWindow(QWidget):
         Returns the request that Run would make in the main window, which is verified, or None.
     opened : callable
         Returns the picture or the scan that is open, or None.
+    background : Background
+        On whose threads saved results are read.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class BenchWindow(QWidget):
         availability: Mapping[str, Availability],
         current: Callable[[], Request | None],
         opened: Callable[[], Source | None],
+        background: Background,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent, Qt.WindowType.Window)
@@ -124,17 +129,20 @@ class BenchWindow(QWidget):
         self._wanted_baseline = BASELINE
 
         self.form = BenchForm(opened)
-        gpu = availability.get(GPU)
-        self._may_have_gpu = gpu is None or gpu.available  # None: the search is not over
-        if gpu is not None:
+        self._may_have_gpu = True  # also while the search is not over
+        if (gpu := availability.get(GPU)) is not None:
             self.form.set_gpu(gpu.available)
+            self._may_have_gpu = gpu.available
         self._table = BenchTable()
         self.chart_view = ChartView()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_REDRAW)
         self._timer.timeout.connect(self._refresh)
+        self._reader = ReportReader(background, self._show_opened, self._on_unreadable, self)
+        self._reader.slow.connect(self._on_slow_reading)
         self._lay_out()
+        self._reader.ended.connect(lambda: self._progress.setRange(0, 1))
         QShortcut(QKeySequence("Esc"), self, self.cancel)
         QShortcut(QKeySequence("F5"), self, self.run)
         bridge.job_reported.connect(self._on_reported)
@@ -174,17 +182,12 @@ class BenchWindow(QWidget):
             self._show_state("Open a picture in the main window first.")
             return
 
-        def work(
-            backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
-        ) -> None:
+        def work(backends: Mapping[str, Backend], token: CancelToken, report: _Reporter) -> None:
+            step = request.step
             parity = verify(
-                request.source,
-                request.step.filter.id,
-                request.step.parameters,
-                backends,
-                token,
+                *(request.source, step.filter.id, step.parameters, backends, token),
                 lambda text, fraction: report((text, fraction)),
-                border=request.step.border,
+                border=step.border,
             )
             report(parity)
 
@@ -214,9 +217,7 @@ class BenchWindow(QWidget):
     # --- measuring ---
 
     def _measure(self, plan: Plan) -> None:
-        def work(
-            backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
-        ) -> None:
+        def work(backends: Mapping[str, Backend], token: CancelToken, report: _Reporter) -> None:
             report(Report(facts(backends, plan.peers), plan, ()))
             for row in measure(plan, backends, token, report):
                 report(row)
@@ -225,6 +226,7 @@ class BenchWindow(QWidget):
 
     def _start(self, job: Job, text: str) -> None:
         self._verifying = ""
+        self._reader.forget()
         self._show_busy(True)
         self._progress.setRange(0, 0)
         self._show_state(text)
@@ -285,15 +287,15 @@ class BenchWindow(QWidget):
         if self._report is not None:
             self._origin.set_full_text(self._report.origin())
         rows = self._report.rows if self._report is not None else ()
-        names = list(dict.fromkeys(row.series for row in rows if row.seconds))
-        refill(self._baseline, [(name, name) for name in names], self._wanted_baseline)
+        series = list(dict.fromkeys(row.series for row in rows if row.seconds))
+        refill(self._baseline, [(name, name) for name in series], self._wanted_baseline)
         plot = Plot(self._plot.currentText())
         fixed = _NO_CHOICE.get(plot, "")
         self._waiting.setEnabled(not fixed)
         self._waiting.setToolTip(fixed or _WAITING)
         found = choices(plot, rows)
         refill(self._about, [(str(each), each) for each in found], self._wanted)
-        self._baseline.setEnabled(bool(names))
+        self._baseline.setEnabled(bool(series))
         self._about.setEnabled(bool(found))
         entries = self._about.view()  # long ones, which the box itself has no room for
         entries.setMinimumWidth(entries.sizeHintForColumn(0) + 2 * self.fontMetrics().height())
@@ -323,15 +325,7 @@ class BenchWindow(QWidget):
     def _hint_text(self) -> str:
         if self._report is None or not any(row.seconds for row in self._report.rows):
             return "Measuring…" if self._busy else FIRST_HINT
-        match Plot(self._plot.currentText()):
-            case Plot.STAGES:
-                return "Needs rows of the GPU."
-            case Plot.ROOFLINE:
-                return "Needs rows of the GPU whose plans state bytes and operations."
-            case Plot.SPEED_UP:
-                return f"No row of {self._baseline_name} to compare with."
-            case _:
-                return "Nothing to show."
+        return missing_for(Plot(self._plot.currentText()), self._baseline_name)
 
     @property
     def _baseline_name(self) -> str:
@@ -354,17 +348,28 @@ class BenchWindow(QWidget):
         self._state.setText(text)
 
     def open_results(self, paths: list[Path]) -> None:
-        """Show the results of saved runs, merged."""
-        try:
-            report = merge([load(path) for path in paths])
-        except AppError as error:
-            dialogs.show_error(self, error)
+        """Show the results of saved runs, merged, once they are read."""
+        if self._busy:  # its rows would be added to those of the files
+            self._show_state("Measuring: cancel it to open results.")
         else:
-            with QSignalBlocker(self._waiting):  # else the rows before would be drawn once more
-                self._waiting.setChecked(all_whole(report.rows))
-            self.show_report(report)
-            self.form.set_preset(report.plan.name)  # Run measures the same here
-            self._show_state(f"Opened {', '.join(path.name for path in paths)}.")
+            self._reader.read(paths)
+
+    def _show_opened(self, paths: list[Path], report: Report) -> None:
+        with QSignalBlocker(self._waiting):  # else the rows before would be drawn once more
+            self._waiting.setChecked(all_whole(report.rows))
+        self.show_report(report)
+        self.form.set_preset(report.plan.name)  # Run measures the same here
+        self._show_state(f"Opened {names(paths)}.")
+
+    def _on_unreadable(self, error: Exception) -> None:
+        if not isinstance(error, AppError):
+            raise error
+        self._show_state(f"Not opened: {error.message}")
+        dialogs.show_error(self, error)
+
+    def _on_slow_reading(self, files: str) -> None:
+        self._progress.setRange(0, 0)
+        self._show_state(f"Reading {files}…")
 
     def _choose_file(
         self, title: str, name: str, kinds: str, write: Callable[[Path], object]
@@ -425,9 +430,8 @@ class BenchWindow(QWidget):
         side = side_column(
             self.form, (self._run, self._cancel), (self._progress, self._state, self._verify)
         )
-        tools = (self._save_data, self._open)
         plot = (self._plot_bar(), self.chart_view, self._hint)
-        right = results(*plot, self._origin, tools, self._table)
+        right = results(*plot, self._origin, (self._save_data, self._open), self._table)
         self._banner = self._offer()
         layout = QVBoxLayout(self)
         layout.addWidget(self._banner)
@@ -490,6 +494,7 @@ class BenchWindow(QWidget):
         self._banner.hide()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Stop measuring."""
+        """Stop measuring and reading."""
+        self._reader.forget()
         self.cancel()
         super().closeEvent(event)

@@ -226,6 +226,7 @@ class Companions:
                 self.availability,
                 current=self.runner.request,
                 opened=self.source,
+                background=self.background,
                 parent=self.window,
             )
             set_help(self.bench, "benchmark#in-the-window")
