@@ -45,6 +45,7 @@ from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.rungs import Place
 from kernelscope.gui.panels.gpu_options import GpuOptions
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.theme import added_fill, removed_fill
@@ -187,6 +188,44 @@ def test_only_files_in_view_are_coloured(viewer: KernelViewer) -> None:
     assert other is not None
     tabs.setCurrentWidget(other)
     assert coloured(other)
+
+
+def test_documents_are_made_when_files_are_first_seen(viewer: KernelViewer) -> None:
+    def made() -> list[str]:
+        return [view.accessibleName() for view in views if view.blockCount() > 1]
+
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+    for _ in range(2):  # going from one filter to another must not show each file on the way
+        viewer.show_request(request("median", "tuned"))
+    views = [view for n in range(tabs.count()) if isinstance(view := tabs.widget(n), CodeView)]
+    assert made() == ["Source of median.cu"]
+    texts = {file.name: file.text for file in source_files("median")}
+    assert {tabs.tabText(n): view.toPlainText() for n, view in enumerate(views)} == texts
+    assert made() == ["Source of median.cu"], "nor to read the text"
+    other = next(n for n, view in enumerate(views) if n and view.dimmed_lines)
+    assert not views[other].extraSelections()
+    tabs.setCurrentIndex(other)
+    assert len(made()) == 2
+    assert len(views[other].extraSelections()) == len(views[other].dimmed_lines)
+
+
+def test_hidden_files_take_the_theme_when_they_are_seen(
+    viewer: KernelViewer, stylist: Stylist
+) -> None:
+    def comment(view: CodeView) -> str:
+        highlighter = view.findChild(CudaHighlighter) or view.document().findChild(CudaHighlighter)
+        assert highlighter is not None
+        return highlighter.formats["comment"].foreground().color().name()
+
+    stylist.apply(Appearance(Scheme.DARK))
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+    first = current(viewer)
+    dark = comment(first)
+    tabs.setCurrentIndex(1)
+    stylist.apply(Appearance(Scheme.LIGHT))
+    assert comment(first) == dark, "not while nobody sees it"
+    tabs.setCurrentIndex(0)
+    assert comment(first) == comment(current(viewer)) != dark
 
 
 def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:

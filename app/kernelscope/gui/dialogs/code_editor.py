@@ -50,6 +50,7 @@ class CodeEditor(CodeView):
     def __init__(self, name: str, text: str, parent: QWidget | None = None) -> None:
         self._marks: list[_Mark] = []
         super().__init__(name, text, parent)
+        self.document()  # later its text would look like one that the user typed
         self.setObjectName("kernelEditor")
         self.setAccessibleName(f"Your version of {name}")
         self.setAccessibleDescription(

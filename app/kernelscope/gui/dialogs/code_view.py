@@ -121,7 +121,11 @@ def _next_token(text: str, position: int) -> re.Match[str] | None:
 
 
 class CodeView(QPlainTextEdit):
-    """A source file, read-only, with line numbers and one marked stretch of lines."""
+    """A source file, read-only, with line numbers and one marked stretch of lines.
+
+    A kernel has up to twenty files, of which one is in view: the document of a file is made,
+    marked and coloured when it is first shown, or when `document` is asked for.
+    """
 
     def __init__(self, name: str, text: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -138,11 +142,28 @@ class CodeView(QPlainTextEdit):
         self._marked = (0, 0)
         self._active: tuple[bool, ...] = ()
         self.numbers = _LineNumbers(self)
-        self._highlighter: CudaHighlighter | None = None  # a launch has files that nobody looks at
-        self.setPlainText(text)
+        self._highlighter: CudaHighlighter | None = None
+        self._text: str | None = text  # None: in the document
+        self._place: tuple[int, int] | None = None
+        self._is_marked = self._is_coloured = True
         self.blockCountChanged.connect(self._make_room)
         self.updateRequest.connect(self._on_update)
         self._make_room()
+
+    def document(self) -> QTextDocument:
+        """Return the document, with the text in it."""
+        document = super().document()
+        if self._text is not None:
+            self.setPlainText(self._text)
+        return document
+
+    def setPlainText(self, text: str) -> None:
+        self._text = None
+        super().setPlainText(text)
+
+    def toPlainText(self) -> str:
+        """Return the text, without making the document for it."""
+        return self._text if self._text is not None else super().toPlainText()
 
     def show_place(self, place: tuple[int, int] | None, active: Sequence[bool] = ()) -> None:
         """Mark the lines of a function and scroll to it; dim the lines that are not compiled.
@@ -154,11 +175,27 @@ class CodeView(QPlainTextEdit):
         active : sequence of bool
             Whether each line is compiled; empty if that is unknown.
         """
-        self._active = tuple(active)
-        self._mark(*(place or (0, 0)))
+        self._active, self._place = tuple(active), place
+        self._marked = place or (0, 0)
+        self._is_marked = False
+        if self.isVisible():
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Mark, scroll and colour as was asked for while the view was hidden."""
+        document = self.document()
+        if not self._is_marked:
+            self._is_marked = True
+            self._mark(*self._marked)
+        place, self._place = self._place, None
         if place is not None:
-            self.setTextCursor(QTextCursor(self.document().findBlockByNumber(place[0])))
+            self.setTextCursor(QTextCursor(document.findBlockByNumber(place[0])))
             self.verticalScrollBar().setValue(max(0, place[0] - 2))
+        if self._highlighter is None:
+            self._highlighter = CudaHighlighter(document, self.palette())
+        elif not self._is_coloured:
+            self._highlighter.set_palette(self.palette())
+        self._is_coloured = True
 
     def go_to_line(self, line: int) -> None:
         """Put the cursor at a line, from 0 on, in the middle of the view."""
@@ -236,17 +273,16 @@ class CodeView(QPlainTextEdit):
         self.numbers.setGeometry(area.left(), area.top(), self.number_width(), area.height())
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Colour the text when it is seen for the first time."""
         super().showEvent(event)
-        if self._highlighter is None:
-            self._highlighter = CudaHighlighter(self.document(), self.palette())
+        self._catch_up()
 
     def changeEvent(self, event: QEvent) -> None:
+        """Take the colours of another theme, once the view is seen."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
-            if self._highlighter is not None:
-                self._highlighter.set_palette(self.palette())
-            self._mark(*self._marked)
+            self._is_marked = self._is_coloured = False
+            if self.isVisible():
+                self._catch_up()
 
 
 class _LineNumbers(QWidget):

@@ -74,6 +74,15 @@ class SourceTabs(QTabWidget):
         self._others.hide()
         self.setCornerWidget(self._others, Qt.Corner.TopRightCorner)
 
+    def empty(self) -> None:
+        """Remove all files."""
+        while self.count():
+            place = self.count() - 1 if self.currentIndex() == 0 else 0
+            page = self.widget(place)
+            assert page is not None
+            self.removeTab(place)  # never the one in view: the next would be shown, and coloured
+            page.deleteLater()
+
     def leave_out(self, unused: Collection[int]) -> None:
         """Put the files at these places into the menu, and all others side by side."""
         for place in range(self.count()):

@@ -204,11 +204,7 @@ class KernelViewer(QDialog):
         self._headline.setText(spec.describe(request.step.parameters))
         self.setWindowTitle(f"Kernel – {spec.name}")
         self._difference = None
-        while self._tabs.count():
-            page = self._tabs.widget(0)
-            assert page is not None
-            self._tabs.removeTab(0)
-            page.deleteLater()
+        self._tabs.empty()
         self._tabs.leave_out(())
         self._level.blockSignals(True)
         self._level.clear()
@@ -287,10 +283,10 @@ class KernelViewer(QDialog):
         in_front = self._tabs.currentIndex() == place
         self._find.forget()
         self._tabs.insertTab(place, view, file)
+        if in_front:  # before the old one goes, as the next file would be shown in its place
+            self._tabs.setCurrentIndex(place)
         self._tabs.removeTab(place + 1)
         old.deleteLater()
-        if in_front:
-            self._tabs.setCurrentIndex(place)
         self.panel.attach(view if isinstance(view, CodeEditor) else None)
         self._compile.setVisible(not name)
         self._offer_others()
