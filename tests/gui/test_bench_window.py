@@ -733,6 +733,31 @@ def test_the_choice_of_transfers_says_where_it_has_no_effect(bench: BenchWindow)
         assert box.toolTip().startswith("On: whole runs") is box.isEnabled()
 
 
+def test_levels_have_the_names_of_the_window(
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path
+) -> None:
+    rows = tuple(row(asked=(64, 64), shape=(32, 32), **{"seconds": (1.0,), **each}) for each in (
+        {"device": "gpu", "level": "global"},
+        {"device": "gpu", "level": "shared", "block": (16, 16), "seconds": (0.5,)},
+        {"device": "gpu", "level": "OpenCV", "library": "4.1"},
+        {"device": "gpu", "level": "of-old"},
+    ))  # fmt: skip
+    names = ["GPU global memory", "GPU shared memory 16×16", "OpenCV", "GPU of-old"]
+    bench.show_report(Report({}, TINY, rows))
+    assert [line[1] for line in table(bench)] == names
+    baseline = child(bench, QComboBox, "benchBaseline")
+    assert [baseline.itemText(n) for n in range(baseline.count())] == names
+    assert [line[7] for line in table(bench)][:2] == ["1×", "≈ 2×"], "found by its id"
+    child(bench, QComboBox, "benchPlotKind").setCurrentText(Plot.SPEED_UP)
+    shown = bench._chart
+    assert shown is not None
+    assert shown.y == "Times as fast as GPU global memory"
+    assert {series.name for series in shown.series} <= set(names)
+    assert "GPU shared memory 16×16 on 32×32" in shown.note
+    save(Report({}, TINY, rows), tmp_path / "ids.json")
+    assert '"global"' in (tmp_path / "ids.json").read_text(encoding="utf-8")
+
+
 def test_a_part_shows_what_was_timed_and_what_all_would_take(bench: BenchWindow) -> None:
     part = row(asked=(2048, 2048), shape=(512, 512), seconds=(0.2306,), label="Mean")
     whole = row(asked=(2048, 2048), level="parallel", seconds=(0.07677,), label="Mean")

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 from kernelscope.bench import Row, figures, speed_up, summarise
 from kernelscope.bench.statistics import full_time, megapixels_per_second, short
 from kernelscope.bench.text_table import remarks
+from kernelscope.gui.bench.names import series_name
 from kernelscope.gui.widgets import theme
 
 _COLUMNS = (
@@ -91,7 +92,7 @@ class BenchTable(QTreeWidget):
         """Add a line, without its speed-up: `compare` fills that for all."""
         self._rows.append(row)
         size = f"{row.timed_size} of {row.size}" if row.is_part and row.seconds else row.size
-        item = QTreeWidgetItem([row.label, row.series, size])
+        item = QTreeWidgetItem([row.label, series_name(row), size])
         for column in _NUMBERS:
             item.setTextAlignment(
                 column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

@@ -57,6 +57,7 @@ from kernelscope.gui.bench.layout import (
     side_column,
     state_label,
 )
+from kernelscope.gui.bench.names import named, series_name
 from kernelscope.gui.bench.parity_dialog import ParityDialog
 from kernelscope.gui.bench.reader import ReportReader, names
 from kernelscope.gui.bench.table import BenchTable
@@ -287,8 +288,8 @@ class BenchWindow(QWidget):
         if self._report is not None:
             self._origin.set_full_text(self._report.origin())
         rows = self._report.rows if self._report is not None else ()
-        series = list(dict.fromkeys(row.series for row in rows if row.seconds))
-        refill(self._baseline, [(name, name) for name in series], self._wanted_baseline)
+        series = {row.series: series_name(row) for row in rows if row.seconds}
+        refill(self._baseline, [(name, id_) for id_, name in series.items()], self._wanted_baseline)
         plot = Plot(self._plot.currentText())
         fixed = _NO_CHOICE.get(plot, "")
         self._waiting.setEnabled(not fixed)
@@ -299,7 +300,7 @@ class BenchWindow(QWidget):
         self._about.setEnabled(bool(found))
         entries = self._about.view()  # long ones, which the box itself has no room for
         entries.setMinimumWidth(entries.sizeHintForColumn(0) + 2 * self.fontMetrics().height())
-        self._table.compare(self._baseline_name, waiting=self._waiting.isChecked())
+        self._table.compare(self._baseline_id, waiting=self._waiting.isChecked())
         self._draw()
         self._save_data.setEnabled(bool(rows))
 
@@ -307,13 +308,10 @@ class BenchWindow(QWidget):
         choice = self._about.currentData()
         self._chart = None
         if isinstance(choice, Choice) and self._report is not None:
-            self._chart = chart(
-                Plot(self._plot.currentText()),
-                choice,
-                self._report.rows,
-                baseline=self._baseline_name,
-                waiting=self._waiting.isChecked(),
-            )
+            plot, rows = Plot(self._plot.currentText()), self._report.rows
+            waiting = self._waiting.isChecked()
+            drawn = chart(plot, choice, rows, baseline=self._baseline_id, waiting=waiting)
+            self._chart = named(drawn, rows)
         if self._chart is not None and not any(s.points for s in self._chart.series):
             self._chart = None
         self.chart_view.show_chart(self._chart)
@@ -325,11 +323,12 @@ class BenchWindow(QWidget):
     def _hint_text(self) -> str:
         if self._report is None or not any(row.seconds for row in self._report.rows):
             return "Measuring…" if self._busy else FIRST_HINT
-        return missing_for(Plot(self._plot.currentText()), self._baseline_name)
+        baseline = self._baseline.currentText() or BASELINE
+        return missing_for(Plot(self._plot.currentText()), baseline)
 
     @property
-    def _baseline_name(self) -> str:
-        return self._baseline.currentText() or BASELINE
+    def _baseline_id(self) -> str:
+        return self._baseline.currentData() or BASELINE
 
     def _show_fraction(self, fraction: float) -> None:
         self._progress.setRange(0, 1000)
