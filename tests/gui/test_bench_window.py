@@ -64,7 +64,7 @@ from kernelscope.gui.bench.parity_dialog import ParityDialog
 from kernelscope.gui.bench.reader import ReportReader
 from kernelscope.gui.bench.styles import Style, light
 from kernelscope.gui.bench.window import BenchWindow
-from kernelscope.gui.widgets.appearance import Appearance, Stylist
+from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
@@ -550,6 +550,29 @@ def test_opened_results_are_drawn_once(
     monkeypatch.setattr(bench.chart_view, "show_chart", drawn.append)
     read(qtbot, bench, [with_library])
     assert len(drawn) == 1, "not once more with the rows before"
+
+
+def test_a_hidden_plot_takes_the_theme_when_it_is_shown(
+    qtbot: QtBot, stylist: Stylist, bench: BenchWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stylist.apply(Appearance(Scheme.DARK))
+    bench.show_report(Report({}, TINY, tuple(levels_of_f())))
+    bench.close()
+    draw, drawn = bench.chart_view.show_chart, []
+
+    def counted(shown: Chart | None) -> None:
+        drawn.append(shown)
+        draw(shown)
+
+    monkeypatch.setattr(bench.chart_view, "show_chart", counted)
+    for scheme in (Scheme.LIGHT, Scheme.DARK, Scheme.LIGHT):
+        stylist.apply(Appearance(scheme))
+        QApplication.processEvents()
+    assert not drawn, "nobody sees it"
+    bench.show()
+    assert len(drawn) == 1
+    base = bench.chart_view.palette().color(QPalette.ColorRole.Base)
+    assert bench.chart_view.backgroundBrush().color() == base
 
 
 def test_results_are_read_while_the_window_stays_usable(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QEventLoop, QPoint, QPointF, QRectF, Qt, QTimer
-from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPalette
+from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPalette, QShowEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from kernelscope.bench.charts import Chart
@@ -30,6 +30,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
     def __init__(self, palette: QPalette | None = None, parent: Any = None) -> None:
         self._own = palette  # before Qt asks for it
         self._chart: Chart | None = None
+        self._is_stale = False
         super().__init__(parent)
         look_at_every_item(self)
         self.setObjectName("benchPlot")
@@ -38,7 +39,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
 
     def show_chart(self, shown: Chart | None) -> None:
         """Draw a chart in place of the last one; None for an empty plot."""
-        self._chart = shown
+        self._chart, self._is_stale = shown, False
         palette = self._own or self.palette()
         self.clear()
         self.setBackground(palette.color(QPalette.ColorRole.Base))
@@ -70,8 +71,17 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and self._own is None and self._chart:
+            self._is_stale = True
+            if not self.isVisible():
+                return
             # Qt goes through all widgets meanwhile: those of the old plot's menus must not vanish.
             QTimer.singleShot(0, self, self._redraw)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw the chart again if the theme has changed since the window was closed."""
+        if self._is_stale:
+            self._redraw()
+        super().showEvent(event)
 
     def viewportEvent(self, event: QEvent) -> bool:
         """Show the full name and the numbers of the bars that the mouse is over."""
