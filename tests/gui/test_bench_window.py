@@ -624,6 +624,29 @@ def test_results_are_not_mixed_with_rows_that_are_measured(
     assert "saved.json" not in origin(bench)
 
 
+def test_values_and_note_fit_after_a_change_of_the_size(qtbot: QtBot) -> None:
+    rows = [
+        row(level="serial", seconds=(2.0,), label=f"Filter {n}", asked=(64, 64), shape=(32, 32))
+        for n in range(12)
+    ]
+    view = ChartView()
+    qtbot.addWidget(view)
+    view.resize(1400, 900)
+    note = "Of a long note every word is in the view, however narrow that is. " * 3
+    view.show_chart(replace(chart(Plot.BARS, Choice(None, "64×64"), rows), note=note))
+    view.show()
+    view.resize(700, 300)
+    label = view.getItem(1, 0)
+    qtbot.waitUntil(lambda: view.grab() and label.sceneBoundingRect().right() <= view.width())
+    plot = view.getItem(0, 0)
+    texts = [item for item in plot.items if isinstance(item, pg.TextItem)]
+    assert len(texts) == 12
+    box = plot.getViewBox().sceneBoundingRect()
+    assert all(box.contains(item.sceneBoundingRect().center()) for item in texts)
+    assert min(item.sceneBoundingRect().top() for item in texts) >= box.top()
+    assert len(view.note_lines) > 1
+
+
 def test_values_over_bars_stand_above_every_repeat(bench: BenchWindow) -> None:
     rows = (row(**FOR_F, seconds=(1e-3, 1e-3, 1e-3, 1e-3, 9e-3)),)
     (choice,) = choices(Plot.BARS, rows)

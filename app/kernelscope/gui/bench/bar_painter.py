@@ -81,20 +81,32 @@ class BarPainter(Painter):
         values = [(p.low, p.high, *p.repeats) for s in chart_.series for p in s.points]
         tops = foot if chart_.stacked else [self._to(max(each)) for each in values]
         lows = [self._to(min(each)) for each in values] if chart_.log else []
-        top, bottom = max([ground, *tops]), min([ground, *lows])
+        self._heights = ground, max([ground, *tops]), min([ground, *lows])
+        self._upright = upright
+        self.fit()
+        self._plot.getViewBox().sigResized.connect(self.fit)
+        return entries
+
+    def fit(self, *_: object) -> None:
+        """Leave room for the values above the bars, which takes more of a low plot."""
+        ground, top, bottom = self._heights
         room = (top - bottom) or 1.0
         below = 0.04 * room * (bottom < ground)
-        above = (self._upright_share(axis) if upright else _ROOM_LEVEL) * room
+        axis = self._plot.getAxis("bottom")
+        above = (self._upright_share(axis) if self._upright else _ROOM_LEVEL) * room
         self._plot.setYRange(bottom - below, top + above, padding=0)
-        return entries
 
     def _upright_share(self, axis: Axis) -> float:
         """Return the room for upright values, as a share of the height of the highest bar."""
         metrics = QFontMetrics(QApplication.font())
         texts = [point.text for series in self._chart.series for point in series.points]
         longest = max(map(metrics.horizontalAdvance, texts), default=0) + metrics.height()
-        lines = 2 + len(self._chart.note.splitlines())  # the title's and those of the note
-        height = self._plot.getViewWidget().height() - axis.height() - lines * metrics.height()
+        view = self._plot.getViewWidget()
+        if view.isVisible():
+            height = self._plot.getViewBox().height()
+        else:  # nothing is laid out yet
+            lines = 2 + len(view.note_lines)  # the title's and those of the note
+            height = view.height() - axis.height() - lines * metrics.height()
         share = min(_MOST_VALUES, longest / max(height, 1))
         return float(max(_ROOM_UPRIGHT, share / (1 - share)))
 

@@ -7,15 +7,27 @@ from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QEventLoop, QPoint, QPointF, QRectF, Qt, QTimer
-from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPalette, QShowEvent
+from PySide6.QtGui import (
+    QColor,
+    QFontMetrics,
+    QHelpEvent,
+    QPainter,
+    QPalette,
+    QResizeEvent,
+    QShowEvent,
+)
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from kernelscope.bench.charts import Chart
 from kernelscope.gui.bench.axes import Axis
 from kernelscope.gui.bench.bar_painter import BarPainter
-from kernelscope.gui.bench.painters import CurvePainter
+from kernelscope.gui.bench.painters import CurvePainter, Painter
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.plots import look_at_every_item
+
+_NOTE_POINTS = 8.0
+_NOTE_MARGIN = 40
+"""Pixels that the layout leaves beside the note, both sides together."""
 
 
 class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
@@ -31,6 +43,8 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self._own = palette  # before Qt asks for it
         self._chart: Chart | None = None
         self._is_stale = False
+        self._painter: Painter | None = None  # follows changes of the size
+        self._note: Any = None
         super().__init__(parent)
         look_at_every_item(self)
         self.setObjectName("benchPlot")
@@ -41,6 +55,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         """Draw a chart in place of the last one; None for an empty plot."""
         self._chart, self._is_stale = shown, False
         palette = self._own or self.palette()
+        self._note = self._painter = None
         self.clear()
         self.setBackground(palette.color(QPalette.ColorRole.Base))
         self.setAccessibleDescription(shown.title if shown else "")
@@ -60,13 +75,43 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
             if label:
                 axis.setLabel(label, color=text.name())
         plot.showGrid(x=not shown.groups, y=True, alpha=0.2)
-        draw = BarPainter if shown.groups else CurvePainter
-        entries = draw(shown, plot, palette).draw()
-        self._add_legend(entries, text)
+        painter = BarPainter if shown.groups else CurvePainter
+        self._painter = painter(shown, plot, palette)
+        self._add_legend(self._painter.draw(), text)
         if shown.note:
-            note = html.escape(shown.note).replace("\n", "<br>")
             quiet = theme.quiet_text(palette)
-            self.addLabel(note, 1, 0, colspan=2, color=quiet, size="8pt", justify="left")
+            self._note = self.addLabel(
+                self._note_text(), 1, 0, colspan=2, color=quiet, size=f"{_NOTE_POINTS}pt",
+                justify="left",
+            )  # fmt: skip
+
+    @property
+    def note_lines(self) -> list[str]:
+        """The note below the chart, in lines that fit the width."""
+        if self._chart is None or not self._chart.note:
+            return []
+        font = QApplication.font()
+        font.setPointSizeF(_NOTE_POINTS)
+        metrics, lines = QFontMetrics(font), []
+        room = self.width() - _NOTE_MARGIN
+        for line in self._chart.note.splitlines():
+            lines.append("")
+            for word in line.split(" "):
+                longer = f"{lines[-1]} {word}".lstrip()
+                if lines[-1] and metrics.horizontalAdvance(longer) > room:
+                    lines.append(word)
+                else:
+                    lines[-1] = longer
+        return lines
+
+    def _note_text(self) -> str:
+        return "<br>".join(map(html.escape, self.note_lines))
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:
+        """Fit the note to the width."""
+        if self._note is not None:  # first: the layout is never narrower than the note
+            self._note.setText(self._note_text())
+        super().resizeEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
@@ -85,6 +130,8 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
 
     def viewportEvent(self, event: QEvent) -> bool:
         """Show the full name and the numbers of the bars that the mouse is over."""
+        if self.closed:  # Qt's own part would go to a scene that is gone
+            return False
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             QToolTip.showText(event.globalPos(), self.group_at(event.pos()), self)
             return True
