@@ -37,7 +37,7 @@ def test_repeats_that_meet_are_not_sure(own: tuple[float, ...], sure: bool) -> N
         (0.0009996, "1.00 ms"),
         (0.0006049, "605 µs"),
         (2.34e-5, "23.4 µs"),
-        (4e-7, "0.4 µs"),
+        (1.56e-7, "0.156 µs"),
         (0.0, "0 s"),
         (None, EMULATED),
     ],

@@ -126,8 +126,6 @@ def duration(seconds: float | None) -> str:
         return "0 s"
     unit, size = unit_of(seconds)
     value = seconds / size
-    if value < 0.9995:  # below what a GPU's clock resolves
-        return f"{value:.2g} {unit}"
     digits = f"{value:#.3g}".removesuffix(".") if value < 999.5 else f"{value:,.0f}"
     return f"{digits} {unit}"
 
