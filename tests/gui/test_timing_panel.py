@@ -69,6 +69,9 @@ def test_stages_are_added_up_and_compiling_stands_apart(panel: TimingPanel) -> N
     ]
     total = panel.findChild(QLabel, "timingTotal").text()
     assert total == "10.0 ms, 50 megapixels/s, first run"
+    panel.show_run(as_run(cpu_result(10.3)))
+    total = panel.findChild(QLabel, "timingTotal").text()
+    assert total == "10.3 ms, 48.5 megapixels/s, first run", "with the digits of the headline"
 
 
 def test_a_measured_run_shows_its_repeats(panel: TimingPanel) -> None:

@@ -283,7 +283,7 @@ class RunTable(CopyableTree):
             transfers if run.transfers else "–",
             decibels(quality.psnr) if quality else "–",
             f"{quality.ssim:.4f}" if quality and quality.ssim is not None else "–",
-            f"{run.speed:,.4g} {run.unit}" if run.speed is not None else "–",
+            f"{short(run.speed)} {run.unit}" if run.speed is not None else "–",
         )
 
     def _speed_up(self, run: Run, quantity: str) -> str:

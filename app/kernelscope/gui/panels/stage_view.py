@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kernelscope.bench.statistics import short
 from kernelscope.engine.timing import Metric
 from kernelscope.engine.timing import added_up as kernels_added_up
 from kernelscope.gui.model.runs import Run, added_up, part_of
@@ -98,7 +99,8 @@ class StageView(QWidget):
         if run.seconds is None:
             self._total.setText(WHY_NOT_TIMED)
             return
-        total = f"{run.totals.describe()}, {run.speed:,.4g} {run.unit}"
+        assert run.speed is not None
+        total = f"{run.totals.describe()}, {short(run.speed)} {run.unit}"
         if len(run.totals.times) == 1:
             total = f"{total}, {run.measurement}"
         self._total.setText("\n".join((total, *_rates(run.metrics))))

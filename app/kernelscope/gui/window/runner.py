@@ -17,6 +17,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from kernelscope.bench.statistics import short
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
@@ -387,7 +388,8 @@ def _describe_time(result: Result, stale: bool) -> str:
     if result.request.live:
         taken = duration(timing.seconds)
         return f"{EARLIER}live, one run: {taken}." if stale else f"Live, one run: {taken}."
-    done = f"done in {duration(timing.seconds)}, {timing.speed:.4g} {result.speed_unit}"
+    assert timing.speed is not None
+    done = f"done in {duration(timing.seconds)}, {short(timing.speed)} {result.speed_unit}"
     if result.compile_seconds >= _WORTH_SHOWING:
         done = f"{done}; compiling once took {duration(result.compile_seconds)} before"
     return f"{EARLIER}{done}." if stale else f"D{done[1:]}."
