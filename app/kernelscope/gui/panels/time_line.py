@@ -145,8 +145,8 @@ class Axis:
             first, last = math.ceil(begin / step), math.floor(start / step + 1e-9)
             marks += [number * step for number in range(first, last + 1)]
             begin = stop
-        unit, size = unit_of(max(marks, default=0.0))
-        return [(moment, f"{moment / size:.6g} {unit}") for moment in marks]
+        unit, size = unit_of(whole)  # that of the stages in view, also behind seconds of compiling
+        return [(moment, f"{moment / size:,.6g} {unit}") for moment in marks]
 
 
 class TimeLine(QAbstractScrollArea):
