@@ -159,8 +159,8 @@ def test_the_time_of_a_first_run_is_marked(
     window.panel.set_filter("mean")
     sheet = _opened(window)
     qtbot.waitUntil(lambda: _complete(sheet))
-    assert [tile.value for tile in sheet.tiles if "ms, first run" in tile.text] == [5]
-    assert sum("ms, one run" in tile.text for tile in sheet.tiles) == 8
+    assert [tile.value for tile in sheet.tiles if "s, first run" in tile.text] == [5]
+    assert sum("s, one run" in tile.text for tile in sheet.tiles) == 8
 
 
 def _opened(window: MainWindow) -> ContactSheet:
