@@ -24,7 +24,7 @@ _OF_THE_LINKER = ("-shared", "-nodefaultlibs", "-lgcc")
 
 
 @functools.cache
-def _headers(watch: Path | None) -> str:
+def _headers(watch: tuple[Path, ...]) -> str:
     """Return the text with which every translated kernel begins."""
     return translate("", {}, "", watch=watch).removesuffix("\n\nEMULATE()\n")
 
@@ -45,7 +45,7 @@ class QuickCompiler(HostCompiler):
     def compile(
         self, name: str, source: str, architecture: str, defines: Mapping[str, str]
     ) -> Cubin:
-        headers = _headers(CHECKS if source.startswith("#define CHECKED") else None)
+        headers = _headers(CHECKS if source.startswith("#define CHECKED") else ())
         if self.name == "g++" and source.startswith(headers):
             # The first token of the file, or g++ compiles the header again.
             source = f'#include "{self._precompiled(headers)}"\n{source.removeprefix(headers)}'

@@ -10,6 +10,7 @@ import pytest
 from kernelscope.bench import recorded
 from kernelscope.bench.storage import load
 from kernelscope.cli.main import main
+from kernelscope.durations import duration
 from kernelscope.traffic.trace import SECTOR
 
 pytestmark = pytest.mark.slow
@@ -75,8 +76,8 @@ def test_least_times_on_a_card(capsys: pytest.CaptureFixture[str]) -> None:
     *_, heading, _, first, second = capsys.readouterr().out.splitlines()
     assert heading == "Lower bound on GeForce 210, and the unit that sets it:"
     assert first.split()[0] == "Global"
-    assert first.endswith("ms  device memory")
-    assert second.endswith("ms  device memory")
+    assert first.endswith("µs  device memory")
+    assert second.endswith("µs  device memory")
     more = ("--size", "3", "--level", "global", "--card", "H100")
     assert main(["trace", "median", *more]) == 0
     *_, line, reason = capsys.readouterr().out.splitlines()
@@ -88,7 +89,7 @@ def test_least_times_on_a_card(capsys: pytest.CaptureFixture[str]) -> None:
         and tuple(row.asked) == (512, 512)
     ]
     when = recorded.day(report.machine["Date"])
-    assert f"  loads and stores  recorded {when}: {1e3 * seconds:.4f} ms, " in line
+    assert f"  loads and stores  recorded {when}: {duration(seconds)}, " in line
     assert line.endswith(" times")
     assert reason.startswith("Global memory ")
     with pytest.raises(SystemExit, match="2"):

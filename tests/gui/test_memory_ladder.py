@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTabl
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.bench.memory_ladder import MemoryLadder, Rung, with_side
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.request import Request
@@ -26,7 +27,6 @@ from kernelscope.errors import AppError
 from kernelscope.files import write_image
 from kernelscope.gui.dialogs.memory_ladder_view import MemoryLadderView
 from kernelscope.gui.dialogs.memory_ladder_window import MemoryLadderWindow
-from kernelscope.gui.model.memory_ladder import MemoryLadder, Rung, with_side
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image

@@ -11,7 +11,7 @@ import pytest
 from kernelscope import filters, handbook
 from kernelscope.engine.request import Request
 from kernelscope.handbook import examples, formulas, level_pictures, pictures
-from kernelscope.handbook.filter_pages import nearest, time_of
+from kernelscope.handbook.filter_pages import nearest
 from kernelscope.images.image import Image
 from kernelscope.spec.explanation import weighted
 from kernelscope.spec.filter import FilterSpec
@@ -151,14 +151,6 @@ def test_a_weighted_sum_in_words() -> None:
     window, weights = np.array([[1, 2], [3, 4]]), np.array([[1, 2], [2, -1]])
     assert weighted(window, weights) == "1 + 2·(2 + 3) − 4 = 7"
     assert weighted(window, weights, 2) == "(1 + 2·(2 + 3) − 4) / 2 = 7 / 2 = 3.5"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(123.4, "123 s"), (1.5, "1.5 s"), (0.0123, "12.3 ms"), (1e-5, "10 µs"), (4e-7, "0.4 µs")],
-)
-def test_times_have_three_digits(seconds: float, text: str) -> None:
-    assert time_of(seconds) == text
 
 
 def test_a_recorded_setting_names_what_differs_from_the_defaults() -> None:

@@ -16,6 +16,7 @@ from kernelscope.bench.cases import Case, Group, expand
 from kernelscope.bench.data import Data
 from kernelscope.bench.plan import CPU, GPU, MEASURABLE, Plan
 from kernelscope.bench.rows import Difference, Row
+from kernelscope.durations import about
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
@@ -59,8 +60,7 @@ class Progress:
         text = f"{self.done + 1}/{self.total}  {self.text}"
         if self.left is None:
             return text
-        left = f"{self.left:.0f} s" if self.left < 90 else f"{self.left / 60:.0f} min"
-        return f"{text}, {left} left"
+        return f"{text}, {about(self.left)} left"
 
 
 Announce = Callable[[Progress], None]

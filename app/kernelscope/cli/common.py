@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernelscope import filters
+from kernelscope.durations import duration
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.timing import TimeLeft
 from kernelscope.errors import AppError, NotANumber
@@ -237,7 +238,7 @@ class Speaker:
         *sides, _ = result.request.source.shape
         cells = "pixels" if len(sides) == 2 else "voxels"
         self.notices(result.notices)
-        taken = f" in {result.seconds * 1e3:.1f} ms, {result.speed:.1f} {result.speed_unit}"
+        taken = f" in {duration(result.seconds)}, {result.speed:.1f} {result.speed_unit}"
         self.line(
             f"{name}: {result.describe()}; {'×'.join(map(str, reversed(sides)))} {cells}"
             f"{', not timed' if result.is_emulated else taken}"

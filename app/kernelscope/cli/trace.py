@@ -16,6 +16,7 @@ import numpy as np
 
 from kernelscope.cli.common import STATUS, Parser, every_filter, positive, show, thread_block
 from kernelscope.cli.filter_options import add_filter_options, escape, step_of
+from kernelscope.durations import duration
 from kernelscope.manual import filter_name
 from kernelscope.spec.devices import Device
 from kernelscope.spec.samples import Kind
@@ -166,8 +167,8 @@ def _print_times(
     request: Request, levels: Sequence[Level], found: Mapping[str, list[Counts]], card: Card
 ) -> None:
     """Print the lower bounds, and those that were recorded of the same work on the card."""
+    from kernelscope.bench.memory_ladder import MemoryLadder, Rung
     from kernelscope.bench.recorded import Recorded
-    from kernelscope.gui.model.memory_ladder import MemoryLadder, Rung
 
     rungs = [Rung(level, found[level.name]) for level in levels if level.name in found]
     ladder = MemoryLadder(rungs, card, Recorded.read().same(request))
@@ -175,10 +176,10 @@ def _print_times(
     width = max(map(len, found), default=0)
     for step in ladder.steps:
         assert step.prediction is not None
-        line = f"{step.rung.level.name:{width}}  {1e3 * step.prediction.seconds:10.4f} ms  "
+        line = f"{step.rung.level.name:{width}}  {duration(step.prediction.seconds):>10}  "
         line += f"{step.prediction.limit:16}"
         if step.seconds is not None and step.ratio is not None:
-            line += f"  {step.origin}: {1e3 * step.seconds:.4f} ms, {step.ratio:.2f} times"
+            line += f"  {step.origin}: {duration(step.seconds)}, {step.ratio:.2f} times"
         show(line.rstrip())
     for reason in ladder.reasons():
         show(reason)

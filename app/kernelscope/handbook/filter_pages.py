@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from kernelscope import manual
 from kernelscope.bench.recorded import Figure, Recorded
+from kernelscope.durations import duration
 from kernelscope.engine.step import Step, default_text
 from kernelscope.handbook import examples, level_pictures
 from kernelscope.handbook.pictures import SCHEME
@@ -177,19 +178,11 @@ def _levels(spec: FilterSpec, device: str) -> str:
         row = [f"[{_DEVICES[device]} {level.name}]({manual.level_page(device, level.id)}.md)"]
         if device == Device.GPU:
             row.append(f"{level_pictures.planned(spec, level).operations:,.0f}")
-        row.append(time_of(figure.seconds) if figure is not None else "–")
+        row.append(duration(figure.seconds) if figure is not None else "–")
         if several:
             row.append(figure.setting if figure is not None else "–")
         rows.append(row)
     return manual.table([*heading, *(["setting"] if several else [])], iter(rows))
-
-
-def time_of(seconds: float) -> str:
-    """Return a time with three digits and a unit that suits it."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size or unit == "µs":
-            return f"{seconds / size:.3g} {unit}" if seconds / size < 1000 else f"{seconds:,.0f} s"
-    raise AssertionError("the last unit suits everything")
 
 
 def _borders(spec: FilterSpec) -> Iterator[str]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from kernelscope import filters, manual
 from kernelscope.backends.cuda.preprocessor import find_kernel
 from kernelscope.backends.cuda.sources import source_files
-from kernelscope.handbook.filter_pages import nearest, time_of
+from kernelscope.durations import duration
+from kernelscope.handbook.filter_pages import nearest
 from kernelscope.handbook.level_pictures import Planned, example_of, planned
 from kernelscope.handbook.pictures import SCHEME
 from kernelscope.spec.devices import Device
@@ -79,7 +80,7 @@ def _measured(device: str, level_id: str) -> Iterator[str]:
         figure = nearest(spec, device).get(level_id)
         if figure is not None:
             where = f"{figure.machine}, {figure.date}"
-            rows.append((figure.setting, time_of(figure.seconds), where))
+            rows.append((figure.setting, duration(figure.seconds), where))
     if rows:
         yield manual.table(("setting", "time", "machine, date"), iter(rows))
         yield "Without transfers; [all results](../bench/README.md) have the whole tables."

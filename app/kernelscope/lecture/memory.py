@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kernelscope.durations import duration
 from kernelscope.handbook.svg import ACCENT
 from kernelscope.lecture.board import STRONG, Bar, Board
 from kernelscope.lecture.cards import CARDS
@@ -37,14 +38,10 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
             Origin.PLAN,
         ),
         Fact(f"Bandwidth of {card.name}", f"{card.bandwidth / 1e9:,.0f} GB/s", Origin.CARD),
-        Fact(f"Least time for {subject.size} pixels", _micro(floor), Origin.FORMULA),
-        Fact("The same if no cell were read from a cache", _micro(unshared), Origin.FORMULA),
+        Fact(f"Least time for {subject.size} pixels", duration(floor), Origin.FORMULA),
+        Fact("The same if no cell were read from a cache", duration(unshared), Origin.FORMULA),
     )
     return Shown(_drawing(subject, size, launch.bytes_per_sample), facts)
-
-
-def _micro(seconds: float) -> str:
-    return f"{1e6 * seconds:,.3g} µs"
 
 
 def _drawing(subject: Subject, size: int, least: float) -> Board:

@@ -9,6 +9,7 @@ from typing import Any
 from kernelscope.bench import recorded
 from kernelscope.bench.recorded import figures_of
 from kernelscope.bench.storage import load
+from kernelscope.durations import duration
 from kernelscope.errors import AppError
 from kernelscope.handbook.svg import ACCENT
 from kernelscope.lecture.board import STRONG, Board
@@ -51,7 +52,8 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
         side_, share = figure.row.asked[0], figure.seconds / figure.total
         y = 62 + 88 * number
         board.text(0, y + 14, f"{side_}×{side_}", bold=True, size=15)
-        board.text(656, y + 14, f"{_milli(figure.seconds)} of {_milli(figure.total)}", anchor="end")
+        times = f"{duration(figure.seconds)} of {duration(figure.total)}"
+        board.text(656, y + 14, times, anchor="end")
         board.rectangle(0, y + 24, 652, 26, stroke=ACCENT, thickness=1.5, dashed=True)
         board.rectangle(0, y + 24, max(652 * share, 1.5), 26, fill=STRONG, stroke=STRONG)
         facts.append(
@@ -66,10 +68,6 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
         board.text(0, 80, "No recorded figures of this mask are installed.", size=15)
         facts.append(Fact("Recorded runs", "none", Origin.RECORDED))
     return Shown(board, tuple(facts))
-
-
-def _milli(seconds: float) -> str:
-    return f"{1e3 * seconds:.3g} ms"
 
 
 PAGE = Page(

@@ -6,8 +6,8 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QPainter, QPaintEvent, QPalette, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from kernelscope.bench.memory_ladder import MemoryLadder, Step
 from kernelscope.gui.model.ladder import Axis
-from kernelscope.gui.model.memory_ladder import MemoryLadder, Step
 from kernelscope.gui.model.xray import NAMES, SIGNS
 from kernelscope.gui.widgets import theme
 from kernelscope.spec.level_colours import colour

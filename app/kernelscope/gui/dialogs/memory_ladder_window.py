@@ -22,13 +22,13 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.bench.memory_ladder import LEAST, SIDES, MemoryLadder, Rung, with_side
 from kernelscope.bench.recorded import Figure, Recorded
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.errors import AppError, Cancelled
 from kernelscope.gui.dialogs.memory_ladder_view import MemoryLadderView
-from kernelscope.gui.model.memory_ladder import LEAST, SIDES, MemoryLadder, Rung, with_side
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box, save_text

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kernelscope.batch import Item, Outcome, Stage, Status
-from kernelscope.gui.model.times import about, duration
+from kernelscope.durations import about, duration
 
 Event = tuple[Item, Stage] | Outcome
 """A stage that begins, or what became of a file."""

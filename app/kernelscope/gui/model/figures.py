@@ -12,9 +12,6 @@ from kernelscope.gui.model.times import BUSY, NOT_TIMED, VARYING, duration
 from kernelscope.gui.model.timing import Timing
 from kernelscope.spec.samples import Kind
 
-brief_duration = duration
-"""For `memory_ladder`."""
-
 
 @dataclass(frozen=True)
 class Figures:

@@ -10,9 +10,9 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent, QPalette, QPen
 from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 
+from kernelscope.durations import duration, unit_of
 from kernelscope.engine.timing import Stage
 from kernelscope.gui.model.runs import part_of
-from kernelscope.gui.model.times import duration, unit_of
 from kernelscope.gui.panels.part_colours import part_colour
 from kernelscope.gui.widgets import theme
 

@@ -18,6 +18,7 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QDockWidget
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.durations import about
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError, Cancelled
@@ -25,7 +26,6 @@ from kernelscope.gui.canvas.layer import as_qimage
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Scene, Sketch, Sketches, kind_of_sketch, sketch
-from kernelscope.gui.model.times import about
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.panels.parameter_panel import ParameterPanel

@@ -19,6 +19,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope import filters
 from kernelscope.bench.recorded import Recorded
+from kernelscope.durations import about
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -34,7 +35,6 @@ from kernelscope.gui.model.ladder import (
 )
 from kernelscope.gui.model.ladder import Ladder as State
 from kernelscope.gui.model.rungs import Place, Rung, marked, only_cpu
-from kernelscope.gui.model.times import about
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.ladder import Ladder
 from kernelscope.gui.panels.parameter_panel import ParameterPanel

@@ -23,6 +23,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope.bench.recorded import Recorded
+from kernelscope.durations import about, duration
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
@@ -39,7 +40,6 @@ from kernelscope.gui.model.freshness import (
     is_worthwhile,
     next_run,
 )
-from kernelscope.gui.model.times import about, duration
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
 from kernelscope.gui.panels.parameter_panel import ParameterPanel

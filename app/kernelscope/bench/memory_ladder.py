@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelscope.bench.recorded import Figure
+from kernelscope.durations import duration
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.figures import brief_duration
 from kernelscope.images.image import Image
 from kernelscope.spec.levels import Level
 from kernelscope.traffic.cards import Card
@@ -122,19 +122,19 @@ class Step:
         """Return the times behind a bar: ``≥ 39 µs loads and stores  ◆ 65 µs, 1.7 times that``."""
         if self.prediction is None:
             return self.rung.refusal
-        text = f"≥ {brief_duration(self.prediction.seconds)} {self.prediction.limit}"
-        if self.ratio is not None:
-            text += f"  ◆ {brief_duration(self.seconds)}, {_times(self.ratio)} that"
+        text = f"≥ {duration(self.prediction.seconds)} {self.prediction.limit}"
+        if self.seconds is not None and self.ratio is not None:
+            text += f"  ◆ {duration(self.seconds)}, {_times(self.ratio)} that"
         return text
 
     def text(self) -> str:
         """Return the times in words: ``at least 0.17 ms (loads and stores)``."""
         if self.prediction is None:
             return self.rung.refusal
-        text = f"at least {brief_duration(self.prediction.seconds)}, {self.prediction.limit}"
-        if self.ratio is not None:
+        text = f"at least {duration(self.prediction.seconds)}, {self.prediction.limit}"
+        if self.seconds is not None and self.ratio is not None:
             verb = self.origin.partition(" ")[0]
-            text += f"; {verb} {brief_duration(self.seconds)}, {_times(self.ratio)} that"
+            text += f"; {verb} {duration(self.seconds)}, {_times(self.ratio)} that"
         return text
 
     def reason(self, card: Card) -> str:
@@ -255,17 +255,17 @@ NONE, LEAST = "–", "least"
 
 def _least(step: Step) -> str:
     assert step.prediction is not None
-    return brief_duration(step.prediction.seconds)
+    return duration(step.prediction.seconds)
 
 
 def _bound(step: Step, part: Part) -> str:
     assert step.prediction is not None
     seconds = step.prediction.bounds.get(part)
-    return NONE if seconds is None else brief_duration(seconds)
+    return NONE if seconds is None else duration(seconds)
 
 
 def _time(step: Step) -> str:
-    return NONE if step.seconds is None else brief_duration(step.seconds)
+    return NONE if step.seconds is None else duration(step.seconds)
 
 
 def _date(step: Step) -> str:
