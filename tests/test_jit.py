@@ -171,6 +171,18 @@ def test_kernels_call_each_other_and_release_the_lock() -> None:
     assert divide_round.__doc__
 
 
+def test_a_kernel_that_others_call_can_be_called_from_python() -> None:
+    """Each way has code of its own, in memory and on the disk."""
+    from kernelscope.filters.shared.border_kernels import REFLECT, border_index, pad_columns
+
+    line = np.array([0, 1, 2, 0], np.int32)
+    pad_columns(line, 1, 1, REFLECT)
+    assert line.tolist() == [1, 1, 2, 2]
+    assert [border_index(n, 2, REFLECT) for n in (-1, 0, 2)] == [0, 0, 1]
+    assert border_index._numba_type_.dispatcher is not border_index.dispatcher
+    assert border_index._numba_type_.dispatcher.targetoptions["no_cpython_wrapper"]
+
+
 def test_compiling_ahead_computes_nothing() -> None:
     @jit.kernel
     def fill(output, value):

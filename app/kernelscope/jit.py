@@ -125,30 +125,42 @@ class Kernel:
         self.function = function
         self._fastmath = fastmath
         self._inline = inline
-        self._dispatcher: Any = None
+        self._dispatchers: dict[bool, Any] = {}
 
     @property
     def dispatcher(self) -> Any:
         """The Numba dispatcher; the first access imports Numba."""
+        return self._dispatcher_for(python=True)
+
+    def _dispatcher_for(self, python: bool) -> Any:
+        """Return the dispatcher for calls from Python, or for those from other kernels.
+
+        The compiler makes a function around each kernel for calls from Python, and one for calls
+        from C. Whatever calls the kernel would optimise both again, with all that is inlined in
+        them: without those a filter compiles in four fifths of the time.
+        """
         with _lock:
-            if self._dispatcher is None:
+            if python not in self._dispatchers:
                 numba = load_numba()
                 cache = can_cache()
-                self._dispatcher = numba.njit(
+                dispatcher = self._dispatchers[python] = numba.njit(
                     nogil=True,
                     cache=cache,
                     fastmath=set(self._fastmath) or False,
                     forceinline=self._inline,
+                    no_cpython_wrapper=not python,
+                    no_cfunc_wrapper=True,
                 )(self.function)
                 if cache:
-                    files = self._dispatcher._cache
-                    files._cache_file = _CacheFiles(self.function, files._cache_file)
-        return self._dispatcher
+                    files = dispatcher._cache
+                    suffix = "" if python else ".part"
+                    files._cache_file = _CacheFiles(self.function, files._cache_file, suffix)
+        return self._dispatchers[python]
 
     @property
     def _numba_type_(self) -> Any:
         """Numba's protocol for globals: lets one kernel call another."""
-        return load_numba().types.Dispatcher(self.dispatcher)
+        return load_numba().types.Dispatcher(self._dispatcher_for(python=False))
 
     def compile(self, *arguments: Any) -> bool:
         """Compile for the types of `arguments`, or load the code from the disk cache.
@@ -252,10 +264,13 @@ class _CacheFiles:
         The files are named after it.
     files : IndexDataCacheFile
         The object that Numba would use, for its folder and versions.
+    suffix : str
+        Of the names of files, where the function is compiled in several ways.
     """
 
-    def __init__(self, function: Callable[..., Any], files: Any) -> None:
-        self._name = f"{function.__module__.removeprefix('kernelscope.')}.{function.__name__}"
+    def __init__(self, function: Callable[..., Any], files: Any, suffix: str = "") -> None:
+        room = function.__module__.removeprefix("kernelscope.")
+        self._name = f"{room}.{function.__name__}{suffix}"
         self._folder = Path(files._cache_path)
         self._state = (files._version, sys.version, files._source_stamp)
 
