@@ -24,11 +24,12 @@ from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import SHARED, TUNED, Level
 from kernelscope.spec.samples import Kind
 from tests.backends.quick_compiler import quick_compiler
+from tests.contract.test_emulated import rows_of
 from tests.contract.test_pictures import make, parameters_of, test_module, without_alpha
 
 pytestmark = pytest.mark.slow
 
-SHAPE = (17, 33)
+COLUMNS = 33
 
 SPECS = [spec for spec in filters.discover(Kind.PICTURE).values() if spec.levels("gpu")]
 
@@ -79,7 +80,7 @@ def test_pictures(
     parameters = parameters_of(spec.id, turn % len(module.CASES))
     dtype = DTYPES[turn % len(DTYPES)]
     side = 2 * spec.radius(parameters) + 1
-    shape = (max(SHAPE[0], side), max(SHAPE[1], side))
+    shape = (max(rows_of(parameters), side), max(COLUMNS, side))
     source = without_alpha(make(dtype, "random", shape), (1, 3)[turn % 2])
     request = Request.create(Image.from_array(source), spec.id, parameters, border=border)
     # Compiling takes the time: with each border every other level, and all levels in two turns of
@@ -113,9 +114,10 @@ def test_tuned_in_every_case(
     monkeypatch.setattr(launch, "BY_SIZE", False)
     module = test_module(spec.id)
     assert module is not None
-    source = without_alpha(make(np.dtype(np.uint8), "random", SHAPE), 1)
     for case in range(len(module.CASES)):
         parameters = parameters_of(spec.id, case)
+        shape = rows_of(parameters), COLUMNS
+        source = without_alpha(make(np.dtype(np.uint8), "random", shape), 1)
         border = spec.borders[0]
         request = Request.create(Image.from_array(source), spec.id, parameters, border=border)
         run(backend, request, [TUNED])
