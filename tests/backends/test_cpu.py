@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from kernelscope import jit
-from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cpu import CpuBackend, _kind
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.request import Request
@@ -291,6 +292,37 @@ def test_code_is_compiled_once_for_each_type(
     assert len(compiled) == 2
     assert [text.split()[0] for text in compiled] == ["uint8", "uint16"]
     assert all("kernelscope-compile" in text for text in compiled)
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+class Other(NamedTuple):
+    first: Any
+    second: Any
+
+
+def test_values_of_one_kind_have_one_numba_type() -> None:
+    """Others would be compiled late, on the thread of the run; owners and sizes do not matter."""
+    numba = jit.load_numba()
+    cells = np.zeros((4, 6, 1), np.uint8)
+    fixed, words = cells.copy(), cells.astype(np.uint16)
+    fixed.flags.writeable = False
+    aligned, loose = (np.frombuffer(bytes(9), np.uint16, 2, offset) for offset in (0, 1))
+    arrays: tuple[Any, ...] = (cells, fixed, words, words.astype("f4"), aligned, loose)
+    arrays += (words[0, :2, 0], cells[:, ::2], cells[0], cells[:, :, 0].T, cells[:, ::2, 0])
+    numbers = (0, True, 0.5, None, np.float32(1), np.uint8(3))
+    tuples = ((1, 2), (1, 2, 3), (1.0, 2), Pair(1, cells), Pair(1, words), Other(1, cells))
+    values = (*arrays, *numbers, *tuples)
+    for one, other in itertools.combinations(values, 2):
+        if numba.typeof(one) != numba.typeof(other):
+            assert _kind(one) != _kind(other), (one, other)
+    assert len({_kind(value) for value in values}) == len(values)
+    assert _kind(cells) == _kind(cells[1:3])
+    assert _kind(fixed) == _kind(fixed[:1])
+    assert _kind((cells, 1)) == _kind((cells[:2], 2))
 
 
 def test_says_what_it_runs_on() -> None:

@@ -24,7 +24,6 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Pass, Request
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.jit import load_numba
 from kernelscope.machine import cpu_name
 from kernelscope.parallel import core_count
 from kernelscope.spec.crop import PART
@@ -46,9 +45,26 @@ def _finish(done: Pass, source: NDArray[Any], output: NDArray[Any]) -> None:
 
 
 def _signature(sweep: CpuPass) -> Hashable:
-    """Return the kernel of a pass, and the types that Numba compiles it for."""
-    typeof = load_numba().typeof
-    return sweep.kernel, tuple(map(typeof, sweep.arguments))
+    """Return the kernel of a pass, and what decides the types that Numba compiles it for."""
+    return sweep.kernel, tuple(map(_kind, sweep.arguments))
+
+
+def _kind(value: Any) -> object:
+    """Return the same for values of one Numba type; `numba.typeof` takes ten times as long."""
+    if isinstance(value, np.ndarray):
+        flags = value.flags.num & _OF_THE_TYPE
+        if flags & _C_CONTIGUOUS:  # a line is contiguous in both ways
+            flags &= ~_F_CONTIGUOUS
+        return value.dtype, value.ndim, flags
+    if isinstance(value, tuple):
+        return type(value), tuple(map(_kind, value))
+    return type(value)
+
+
+_C_CONTIGUOUS, _F_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x2, 0x100, 0x400  # as NumPy's headers
+
+_OF_THE_TYPE = _C_CONTIGUOUS | _F_CONTIGUOUS | _ALIGNED | _WRITEABLE
+"""Flags of arrays that Numba's types have."""
 
 
 class CpuBackend:
