@@ -133,9 +133,13 @@ def task(dtype: np.dtype[Any], border: Border = Border.REFLECT) -> CudaTask:
 
 
 def quotients_near_ties(divisor: int, white: int, most: int) -> NDArray[np.int64]:
-    """Return sums up to `most` whose quotient is a tie between whole numbers, or next to one."""
-    ties = (2 * np.arange(white + 1, dtype=np.int64) + 1) * divisor
-    sums = np.unique(np.concatenate([(ties + shift) // 2 for shift in (-2, -1, 0, 1, 2)]))
+    """Return sums up to `most` whose quotient is a tie between whole numbers, or next to one.
+
+    Few are there twice: sorting them would take as long as all divisions.
+    """
+    last = min(white, most // divisor)  # later ties are beyond `most`, and all next to them
+    ties = (2 * np.arange(last + 1, dtype=np.int64) + 1) * divisor
+    sums = np.concatenate([(ties + shift) // 2 for shift in (-2, 0, 1, 2)])
     return sums[(sums >= 0) & (sums <= most)]
 
 
