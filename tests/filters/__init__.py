@@ -20,7 +20,12 @@ def apply(
     border: Border = Border.REFLECT,
     level: str = PARALLEL.id,
 ) -> NDArray[Any]:
-    """Return `source`, shaped as that of a `CpuTask`, filtered on this thread."""
+    """Return `source`, shaped as that of a `CpuTask`, filtered on this thread.
+
+    It is read-only as in the program; kernels for other arrays would be compiled for tests alone.
+    """
+    source = source.view()
+    source.flags.writeable = False
     values = spec.validate(parameters)
     output = np.empty(spec.output_shape(source.shape, values, border), source.dtype)
     resolved = spec.resolve(source, values)

@@ -43,6 +43,7 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
 
 def apply(pixels: NDArray[Any], level: str) -> NDArray[Any]:
     source = pixels[:, :, None]
+    source.flags.writeable = False
     output = np.empty_like(source)
     for sweep in SPEC.implementation(Cpu).plan(CpuTask(source, output, {}, Border.REFLECT, level)):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from kernelscope.filters.threshold_mean import SPEC
 from kernelscope.images.image import DTYPES
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import Level
+from tests.filters import apply
 from tests.oracle import windows
 
 CASES: list[dict[str, Any]] = [
@@ -47,9 +47,5 @@ def test_the_threshold_itself_is_near_enough(dtype: np.dtype[Any], level: Level)
     for threshold, expected in ((40.01, 5), (40, 5), (39.99, 45)):
         if dtype.kind == "f" and threshold == 40:
             continue  # 45 / 255 is not a float
-        parameters = SPEC.validate({"threshold": threshold})
-        output = np.empty((3, 3, 1), dtype)
-        task = CpuTask(source.astype(dtype), output, parameters, Border.REFLECT, level.id)
-        for sweep in SPEC.implementation(Cpu).plan(task):
-            sweep.kernel(*sweep.arguments, 0, sweep.rows)
+        output = apply(SPEC, source.astype(dtype), {"threshold": threshold}, level=level.id)
         assert output[1, 1, 0] == pytest.approx(expected * unit)
