@@ -38,6 +38,8 @@ def add_noise(
 ) -> NDArray[Any]:
     """Return `source`, shape (height, width, channels), with the noise of `spec`."""
     output = np.zeros_like(source)
+    source = source.view()
+    source.flags.writeable = False  # as in the program
     task = CpuTask(source, output, spec.validate(values), Border.REFLECT, level)
     for sweep in spec.implementation(Cpu).plan(task):
         sweep.kernel(*sweep.arguments, 0, sweep.rows)

@@ -93,6 +93,8 @@ def run(
 ) -> NDArray[np.float32]:
     """Return the result of a level, in bands of `rows`, the last ones first."""
     spec = filters.get(filter_id)
+    source = source.view()
+    source.flags.writeable = False  # as in the program
     values = spec.resolve(source, spec.validate(parameters))
     output = np.full(source.shape, np.nan, np.float32)
     for sweep in spec.implementation(Cpu).plan(
