@@ -308,7 +308,7 @@ def test_both_are_tried_and_then_the_cheaper_is_taken(machines: dict[str, Machin
     chosen = [execute(request(64), machines, costs=costs) for _ in range(3)]
     assert [run.device for run in chosen] == ["cpu", "gpu", "cpu"]
     assert "to measure it too" in chosen[1].notices[0]
-    assert "expects 1 ms on the GPU, 400 µs on the CPU" in chosen[2].notices[0]
+    assert "expects 1.01 ms on the GPU, 424 µs on the CPU" in chosen[2].notices[0]
     far = [execute(request(200), machines, costs=costs) for _ in range(3)]
     assert [run.device for run in far] == ["cpu", "gpu", "gpu"]
     assert "expects" in far[2].notices[0]

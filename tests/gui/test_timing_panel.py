@@ -241,6 +241,19 @@ def test_compiling_does_not_dwarf_the_rest(qtbot: QtBot, panel: TimingPanel) -> 
     assert lanes["Compile"].counted is False
 
 
+def test_marks_of_a_short_run_behind_a_long_compilation_differ(
+    qtbot: QtBot, panel: TimingPanel
+) -> None:
+    panel.resize(1600, 260)
+    compiling = Stage("compile", 3.0, counted=False, start=1e-5)
+    late = [stage._replace(start=stage.start / 20 + 3.0) for stage in RUN[1:]]
+    late = [stage._replace(seconds=stage.seconds / 20) for stage in late]
+    first = RUN[0]._replace(start=RUN[0].start / 20, seconds=RUN[0].seconds / 20)
+    panel.show_run(as_run(timed(first, compiling, *late)))
+    texts = [text for _, text in show_line(qtbot, panel).axis.ticks()]
+    assert texts == ["0 µs", *(f"3,000,{number}00 µs" for number in (2, 4))]
+
+
 def test_each_kernel_of_a_plan_has_its_line_and_its_lane(qtbot: QtBot, panel: TimingPanel) -> None:
     kernels = (KernelTime("nlm_global_weights", 3e-3), KernelTime("nlm_global_mean", 1e-3))
     panel.show_run(as_run(timed(RUN[3]._replace(kernels=kernels))))

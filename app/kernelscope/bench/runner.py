@@ -60,7 +60,7 @@ class Progress:
         text = f"{self.done + 1}/{self.total}  {self.text}"
         if self.left is None:
             return text
-        return f"{text}, {about(self.left)} left"
+        return f"{text}, {about(self.left) if self.left >= 1 else 'under 1 s'} left"
 
 
 Announce = Callable[[Progress], None]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from kernelscope import memory
-from kernelscope.durations import about
+from kernelscope.durations import duration
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
@@ -362,7 +362,7 @@ def _cheapest(
     likely, other = (gpu, cpu) if pixels >= GPU_PIXELS else (cpu, gpu)
     if on_gpu is not None and on_cpu is not None:
         choice = gpu if on_gpu <= on_cpu else cpu
-        times = f"{about(on_gpu)} on the GPU, {about(on_cpu)} on the CPU"
+        times = f"{duration(on_gpu)} on the GPU, {duration(on_cpu)} on the CPU"
         return choice, (f"Auto chose the {choice.name}: it expects {times}.",)
     known = on_gpu if likely is gpu else on_cpu
     if known is not None and pixels <= TRIAL_PIXELS:

@@ -146,7 +146,8 @@ class Axis:
             marks += [number * step for number in range(first, last + 1)]
             begin = stop
         unit, size = unit_of(whole)  # that of the stages in view, also behind seconds of compiling
-        return [(moment, f"{moment / size:,.6g} {unit}") for moment in marks]
+        digits = max(0, -math.floor(math.log10(step / size) + 1e-9))
+        return [(moment, f"{moment / size:,.{digits}f} {unit}") for moment in marks]
 
 
 class TimeLine(QAbstractScrollArea):
