@@ -600,6 +600,28 @@ def test_results_are_read_while_the_window_stays_usable(
     assert len(table(bench)) == len(beside_a_library()), "those of the later request alone"
 
 
+def test_a_window_that_is_closed_reads_no_more(
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(measured(), tmp_path / "saved.json")
+    gate, has_read = threading.Event(), threading.Event()
+
+    def slowly(path: Path) -> Report:
+        assert gate.wait(30)
+        has_read.set()
+        return load(path)
+
+    monkeypatch.setattr(reader, "load", slowly)
+    bench.open_results([tmp_path / "saved.json"])
+    qtbot.waitUntil(lambda: state(bench) == "Reading saved.json…")
+    bench.close()
+    gate.set()
+    qtbot.waitUntil(has_read.is_set)
+    bench.show()
+    assert (state(bench), bench.findChild(QProgressBar).maximum()) == ("Ready.", 1)
+    assert len(table(bench)) == 0
+
+
 def test_results_that_cannot_be_read_are_an_error(
     qtbot: QtBot, bench: BenchWindow, tmp_path: Path
 ) -> None:
@@ -612,13 +634,23 @@ def test_results_that_cannot_be_read_are_an_error(
 
 
 def test_results_are_not_mixed_with_rows_that_are_measured(
-    qtbot: QtBot, bench: BenchWindow, tmp_path: Path
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save(measured(), tmp_path / "saved.json")
+    gate, has_read = threading.Event(), threading.Event()
+
+    def slowly(path: Path) -> Report:
+        assert gate.wait(30)
+        has_read.set()
+        return load(path)
+
+    monkeypatch.setattr(reader, "load", slowly)
     bench.open_results([tmp_path / "saved.json"])
     bench.run()  # gives up reading
+    gate.set()
     bench.open_results([tmp_path / "saved.json"])
     assert state(bench) == "Measuring: cancel it to open results."
+    qtbot.waitUntil(has_read.is_set)
     bench.cancel()
     wait_for_end(qtbot, bench)
     assert "saved.json" not in origin(bench)

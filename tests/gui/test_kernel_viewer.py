@@ -734,3 +734,12 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     window.companions.show_kernel()
     assert "Block\t14 × 18 threads" in table(viewer)
     assert "Theoretical occupancy\t75%\nCompiled by\tnvcc 13.0" in table(viewer)
+
+
+def test_a_line_that_is_asked_for_before_the_file_is_seen_stays(qtbot: QtBot) -> None:
+    view = CodeView("file.cu", "\n".join(map(str, range(2000))))
+    qtbot.addWidget(view)
+    view.show_place((1500, 1510))
+    view.go_to_line(10)
+    view.show()
+    assert view.textCursor().blockNumber() == 10

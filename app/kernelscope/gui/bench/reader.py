@@ -47,6 +47,7 @@ class ReportReader(QObject):
         super().__init__(parent)
         self._background, self._then, self._failed = background, then, failed
         self._paths: list[Path] = []
+        self._is_reading = False
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(SHOWN_AFTER)
@@ -55,15 +56,18 @@ class ReportReader(QObject):
     def read(self, paths: Sequence[Path]) -> None:
         """Read these files, in place of those that are being read."""
         self._paths = wanted = list(paths)
+        self._is_reading = True
         self._timer.start()
         self._background.start(
             _TOPIC, lambda: merge([load(path) for path in wanted]), self._on_read, self._on_failed
         )
 
-    def forget(self) -> None:
-        """Leave what is being read."""
+    def forget(self) -> bool:
+        """Leave what is being read; return whether anything was."""
+        was_reading = self._is_reading
         self._background.forget(_TOPIC)
         self._end()
+        return was_reading
 
     def _on_read(self, report: Report) -> None:
         self._end()
@@ -74,6 +78,7 @@ class ReportReader(QObject):
         self._failed(error)
 
     def _end(self) -> None:
+        self._is_reading = False
         self._timer.stop()
         self.ended.emit()
 

@@ -494,6 +494,7 @@ class BenchWindow(QWidget):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Stop measuring and reading."""
-        self._reader.forget()
+        if self._reader.forget():
+            self._show_state("Ready.")
         self.cancel()
         super().closeEvent(event)

@@ -199,6 +199,7 @@ class CodeView(QPlainTextEdit):
 
     def go_to_line(self, line: int) -> None:
         """Put the cursor at a line, from 0 on, in the middle of the view."""
+        self._place = None  # also of a view that has not been seen
         self.setTextCursor(QTextCursor(self.document().findBlockByNumber(line)))
         self.centerCursor()
         self.setFocus()
