@@ -14,7 +14,7 @@ device memory   sectors, each once; each time on a card without   bandwidth
 level 2         sectors, each once a block                        bytes a clock, if published
 loads, stores   instructions of warps, turns of shared memory     clocks of a multiprocessor
 textures        texels                                            texels per second
-arithmetic      operations of the filter's plan                   two a core and clock
+arithmetic      operations of the filter's plan; not at Tuned     two a core and clock
 =============== ================================================= ============================
 
 A mean of 3x3 at the level Shared reads 9 cells of shared memory for a pixel: 9/32 turns. 132
@@ -30,6 +30,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from kernelscope.spec.levels import TUNED
 from kernelscope.traffic.cards import Card
 from kernelscope.traffic.totals import Key, Totals, launch_totals
 from kernelscope.traffic.trace import SECTOR, Counts, Event, Space
@@ -94,8 +95,9 @@ def bounds_of(counts: Counts, card: Card) -> dict[Part, float]:
     found = {
         Part.MEMORY: _memory_sectors(totals, card) * SECTOR / card.bandwidth,
         Part.LOADS: _load_clocks(totals, card) / (card.multiprocessors * share * card.clock),
-        Part.ARITHMETIC: operations / (2 * card.cores * share * card.clock),
     }
+    if counts.scene.level != TUNED.id:  # there instructions may do more: tensor cores, packed bytes
+        found[Part.ARITHMETIC] = operations / (2 * card.cores * share * card.clock)
     if card.cache_clock is not None:
         sectors = sum(each.block_sectors for each in totals.values())
         found[Part.CACHE] = sectors * SECTOR / (card.cache_clock * card.clock)
