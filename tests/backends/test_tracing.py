@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -148,7 +149,19 @@ READS = {
     "if (lane % 2) sum = tile[lane].at[0]; sum += tile[lane].at[1];": (4, 16, 4),
     "for (volatile int i = 0; i < 2; i = i + 1) sum += tile[lane].at[i];": (4, 16, 4),
     "const unsigned char* const b = (const unsigned char*)&tile[lane];"
-    " sum = b[0] + b[1] * 3 + b[2] * 5 + b[3] * 7;": (2, 8, 2),
+    " sum = b[0] + b[1] * 3 + b[2] * 5 + b[3] * 7;": (8, 32, 8),  # cells smaller than a word
+    # In the second warp the last of four words lies elsewhere.
+    "sum = tile[lane].at[0] + tile[lane].at[1] + tile[lane].at[2] + tile[lane ^ lane / 32].at[3];":
+    (6, 24, 8),
+    # The second word is left out once.
+    "for (volatile int i = 0; i < 2; i = i + 1) { const int n = (lane + i) % 64;"
+    " sum += tile[n].at[0]; if (n == lane) sum += tile[n].at[1]; }": (6, 24, 6),
+    # Two loops that lanes may leave at different times.
+    "for (int i = threadIdx.x; i < 64; i += 64) sum += tile[i].at[0];"
+    " for (int i = threadIdx.x; i < 64; i += 64) sum += tile[i].at[1];": (4, 16, 4),
+    # A turn of a lane ends after 4,096 accesses, here between the two.
+    "for (volatile int i = 0; i < 1500; i = i + 1) { const int n = (lane + i) % 64;"
+    " sum += tile[n].at[0] + tile[n].at[1] + tile[n ^ 1].at[3]; }": (6000, 24000, 9000),
     # A sum by halves of a block: the words lie side by side in the first of two steps only.
     "for (volatile int step = 1; step <= 2; step = step * 2) {"
     " sum += tile[lane].at[0] + tile[lane].at[step]; __syncthreads(); }": (8, 32, 8),
@@ -178,6 +191,36 @@ def test_accesses_to_shared_memory_are_joined_as_compilers_do(traced: Traced) ->
         lanes = int(own["accesses"].sum()), int(made.lanes[again].sum())
         assert lanes[0] == lanes[1]
         assert expected == (again.sum(), made.wavefronts[again].sum(), made.ideal[again].sum())
+    threads = [thread_totals(trace, thread) for thread in range(64)]
+    for event in (READ, WRITE):
+        accesses = sum(each[Space.SHARED, event].accesses for each in threads)
+        assert accesses == launch_totals(trace)[Space.SHARED, event].accesses
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # A read and a write of neighbouring words.
+        "cells[2 * lane + 1] = lane; output[lane] = cells[2 * lane] + others[source[lane]];",
+        # Words at neighbouring places of two arrays.
+        "others[2 * lane + 1] = lane; cells[2 * lane] = lane; __syncthreads();"
+        " output[lane] = cells[source[lane]] + others[source[lane]];",
+    ],
+)
+def test_accesses_of_different_kinds_stay_two(traced: Traced, body: str) -> None:
+    assert traced(f"__shared__ int cells[128]; __shared__ int others[128]; {body}").parts.size == 0
+
+
+def test_sorted_columns_are_read_as_a_gpu_reads_them(tracer: Tracer) -> None:
+    """The machine code for sm_90 has 8 stores and 10 loads of 16 bytes, and two of a word."""
+    request = request_of("median", (64, 512), {"size": 5})
+    (counts,) = tracer.count(request, level_of(request, "tuned"))
+    shared = [
+        row for row in counts.entries if counts.scene.arrays[row["array"]].space is Space.SHARED
+    ]
+    sites = Counter((Event(row["event"]), int(row["bytes"])) for row in shared)
+    assert sites == {(WRITE, 16): 8, (READ, 16): 10, (READ, 4): 2}
+    assert {row["wavefronts"] / row["ideal"] for row in shared if row["bytes"] == 16} == {1}
 
 
 @pytest.mark.parametrize(

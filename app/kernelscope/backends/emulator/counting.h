@@ -40,7 +40,7 @@ static Region regions[MOST_REGIONS];
 static Entry entries[MOST_ENTRIES];
 static Rows rows[MOST_ENTRIES];
 static int region_count, entry_count;
-static unsigned block_number;
+static unsigned block_number, last_thread;
 static bool lost;
 
 QUIET inline void sort(uint32_t* values, int count)

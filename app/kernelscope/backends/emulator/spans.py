@@ -82,13 +82,17 @@ class Job:
 
 @dataclass
 class Total:
-    """Totals of some blocks of a launch; `parts` are those of the block that was recorded."""
+    """Totals of some blocks of a launch; `parts` are those of the last block.
+
+    `accesses` are those that the emulator met, before any were joined.
+    """
 
     entries: NDArray[Any]
     footprint: NDArray[np.int64]
     barriers: int
     records: int
     lost: bool
+    accesses: int = 0
     parts: NDArray[Any] = field(default_factory=lambda: np.zeros(0, PART))
 
     def times(self, weight: int) -> Total:
@@ -194,7 +198,7 @@ class Span:
         return total
 
     def _end(self) -> Total:
-        library, numbers = self._code.library, (ctypes.c_uint64 * 5)()
+        library, numbers = self._code.library, (ctypes.c_uint64 * 6)()
         library.trace_end.restype = library.trace_parts.restype = ctypes.c_void_p
         entries = _copied(library.trace_end(numbers), numbers[0], ENTRY)
         entries = entries[entries["accesses"] > 0]  # not those that were parts of others only
@@ -202,7 +206,8 @@ class Span:
         footprint = np.array(
             [[0, 0], *([np.count_nonzero(one) for one in seen] for seen in self.seen)], np.int64
         )
-        return Total(entries, footprint, numbers[2], numbers[1], bool(numbers[3]), parts)
+        barriers, lost, accesses = numbers[2], bool(numbers[3]), numbers[5]
+        return Total(entries, footprint, barriers, numbers[1], lost, accesses, parts)
 
 
 def _copied(start: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -29,9 +29,9 @@ static unsigned times[MOST_ENTRIES][WARP], after[MOST_ENTRIES][WARP];
 static uint64_t laps[MOST_THREADS];  // in which laps of which loops each thread is
 static Known known[MOST_KNOWN];
 static Record* records;
-static uint64_t record_count, record_room, barriers, accesses_left;
+static uint64_t record_count, record_room, barriers, accesses_left, most_accesses;
 static int64_t unfinished[MOST_THREADS];  // the record of a write that has not happened yet, or -1
-static unsigned wanted_block, rows_used, last_thread, accesses_of_turn;
+static unsigned wanted_block, rows_used, accesses_of_turn;
 static unsigned first_wanted, end_wanted;  // threads whose events are recorded
 static int only_region;                    // if not negative, writes to this one are recorded and nothing else
 static Record copied[MOST_THREADS];        // the last read of device memory of each other thread
@@ -238,7 +238,7 @@ CALLED inline void at_address(Event event, const void* pointer, size_t bytes, co
 QUIET inline void begin_block(unsigned number)
 {
     flush();
-    finish_vectors(block_number == wanted_block);
+    finish_vectors();
     block_number = number;
     recording = active && number == wanted_block;
     last_thread = 0;
@@ -307,10 +307,10 @@ CALLED __attribute__((const)) T fetch(cudaTextureObject_t texture, float x, floa
 #define CALLBACK extern "C" __attribute__((visibility("default"))) QUIET
 #define FROM __builtin_return_address(0)
 
-// Begin to count, and to record the block `wanted`, if it is one; all ends at `most_accesses`. Of the block
+// Begin to count, and to record the block `wanted`, if it is one; all ends at `most` accesses. Of the block
 // the threads from `first` to before `end` are recorded, or only the writes to `only`, if it is not negative.
 CALLBACK int trace_begin(const emulator::checks::Region* given, int count, unsigned wanted,
-    emulator::checks::Record* records, uint64_t room, uint64_t most_accesses, unsigned first, unsigned end, int only)
+    emulator::checks::Record* records, uint64_t room, uint64_t most, unsigned first, unsigned end, int only)
 {
     using namespace emulator::checks;
     if (count >= MOST_REGIONS) return 0;
@@ -322,7 +322,7 @@ CALLBACK int trace_begin(const emulator::checks::Region* given, int count, unsig
     memset((void*)known, 0, sizeof known);
     emulator::checks::records = records;
     record_room = room;
-    accesses_left = most_accesses;
+    accesses_left = most_accesses = most;
     record_count = barriers = rows_used = 0;
     wanted_block = wanted;
     first_wanted = first;
@@ -334,12 +334,12 @@ CALLBACK int trace_begin(const emulator::checks::Region* given, int count, unsig
 }
 
 // End it: the number of entries and of records, of barriers that threads came to, whether some of all
-// that had no room, and the number of parts.
+// that had no room, the number of parts, and of accesses.
 CALLBACK const emulator::checks::Entry* trace_end(uint64_t* numbers)
 {
     using namespace emulator::checks;
     flush();
-    finish_vectors(block_number == wanted_block);
+    finish_vectors();
     if (record_room)
         for (unsigned i = 0; i < emulator::MOST_THREADS; ++i) finish_write(i);
     active = recording = false;
@@ -348,6 +348,7 @@ CALLBACK const emulator::checks::Entry* trace_end(uint64_t* numbers)
     numbers[2] = barriers;
     numbers[3] = lost;
     numbers[4] = part_count;
+    numbers[5] = most_accesses - accesses_left;
     return entries;
 }
 

@@ -332,10 +332,10 @@ class Tracer:
                 total.barriers,
                 1,
             )
-        expected = int(total.entries["accesses"].sum()) * blocks
+        expected = total.accesses * blocks
         groups = {1: [range(blocks)]} if expected <= most else dict(_classes(grid))
         number = sum(len(part) for group in groups.values() for part in group)
-        if total.lost or int(total.entries["accesses"].sum()) * number > _TOO_MANY * most:
+        if total.lost or total.accesses * number > _TOO_MANY * most:
             raise TooManyAccesses(
                 f"{launch.kernel} reads and writes too often to be counted.",
                 "Choose a smaller picture or mask.",

@@ -1,15 +1,19 @@
 """Makes a host compiler unroll the loops that a GPU's compiler unrolls.
 
 How often a kernel reads a cell depends on it: a window that is unrolled is kept in registers, one
-that is not is read again. `-O3` unrolls all loops of a known length; here those are marked that
-the sources ask not to unroll.
+that is not is read again. `-O3` unrolls most loops of a known length; here those are marked that
+the sources ask to unroll, and not to.
 """
 
 from __future__ import annotations
 
 import re
 
-_ALWAYS = re.compile(r"#pragma unroll[ ]*$", re.MULTILINE)
+_ANY = re.compile(r"#pragma unroll[ ]*$", re.MULTILINE)
+# Others may become a condition, see laps.py, which must not follow a pragma.
+_ALWAYS = re.compile(
+    r"#pragma unroll[ ]*$(?=\n\s*for \((?:int|unsigned) \w+ = \w+; )", re.MULTILINE
+)
 _NEVER = re.compile(r"#pragma unroll[ ]+1[ ]*$", re.MULTILINE)
 _SOMETIMES = re.compile(
     r"#pragma unroll +(?P<times>\S+)\n"
@@ -32,7 +36,8 @@ __attribute__((always_inline)) inline bool unrolled(int& index)
 
 def unrolled(text: str) -> str:
     """Return the CUDA source `text` with its pragmas for the host; lines stay where they are."""
-    text = _ALWAYS.sub("", _NEVER.sub("#pragma GCC unroll 1", text))
+    text = _NEVER.sub("#pragma GCC unroll 1", text)
+    text = _ANY.sub("", _ALWAYS.sub("#pragma GCC unroll 64", text))
     return _SOMETIMES.sub(
         r"\n\g<loop>; emulator::unrolled<(\g<times>)>(\g<name>) && (\g<condition>);", text
     )
