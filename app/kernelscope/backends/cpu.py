@@ -45,7 +45,7 @@ def _finish(done: Pass, source: NDArray[Any], output: NDArray[Any]) -> None:
 
 
 def _signature(sweep: CpuPass) -> Hashable:
-    """Return the kernel of a pass, and what decides the types that Numba compiles it for."""
+    """Return a key of the kernel of a pass and of the types that Numba compiles it for."""
     return sweep.kernel, tuple(map(_kind, sweep.arguments))
 
 
