@@ -70,7 +70,7 @@ def test_names_of_other_plans_survive_the_way(tmp_path: Path) -> None:
 def test_times_are_said_with_the_own_kernel_first() -> None:
     report = Report(Ending.DONE, times={ORIGINAL: 2e-3, "Tuned": 1e-3, OWN: 4e-3}, device="H100")
     assert times_of(report) == (
-        "Median of 7 launches: yours 4.000 ms, original 2.000 ms, Tuned 1.000 ms."
+        "Median of 7 launches: yours 4.00 ms, original 2.00 ms, Tuned 1.00 ms."
     )
     assert times_of(replace(report, times={})) == ""
     assert times_of(replace(report, device="")) == "", "an emulated kernel has no time"
