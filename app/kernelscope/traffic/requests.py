@@ -68,8 +68,9 @@ def requests(trace: Trace) -> Requests:
     instruction = np.unique(joined(site, array, event, lap), return_inverse=True)[1].ravel()
     turn = occurrence(joined(thread, phase, instruction))
     offset, size = records["offset"].astype(np.int64), records["bytes"].astype(np.int64)
-    site, width = _whole(trace, site, array, event, size)
-    instruction = np.unique(joined(site, array, event, lap), return_inverse=True)[1].ravel()
+    site, width = trace.instructions(records)
+    if len(trace.parts):
+        instruction = np.unique(joined(site, array, event, lap), return_inverse=True)[1].ravel()
     _, first, of_access = np.unique(
         joined(thread // WARP, phase, instruction, turn), return_index=True, return_inverse=True
     )
@@ -106,18 +107,6 @@ def requests(trace: Trace) -> Requests:
         ideal,
         of_access,
     )
-
-
-def _whole(
-    trace: Trace, site: Whole, array: Whole, event: Whole, size: Whole
-) -> tuple[Whole, Whole]:
-    """Return the site and the bytes of the instruction that each access is part of."""
-    site, width = site.copy(), size.copy()
-    of = site.copy()
-    for part in trace.parts:
-        these = (of == part["site"]) & (array == part["array"]) & (event == part["event"])
-        site[these], width[these] = part["leader"], part["bytes"]
-    return site, width
 
 
 def barriers_before(trace: Trace) -> Whole:

@@ -94,7 +94,8 @@ def thread_totals(trace: Trace, thread: int) -> dict[Key, Totals]:
     records = records[records["thread"] == thread]
     result: dict[Key, Totals] = {}
     spaces = trace.scene.spaces()[records["array"]]
-    counted = ~_are_further(trace, records)
+    # Of an access to several cells the first one is counted.
+    counted = trace.instructions(records)[0] == records["site"]
     for space in Space:
         for event in (Event.READ, Event.WRITE):
             count = np.count_nonzero((spaces == space) & (records["event"] == event) & counted)
@@ -103,19 +104,6 @@ def thread_totals(trace: Trace, thread: int) -> dict[Key, Totals]:
     for (space, event), totals in result.items():
         totals.footprint = _footprint(trace.scene, records, space, event)
     return result
-
-
-def _are_further(trace: Trace, records: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Return which records are of further cells of an access whose first cell has another one."""
-    further = np.zeros(len(records), bool)
-    for part in trace.parts:
-        if part["site"] != part["leader"]:
-            further |= (
-                (records["site"] == part["site"])
-                & (records["array"] == part["array"])
-                & (records["event"] == part["event"])
-            )
-    return further
 
 
 def _totals(trace: Trace, made: Requests, chosen: NDArray[np.bool_]) -> dict[Key, Totals]:

@@ -239,6 +239,15 @@ class Trace:
         """Return the same trace with the records of one warp only."""
         return replace(self, records=self.records[self.records["thread"] // WARP == warp])
 
+    def instructions(self, records: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the site and the bytes of the instruction that each record is part of."""
+        site, width = records["site"].astype(np.int64), records["bytes"].astype(np.int64)
+        for part in self.parts:
+            these = records["site"] == part["site"]
+            these &= (records["array"] == part["array"]) & (records["event"] == part["event"])
+            site[these], width[these] = part["leader"], part["bytes"]
+        return site, width
+
     def accesses(self) -> NDArray[Any]:
         """Return the records that are reads and writes."""
         chosen: NDArray[Any] = self.records[self.records["event"] <= Event.WRITE]
