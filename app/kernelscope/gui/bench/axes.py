@@ -187,16 +187,20 @@ def broken(name: str, room: float, metrics: QFontMetrics) -> str:
     """Return a name on lines of at most `room` pixels, each of its parts on lines of its own."""
     if metrics.horizontalAdvance(name) <= room:
         return name
-    lines: list[str] = []
-    for part in name.split(", "):
-        lines.append("")
-        for word in f"{part},".split():
-            longer = f"{lines[-1]} {word}".lstrip()
-            if metrics.horizontalAdvance(longer) <= room:
-                lines[-1] = longer
-            else:
-                lines.append(word)
-    return "\n".join(filter(None, lines)).removesuffix(",")
+    parts = (wrapped(f"{part},", room, metrics) for part in name.split(", "))
+    return "\n".join(line for lines in parts for line in lines).removesuffix(",")
+
+
+def wrapped(text: str, room: float, metrics: QFontMetrics) -> list[str]:
+    """Return the words of a text on lines of at most `room` pixels, but for longer words."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".lstrip()
+        if lines[-1] and metrics.horizontalAdvance(longer) > room:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
 
 
 def _power(exponent: float) -> str:

@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from kernelscope.bench.charts import Chart
-from kernelscope.gui.bench.axes import Axis
+from kernelscope.gui.bench.axes import Axis, wrapped
 from kernelscope.gui.bench.bar_painter import BarPainter
 from kernelscope.gui.bench.painters import CurvePainter, Painter
 from kernelscope.gui.widgets import theme
@@ -92,17 +92,9 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
             return []
         font = QApplication.font()
         font.setPointSizeF(_NOTE_POINTS)
-        metrics, lines = QFontMetrics(font), []
-        room = self.width() - _NOTE_MARGIN
-        for line in self._chart.note.splitlines():
-            lines.append("")
-            for word in line.split(" "):
-                longer = f"{lines[-1]} {word}".lstrip()
-                if lines[-1] and metrics.horizontalAdvance(longer) > room:
-                    lines.append(word)
-                else:
-                    lines[-1] = longer
-        return lines
+        metrics, room = QFontMetrics(font), self.width() - _NOTE_MARGIN
+        notes = self._chart.note.splitlines()
+        return [line for note in notes for line in wrapped(note, room, metrics)]
 
     def _note_text(self) -> str:
         return "<br>".join(map(html.escape, self.note_lines))

@@ -186,10 +186,9 @@ class BenchWindow(QWidget):
         def work(backends: Mapping[str, Backend], token: CancelToken, report: _Reporter) -> None:
             step = request.step
             parity = verify(
-                *(request.source, step.filter.id, step.parameters, backends, token),
-                lambda text, fraction: report((text, fraction)),
-                border=step.border,
-            )
+                request.source, step.filter.id, step.parameters, backends, token,
+                lambda text, fraction: report((text, fraction)), border=step.border,
+            )  # fmt: skip
             report(parity)
 
         self._start(Job(work), f"Verifying {request.step.filter.name}…")
