@@ -247,6 +247,26 @@ class TestRefused:
         write_image(picture(pixels), tmp_path / "a.png")
         np.testing.assert_array_equal(read_image(tmp_path / "a.png").pixels, pixels)
 
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+    @pytest.mark.parametrize("channels", [1, 2, 3, 4])
+    def test_noise_as_png(self, tmp_path, noise, dtype, channels):
+        """Deflate of zlib-ng makes noise of this size an eighth larger."""
+        pixels = noise((700, 512, channels), dtype)
+        write_image(picture(pixels), tmp_path / "a.png")
+        np.testing.assert_array_equal(read_image(tmp_path / "a.png").planes, pixels)
+        if dtype == np.uint8:  # Pillow has 8 bits a channel
+            with PIL.Image.open(tmp_path / "a.png") as opened:
+                np.testing.assert_array_equal(np.atleast_3d(np.asarray(opened)), pixels)
+
+    @pytest.mark.parametrize("step", [(0, 3), (5, 0), (5, 3)])
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+    def test_png_of_a_ramp_is_small(self, tmp_path, step, dtype):
+        rows, columns = np.mgrid[:300, :400]
+        pixels = (rows * step[0] + columns * step[1]).astype(dtype)
+        write_image(picture(pixels), tmp_path / "a.png")
+        assert (tmp_path / "a.png").stat().st_size < pixels.size / 20
+        np.testing.assert_array_equal(read_image(tmp_path / "a.png").pixels, pixels)
+
     def test_out_of_memory(self, tmp_path, noise, monkeypatch):
         def fail(*_args, **_options):
             raise MemoryError
