@@ -55,6 +55,7 @@ from typing import Any
 import platformdirs
 
 from kernelscope import atomic, memory
+from kernelscope.once import once
 
 # Annotations of kernels' parameters. Numba infers the types from each call, so that they are
 # for readers alone.
@@ -347,7 +348,7 @@ def _digest(path: Path, entry: bytes) -> bytes:
     return hashlib.sha256(path.name.encode() + entry).digest()
 
 
-@functools.cache
+@once
 def load_numba() -> Any:
     """Import Numba, with its disk cache in our own folder.
 
@@ -384,7 +385,7 @@ def _prebuilt_folder() -> Path | None:
     return folder if usable else None
 
 
-@functools.cache
+@once
 def can_cache() -> bool:
     """Return whether the cache can be written. Numba would fail, or use another folder."""
     folder = Path(os.environ["NUMBA_CACHE_DIR"])

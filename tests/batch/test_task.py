@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import kernelscope
+from kernelscope.backends.worker import worker_tools
 from kernelscope.batch import Item, Journal, Status
 from kernelscope.batch.item import PARTS
 from kernelscope.batch.task import (
     OPEN,
     Settings,
-    _tools,
     describe,
     filter_file,
     finish,
@@ -38,8 +38,8 @@ RECIPE = Recipe((Step.create("mean", {}),))
 def worker() -> Iterator[None]:
     """End the backends of this process, which a worker keeps to its end."""
     yield
-    close_all(_tools(1)[0].values())
-    _tools.cache_clear()
+    close_all(worker_tools(1)[0].values())
+    worker_tools.cache_clear()
 
 
 @pytest.fixture

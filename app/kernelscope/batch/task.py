@@ -13,7 +13,6 @@ a worker that was given up finishes after all: its part is removed with the fold
 
 from __future__ import annotations
 
-import functools
 import json
 import platform
 import secrets
@@ -27,15 +26,12 @@ from typing import Any, cast
 
 import kernelscope
 from kernelscope import atomic
-from kernelscope.backends import create_backends
-from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.worker import worker_tools
 from kernelscope.batch.conductor import Batch, Outcome, Status
 from kernelscope.batch.control import Stage
 from kernelscope.batch.item import Item
 from kernelscope.batch.journal import Journal
-from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.errors import AppError, ImageReadError, ImageWriteError
@@ -175,7 +171,7 @@ def _check(task: Mapping[str, Any], item: Item) -> None:
 
 def _filtered(task: Mapping[str, Any], item: Item, noted: _Noted) -> Outcome:
     """Read, filter and write a file as a batch of its own."""
-    backends, costs = _tools(task["threads"])
+    backends, costs = worker_tools(task["threads"])
     batch = Batch(
         Recipe.from_json(task["recipe"]),
         [item],
@@ -216,10 +212,3 @@ class _Noted:
 
     def failed(self, item: Item) -> None:
         pass
-
-
-@functools.cache
-def _tools(threads: int | None) -> tuple[dict[str, Backend], Costs]:
-    """Return the backends and the costs of this process, which its tasks share."""
-    backends = create_backends(emulated=True)
-    return {**backends, Device.CPU.value: CpuBackend(threads)}, Costs()

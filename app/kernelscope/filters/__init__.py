@@ -15,12 +15,13 @@ from types import MappingProxyType
 from typing import Any
 
 from kernelscope.errors import UnknownName
+from kernelscope.once import once
 from kernelscope.spec.filter import Diagnostic, FilterSpec
 from kernelscope.spec.levels import USUAL_LEVELS, Level
 from kernelscope.spec.samples import Kind
 
 
-@functools.cache
+@once
 def _all() -> Mapping[str, FilterSpec]:
     """Return every filter by its id: each module of this package that has a ``SPEC``."""
     specs = {}

@@ -13,7 +13,6 @@ a worker was lost is there once. The client writes the parts to their places, in
 
 from __future__ import annotations
 
-import functools
 import json
 import platform
 import secrets
@@ -30,11 +29,8 @@ from numpy.typing import NDArray
 
 import kernelscope
 from kernelscope import memory
-from kernelscope.backends import create_backends
-from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.backend import Backend
+from kernelscope.backends.worker import worker_tools
 from kernelscope.engine.control import CancelToken, Progress
-from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
@@ -276,7 +272,7 @@ def _check(task: Task) -> None:
 
 
 def _computed(task: Task) -> NDArray[Any]:
-    backends, costs = _tools(task["threads"])
+    backends, costs = worker_tools(task["threads"])
     options = RunOptions(device=Device(task["device"]), level=task["level"])
 
     def compute(request: Request) -> Result:
@@ -310,10 +306,3 @@ def _failure(error: BaseException | None) -> AppError:
             f"A worker cannot import Kernelscope: {error}.", "Install it on all machines."
         )
     return AppError(f"A bug in the program, on a worker: {name}: {error}.")
-
-
-@functools.cache
-def _tools(threads: int | None) -> tuple[dict[str, Backend], Costs]:
-    """Return the backends and the costs of this process, which its tasks share."""
-    backends = create_backends(emulated=True)
-    return {**backends, Device.CPU.value: CpuBackend(threads)}, Costs()

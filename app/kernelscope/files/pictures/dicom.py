@@ -5,9 +5,7 @@ The format: DICOM PS3.3 (meaning of the elements), PS3.5 (how they are stored).
 
 from __future__ import annotations
 
-import functools
 import re
-import warnings
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,6 +26,7 @@ from kernelscope.files.pictures import jpeg
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import Metadata
 from kernelscope.installed import install_command
+from kernelscope.once import ignore_warnings, once
 
 FORMAT = Format("DICOM", (".dcm", ".ima"))
 
@@ -159,13 +158,12 @@ def _read(source: BinaryIO, name: str) -> Any:
 def _dcmread(source: BinaryIO, **options: Any) -> Any:
     import pydicom
 
-    # A filter and not catch_warnings, which would change the warnings of other threads.
-    warnings.filterwarnings("ignore", module=r"pydicom\.")
+    ignore_warnings(r"pydicom\.")
     _add_codecs()
     return pydicom.dcmread(source, **options)
 
 
-@functools.cache
+@once
 def _add_codecs() -> None:
     """Let pydicom decode with the library that this package uses for pictures."""
     from pydicom.pixels import get_decoder

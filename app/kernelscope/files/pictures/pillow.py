@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from typing import IO, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from kernelscope.files.formats import Decoded, Unreadable, check_size, check_tog
 from kernelscope.files.pictures import exif
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import NOTHING, Metadata
+from kernelscope.once import ignore_warnings
 
 _MAX_CANVAS = 2**25
 """Limit for an animated WebP, in pixels: libwebp fills several canvases per frame."""
@@ -63,8 +63,7 @@ def _opened(source: IO[bytes], kind: str) -> Any:
 
     # `check_size` below is the limit; Pillow's own is lower.
     PIL.Image.MAX_IMAGE_PIXELS = None
-    # A filter and not catch_warnings, which would change the warnings of other threads.
-    warnings.filterwarnings("ignore", module=r"PIL\.")
+    ignore_warnings(r"PIL\.")
     image = PIL.Image.open(source, formats=(kind,))
     check_size(*image.size)
     return image

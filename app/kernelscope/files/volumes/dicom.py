@@ -30,7 +30,7 @@ from kernelscope.files.pictures.dicom import (
 from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, RawVolume, choose, spacing_of
 from kernelscope.images.volume import check_shape, narrowed
 
-__all__ = ["FORMAT", "decode", "decode_folder", "is_colour", "is_dicom", "matches", "series_of"]
+__all__ = ["FORMAT", "decode", "decode_folder", "holds_slices", "is_dicom", "matches", "series_of"]
 
 _EVEN = 0.02
 """Largest difference of gaps between slices from their median, relative to it."""
@@ -182,6 +182,14 @@ def _name(parts: Sequence[_Slice], *, of_several: bool) -> str:
     text = ", ".join((*described, *first.volume))
     count = f"{len(parts)} slices" if len(parts) > 1 else "1 slice"
     return f"{text} ({count}, {first.columns}×{first.rows})"
+
+
+def holds_slices(path: Path) -> bool:
+    """Return whether a DICOM file is opened as a volume; the reader of volumes names damage."""
+    try:
+        return not is_colour(path)
+    except Unreadable:
+        return True
 
 
 def series_of(path: Path) -> str:

@@ -92,7 +92,7 @@ FORMATS = (
         dicom.FORMAT,
         dicom.matches,
         dicom.decode,
-        holds_volume=lambda path: not dicom.is_colour(path),
+        holds_volume=dicom.holds_slices,
     ),
     VolumeFormat(
         nifti.FORMAT,
