@@ -23,6 +23,9 @@ _SIDES = (128, 256, 512, 1024, 2048, 4096)
 _GRAPH_SIDES = (128, 512, 1024, 4096)
 """Sides of the pictures in its other graphs."""
 
+_LADDER_SIDES = (512, 2048, 4096)
+"""Sides of the pictures of which the window shows recorded times."""
+
 _MASKS = (3, 5, 7, 9)
 
 _WHOLE = {"search": "image", "filter_sigma": 0.02}
@@ -73,10 +76,24 @@ def _noise(*sides: int) -> tuple[Data, ...]:
     return tuple(Data(Content.NOISE, (side, side)) for side in sides)
 
 
+def _colours(*sides: int) -> tuple[Data, ...]:
+    return tuple(Data(Content.NOISE, (side, side), channels=3) for side in sides)
+
+
 def _custom(sides: tuple[int, ...], data: tuple[Data, ...]) -> Sweep:
     """Return a sweep over custom masks with “Divide by kernel size”."""
     masks = tuple({"mask": weights(side)} for side in sides)
     return Sweep(filter="mask", parameters=masks, data=data, fixed={"divisor": "count"})
+
+
+_OF_THE_GPU = ("single-block", "global", "constant", "selection", "shared", "texture", "tuned")
+"""The levels that the window shows for a GPU, of pictures."""
+
+
+def _default_masks(data: tuple[Data, ...]) -> tuple[Sweep, ...]:
+    """Return the other filters of a small neighbourhood, as the window proposes them."""
+    names = "mean", "weighted_mean", "threshold_mean", "rotating_mask", "sobel", "laplace"
+    return tuple(Sweep(filter=name, parameters=({},), data=data) for name in names)
 
 
 def _medians(data: tuple[Data, ...]) -> Sweep:
@@ -343,6 +360,33 @@ _PRESETS = (
             devices=(GPU,),
             levels=("global", "shared"),
             blocks=((8, 8), (16, 16), (32, 8), (32, 32), (256, 1)),
+        ),
+    ),
+    _preset(
+        "Levels by mask and size",
+        "The gain of each level for a median and a custom mask of four sizes, on three sizes of "
+        "picture.",
+        Plan(
+            sweeps=(
+                _medians(_noise(*_LADDER_SIDES)),
+                _custom(_MASKS, _noise(*_LADDER_SIDES)),
+            ),
+            levels=("serial", "parallel", *_OF_THE_GPU),
+            longest=0.3,
+        ),
+    ),
+    _preset(
+        "Levels of other filters (2048²)",
+        "The gain of each level for the other filters of a neighbourhood, and for a median and a "
+        "custom mask of colour pictures.",
+        Plan(
+            sweeps=(
+                *_default_masks(_noise(2048)),
+                _medians(_colours(2048)),
+                _custom(_MASKS, _colours(2048)),
+            ),
+            levels=("serial", "parallel", *_OF_THE_GPU),
+            longest=0.3,
         ),
     ),
     _preset(
