@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernelscope import commands, step_menu
 from kernelscope.commands import Action, Submenu
 
-COMPARE_TIP = "Make the level of the selected run the baseline of all runs that did the same work"
+COMPARE_TIP = "Make the selected run the baseline of all runs that did the same work"
 
 RUNS = Submenu(
     "runsMenu",

@@ -185,6 +185,15 @@ def test_the_baseline_is_of_the_same_subject() -> None:
     assert find_baseline([serial], mine, "CPU parallel") is None
 
 
+def test_each_of_two_runs_shown_together_has_its_own_baseline() -> None:
+    """The table, the plot and the CSV take it from here."""
+    slow, fast = row(seconds=(2.0,)), row(seconds=(1.0,))
+    first, second = gpu_row(), gpu_row()
+    rows = [slow, first, fast, second]
+    assert find_baseline(rows, first) is slow
+    assert find_baseline(rows, second) is fast
+
+
 def test_roofline() -> None:
     below = gpu_row(bytes=1e9, operations=2e9, copy_rate=1e12, peak_rate=5e12)
     above = gpu_row(bytes=1e9, operations=2e12, copy_rate=1e12, peak_rate=5e12)

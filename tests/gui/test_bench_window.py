@@ -538,6 +538,19 @@ def test_opened_results_with_calls_of_libraries_are_compared_by_computing(
     assert waiting.isChecked()
 
 
+def test_rows_of_two_runs_are_compared_each_with_its_own_baseline(bench: BenchWindow) -> None:
+    once = levels_of_f()
+    again = [
+        replace(each, seconds=tuple(2 * time for time in each.seconds), stages={}) for each in once
+    ]
+    table = child(bench, QTreeWidget, "benchTable")
+    bench.show_report(Report({}, TINY, (*once, *again)))
+    child(bench, QCheckBox, "benchWaiting").setChecked(False)
+    gains = speed_ups(table)
+    assert gains[0] == "1×"
+    assert gains[: len(once)] == gains[len(once) :]
+
+
 def test_opened_results_are_drawn_once(
     qtbot: QtBot, make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -289,10 +289,10 @@ def test_the_button_names_what_it_compares_with(
     assert action.text() == f"&Compare with CPU {level}"
     assert action.isEnabled() == (level == "parallel")
     if level == "serial":
-        assert note.toolTip() == "The other levels are compared with CPU serial."
+        assert note.toolTip() == "The other levels are compared with run 2, CPU serial."
         assert action.toolTip() == note.toolTip(), "where there is no room for the note"
         assert note.text() in ("", note.toolTip()), "it is not cut off"
         return
     action.trigger()
     assert not action.isEnabled()
-    assert note.toolTip() == "The other levels are compared with CPU parallel."
+    assert note.toolTip() == "The other levels are compared with run 4, CPU parallel."

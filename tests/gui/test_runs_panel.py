@@ -264,7 +264,8 @@ def test_the_same_work_at_the_same_level_is_never_a_speed_up(panel: RunsPanel) -
     assert column(panel, "Speed-up") == ["–"] * 4
     add(panel, result(4.0, level="parallel"))
     gains = dict(zip(column(panel, "Run"), column(panel, "Speed-up"), strict=True))
-    assert gains == {"5": "–", "4": "baseline", "3": "baseline", "2": "baseline", "1": "–"}
+    assert gains == {"5": "–", "4": "baseline", "3": "–", "2": "–", "1": "–"}
+    assert "compared with run 4" in item(panel, 2).toolTip(SPEED_UP)
 
 
 def test_measured_runs_at_two_levels_are_compared_at_once(panel: RunsPanel) -> None:
@@ -278,10 +279,81 @@ def test_measured_runs_at_two_levels_are_compared_at_once(panel: RunsPanel) -> N
     assert column(panel, "Spread") == ["± 5 %, 3 runs", "± 10 %, 3 runs"]
     assert item(panel, 0).font(SPEED_UP).bold()
     assert item(panel, 0).toolTip(SPEED_UP).splitlines() == [
-        "total: CPU serial / CPU parallel = 5",
-        "CPU serial: 10.0 ms, median of 3 (9.00 ms to 11.0 ms)",
-        "CPU parallel: 2.00 ms, median of 3 (1.90 ms to 2.10 ms)",
+        "total: CPU serial (run 1) / CPU parallel (run 2) = 5",
+        "CPU serial (run 1): 10.0 ms, median of 3 (9.00 ms to 11.0 ms)",
+        "CPU parallel (run 2): 2.00 ms, median of 3 (1.90 ms to 2.10 ms)",
     ]
+
+
+def test_a_speed_up_is_the_ratio_of_two_rows(panel: RunsPanel) -> None:
+    """Also of the second run at a level, whose repeats are not pooled with those of the first."""
+    fast = result(0.433, level="parallel"), result(13.1, level="parallel")
+    add(
+        panel,
+        measured(result(237.0), 236.0, 237.0, 238.0),
+        measured(fast[0], *[0.433] * 5),
+        measured(fast[1], 6.0, 13.1, 40.0),
+    )
+    assert column(panel, "Total") == ["13.1 ms", "433 µs", "237 ms"]
+    assert column(panel, "Speed-up") == ["≈ 18.1×", "547×", "baseline"]
+    assert column(panel, "Kernel speed-up") == ["≈ 18.1×", "547×", "baseline"]
+    bold = [item(panel, row).font(SPEED_UP).bold() for row in range(3)]
+    assert bold == [False, True, False]
+    assert (
+        item(panel, 0)
+        .toolTip(SPEED_UP)
+        .endswith("Times vary: other programs may be busy. Run it again to be sure.")
+    )
+
+
+def test_each_row_is_compared_with_the_newest_serial_one(panel: RunsPanel) -> None:
+    quick = measured(result(2.0, level="parallel"), *[2.0] * 3)
+    add(panel, measured(result(10.0), *[10.0] * 3), quick, measured(result(20.0), *[20.0] * 3))
+    assert column(panel, "Run") == ["3", "2", "1"]
+    assert column(panel, "Speed-up") == ["baseline", "10×", "–"]
+    one = panel.table.shown[2]
+    panel.gallery.runs.choose(one)
+    panel.refresh()
+    assert column(panel, "Speed-up") == ["–", "5×", "baseline"]
+    panel.gallery.remove(one)
+    panel.refresh()
+    assert column(panel, "Speed-up") == ["baseline", "10×"]
+
+
+@pytest.mark.parametrize(
+    ("serial", "parallel", "tuned", "expected"),
+    [
+        ((100, 100, 100), (10, 10, 10), (5, 5, 5), "GPU tuned"),
+        ((60, 100, 140), (10, 10, 10), (5, 5, 5), ""),
+        ((100, 100, 100), (10, 10, 10), (3, 5, 9), ""),
+        ((100, 100, 100), (4, 10, 30), (5, 5, 5), ""),
+        ((100, 100, 100), (8, 10, 30), (5, 5, 5), "GPU tuned"),
+    ],
+    ids=[
+        "steady",
+        "the baseline varies",
+        "its own vary",
+        "a rival's reach it",
+        "a slow one's vary",
+    ],
+)
+def test_nothing_is_bold_while_times_vary(
+    panel: RunsPanel,
+    serial: tuple[float, ...],
+    parallel: tuple[float, ...],
+    tuned: tuple[float, ...],
+    expected: str,
+) -> None:
+    kernel = result(tuned[1], level="tuned")
+    add(
+        panel,
+        measured(result(serial[1]), *serial),
+        measured(result(parallel[1], level="parallel"), *parallel),
+        replace(measured(kernel, *tuned), device="gpu"),
+    )
+    texts = column(panel, "Run on")
+    bold = [text for row, text in enumerate(texts) if item(panel, row).font(SPEED_UP).bold()]
+    assert bold == ([expected] if expected else [])
 
 
 def test_a_first_run_is_marked_and_compared_with_nothing(panel: RunsPanel) -> None:
@@ -312,11 +384,11 @@ def test_the_median_of_an_even_number_of_repeats_was_measured(panel: RunsPanel) 
 def test_repeats_that_overlap_are_toned_down(panel: RunsPanel) -> None:
     add(
         panel,
-        measured(result(24.0), 10.0, 30.0, 24.0),
-        measured(result(11.0, level="parallel"), 8.0, 11.0, 12.0),
+        measured(result(14.0), 11.0, 14.0, 15.0),
+        measured(result(11.0, level="parallel"), 9.0, 11.0, 12.0),
     )
     gain = item(panel, 0)
-    assert gain.text(SPEED_UP).startswith("≈ 2.1")
+    assert gain.text(SPEED_UP) == "≈ 1.27×"
     assert gain.foreground(SPEED_UP).color() == quiet_text(panel.palette())
     assert "may be chance" in gain.toolTip(SPEED_UP)
     assert not gain.font(SPEED_UP).bold()
@@ -493,4 +565,4 @@ def test_the_list_is_bounded_and_keeps_baselines_and_stars(
     add(panel, *(result(width=width) for width in range(10, 30)))
     numbers = sorted(run.number for run in panel.table.shown)
     assert len(numbers) == 8
-    assert numbers[:3] == [1, 2, 4], "serial code and the star; the other run in parallel went"
+    assert numbers[:2] == [2, 4], "the baseline and the star; the others went"

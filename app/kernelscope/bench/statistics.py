@@ -240,19 +240,23 @@ def ratio_of_times(first: Sequence[float], second: Sequence[float], scale: float
     )
 
 
-def find_baseline(rows: Iterable[Row], row: Row, series: str = BASELINE) -> Row | None:
+def find_baseline(rows: Sequence[Row], row: Row, series: str = BASELINE) -> Row | None:
     """Return the row by `series` for the subject of `row`, if there is one with times.
 
-    If rows of several machines are shown together, it is one of the same machine.
+    If rows of several machines are shown together, it is one of the same machine; if several runs
+    are, the last one before `row`, which is that of the same run.
     """
-    for other in rows:
-        if (
-            (other.runner, other.machine) == (series, row.machine)
-            and other.seconds
-            and other.subject == row.subject
-        ):
-            return other
-    return None
+    places = [
+        place
+        for place, other in enumerate(rows)
+        if (other.runner, other.machine) == (series, row.machine)
+        and other.seconds
+        and other.subject == row.subject
+    ]
+    if not places:
+        return None
+    own = next((place for place, other in enumerate(rows) if other is row), 0)
+    return rows[max((place for place in places if place <= own), default=places[0])]
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ TABLE = Table(
 )
 
 
-def format_row(row: Row, rows: Iterable[Row]) -> str:
+def format_row(row: Row, rows: Sequence[Row]) -> str:
     """Return the line of the table for a row with times; `rows` contain the baseline."""
     summary = summarise(row.seconds)
     baseline = find_baseline(rows, row)

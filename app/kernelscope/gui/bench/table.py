@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QTreeWidgetItem,
 )
 
-from kernelscope.bench import Row, figures, speed_up, summarise
+from kernelscope.bench import Row, figures, find_baseline, speed_up, summarise
 from kernelscope.bench.statistics import full_time, megapixels_per_second, short
 from kernelscope.bench.text_table import remarks
 from kernelscope.gui.bench.names import series_name
@@ -133,9 +133,8 @@ class BenchTable(QTreeWidget):
 
     def compare(self, baseline: str, *, waiting: bool) -> None:
         """Fill the speed-up over the series `baseline`, of whole runs or of computing alone."""
-        bases = {row.subject: row for row in self._rows if row.series == baseline and row.seconds}
         for item, row in zip(self._items, self._rows, strict=True):
-            base = bases.get(row.subject) if row.seconds else None
+            base = find_baseline(self._rows, row, baseline) if row.seconds else None
             gain = speed_up(row, base, waiting) if base is not None else None
             item.setText(_SPEED_UP, f"{gain.describe()}×" if gain is not None else "")
             self._make_room(item)

@@ -1,17 +1,17 @@
 """The runs of the window: their parts, and which of them may be compared.
 
-Runs of equal *work* (filter, settings, picture) at equal *place* (device, level, transfers) form
-a `Series`. One series of each work is the baseline; the others show how many times as fast they
-are, from the medians of their repeats:
+Runs of equal *work* (filter, settings, picture) are compared: one of them is the baseline, and the
+others, at another *place* (device, level, transfers), show how many times as fast they are. A
+speed-up is the baseline's time divided by the run's own, as their rows show them:
 
-    work: median 5×5 of camera.bmp      serial   10.2 10.0 10.1 ms   baseline
-                                        parallel  2.1  2.0  2.0 ms   5.05×
+    work: median 5×5 of camera.bmp      1  serial    10.0 ms   baseline
+                                        2  parallel   2.0 ms   5×
+                                        3  parallel   4.0 ms   2.5×
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 import zlib
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
@@ -188,6 +188,10 @@ class Run:
             return Spread(())
         return Spread(self.repeats.totals if self.repeats else (self.seconds,))
 
+    def spread(self, quantity: str) -> Spread:
+        """Return its repeats of *kernel* or *total*."""
+        return Spread(self.kernels) if quantity == KERNEL else self.totals
+
     @property
     def measurement(self) -> str:
         """How its time was measured, in words: ``median of 5``, ``one run``."""
@@ -220,7 +224,7 @@ class Run:
     @property
     def kernel(self) -> float | None:
         """Seconds of computing, the median of its repeats."""
-        return statistics.median(self.kernels) if self.kernels else None
+        return self.spread(KERNEL).median if self.kernels else None
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -250,42 +254,14 @@ _SLABS = "slabs"
 """The stage in which kernels and transfers overlap."""
 
 
-class Series:
-    """The runs of the same work at the same place, oldest first.
-
-    Attributes
-    ----------
-    timed : bool
-        Whether its runs have times; emulated ones have none.
-    count : int
-        Repeats of runs that are not the first.
-    kernel, total : Spread or None
-        Of those whose kernels were warm, and of those that are not the first; None where there
-        is none.
-    """
-
-    def __init__(self, runs: list[Run]) -> None:
-        totals = tuple(time for run in runs if not run.first for time in run.totals.times)
-        self.timed = any(run.seconds is not None for run in runs)
-        kernels = tuple(seconds for run in runs if run.warm for seconds in run.kernels)
-        self.where = runs[0].where
-        self.place = runs[0].place
-        self.count = len(totals)
-        self.kernel = Spread(kernels) if kernels else None
-        self.total = Spread(totals) if totals else None
-
-    def spread(self, quantity: str) -> Spread | None:
-        """Return the times of *kernel* or *total*."""
-        return self.kernel if quantity == KERNEL else self.total
-
-
 class Runs:
     """The last runs, newest first, and the baseline that the user chose for each kind of work."""
 
     def __init__(self) -> None:
         self._runs: list[Run] = []
-        self._series: dict[Hashable, dict[Hashable, Series]] = {}
-        self._chosen: dict[Hashable, Hashable] = {}
+        self._alike: dict[Hashable, list[Run]] = {}
+        """The runs of each work, newest first."""
+        self._chosen: dict[Hashable, Run] = {}
         self._seen: set[Hashable] = set()
         self._count = 0
 
@@ -319,71 +295,85 @@ class Runs:
     def clear(self) -> None:
         """Forget all runs; numbering continues, and warmed-up code still counts as warm."""
         self._runs.clear()
-        self._chosen.clear()
         self._gather()
 
     def choose(self, run: Run) -> None:
-        """Make the series of `run` the baseline of its work."""
-        self._chosen[run.work] = run.place
+        """Make `run` the baseline of its work."""
+        self._chosen[run.work] = run
 
-    def series(self, run: Run) -> Series:
-        """Return the series to which `run` belongs."""
-        return self._series[run.work][run.place]
+    def baseline(self, run: Run) -> Run | None:
+        """Return the run with which others of the same work are compared, once there is one.
 
-    def baseline(self, run: Run) -> Series | None:
-        """Return the series with which others of the same work are compared, once there is one.
-
-        It is the user's choice, else plain serial code, else the series measured first.
+        It is the user's choice, else the newest of plain serial code, else the newest at the place
+        that was measured first.
         """
-        known = self._series.get(run.work, {})
-        measured = [each for each in known.values() if each.kernel is not None]
+        measured = [each for each in self._alike[run.work] if each.warm]
+        if not measured:
+            return None
         chosen = self._chosen.get(run.work)
-        ranked = sorted(measured, key=lambda each: (each.place != chosen, each.where != BASELINE))
-        return ranked[0] if ranked else None
+        if chosen in measured:
+            return chosen
+        serial = [each for each in measured if each.where == BASELINE]
+        alike = serial or [each for each in measured if each.place == measured[-1].place]
+        return min(alike, key=lambda each: each.first)
 
     def is_baseline(self, run: Run) -> bool:
-        base = self.baseline(run)
-        return base is not None and base.place == run.place
+        return self.baseline(run) is run
 
     def has_others(self, run: Run) -> bool:
         """Return whether the work of `run` was done at another place too."""
-        return len({each.where for each in self._series[run.work].values()}) > 1
+        return len({each.where for each in self._alike[run.work]}) > 1
 
     def has_rivals(self, run: Run) -> bool:
         """Return whether the work of `run` was timed at another place too."""
-        timed = {each.where for each in self._series[run.work].values() if each.timed}
+        timed = {each.where for each in self._alike[run.work] if each.seconds is not None}
         return len(timed | {run.where}) > 1
 
     def speed_up(self, run: Run, quantity: str) -> SpeedUp | None:
-        """Compare the series of `run` with the baseline of its work: *kernel* or *total*.
+        """Divide the *kernel* or *total* of the baseline by that of `run`, as their rows show them.
 
-        None for the baseline itself, for cold runs, and until both were measured.
+        None at the level of the baseline, for cold runs, and until both were measured.
         """
         base = self.baseline(run)
-        if not run.is_measured(quantity) or base is None or base.where == run.where:
+        if base is None or base.where == run.where:
             return None
-        own, other = self.series(run).spread(quantity), base.spread(quantity)
-        if own is None or other is None or not own.median or not other.median:
+        own, other = run.spread(quantity), base.spread(quantity)
+        if not (run.is_measured(quantity) and base.is_measured(quantity)):
             return None
-        return SpeedUp(quantity, base.where, other.median / own.median, other, own)
+        if not own.median or not other.median:
+            return None
+        names = f"{base.where} (run {base.number})", f"{run.where} (run {run.number})"
+        return SpeedUp(quantity, *names, other, own)
 
     def is_fastest(self, run: Run, quantity: str) -> bool:
-        """Return whether its series is the fastest of this work, by more than one repeat."""
-        spreads = [each.spread(quantity) for each in self._series[run.work].values()]
-        medians = [spread.median for spread in spreads if spread is not None]
-        own = self.series(run).spread(quantity)
-        if own is None or not run.is_measured(quantity) or len(medians) < 2:
+        """Return whether no other run of this work was as fast, as surely as repeats show it.
+
+        Where times vary none is: neither one whose own do, nor one that a rival's reach.
+        """
+        others = [
+            each.spread(quantity)
+            for each in self._alike[run.work]
+            if each is not run and each.is_measured(quantity)
+        ]
+        own = run.spread(quantity)
+        if not (run.is_measured(quantity) and others) or len(own.times) < 2 or own.unsteady:
             return False
-        return own.median == min(medians) and len(own.times) > 1
+        if any(each.median < own.median for each in others):
+            return False
+        gain = self.speed_up(run, quantity)
+        if gain is not None and not gain.sure:
+            return False
+        return not any(each.unsteady and min(each.times) <= max(own.times) for each in others)
 
     def _gather(self) -> None:
-        """Sort the runs into series, in order of appearance."""
-        found: dict[Hashable, dict[Hashable, list[Run]]] = {}
-        for run in reversed(self._runs):
-            found.setdefault(run.work, {}).setdefault(run.place, []).append(run)
-        self._series = {
-            work: {place: Series(runs) for place, runs in places.items()}
-            for work, places in found.items()
+        """Sort the runs by their work, and forget the choice of one that is gone."""
+        self._alike = {}
+        for run in self._runs:
+            self._alike.setdefault(run.work, []).append(run)
+        self._chosen = {
+            work: run
+            for work, run in self._chosen.items()
+            if any(each is run for each in self._alike.get(work, ()))
         }
 
 

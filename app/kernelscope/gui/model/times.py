@@ -62,19 +62,25 @@ FEWEST_REPEATS = 3
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """How many times as fast a kind of run is as another that did the same work.
+    """How many times as fast a run is as another that did the same work.
 
     Attributes
     ----------
-    sure : bool
-        Both were repeated often enough, and no repeat of the one took as long as any of the other.
+    quantity : str
+    over, mine : str
+        The names of the other run and of this one.
     """
 
     quantity: str
     over: str
-    factor: float
+    mine: str
     baseline: Spread
     own: Spread
+
+    @property
+    def factor(self) -> float:
+        """The median of the baseline divided by the own one."""
+        return self.baseline.median / self.own.median
 
     @property
     def few(self) -> bool:
@@ -82,26 +88,34 @@ class SpeedUp:
         return min(len(self.own.times), len(self.baseline.times)) < FEWEST_REPEATS
 
     @property
+    def varying(self) -> bool:
+        """Whether the times of one of the two vary."""
+        return self.own.unsteady or self.baseline.unsteady
+
+    @property
     def sure(self) -> bool:
+        """Whether both are steady, repeated often enough, and no repeats of the two overlap."""
         mine, other = self.own.times, self.baseline.times
-        return not self.few and (max(mine) < min(other) or max(other) < min(mine))
+        apart = max(mine) < min(other) or max(other) < min(mine)
+        return apart and not self.few and not self.varying
 
     def __str__(self) -> str:
-        about = "" if self.sure else "about "
-        return f"{about}{short(self.factor)}× over {self.over}"
+        return f"{'' if self.sure else '≈ '}{short(self.factor)}×"
 
-    def explain(self, mine: str) -> str:
-        """Return the division in full; `mine` names this kind of run."""
+    def explain(self) -> str:
+        """Return the division in full, and why it is not sure."""
         lines = [
-            f"{self.quantity}: {self.over} / {mine} = {short(self.factor)}",
+            f"{self.quantity}: {self.over} / {self.mine} = {short(self.factor)}",
             f"{self.over}: {self.baseline.describe()}",
-            f"{mine}: {self.own.describe()}",
+            f"{self.mine}: {self.own.describe()}",
         ]
         if self.few:
             lines.append(
                 f"One of the two was measured less than {FEWEST_REPEATS} times: "
                 "run it again to be sure."
             )
+        elif self.varying:
+            lines.append(f"{VARYING.capitalize()}: {BUSY}. Run it again to be sure.")
         elif not self.sure:
             lines.append("The repeats of the two overlap: the difference may be chance.")
         return "\n".join(lines)

@@ -28,10 +28,9 @@ _COLUMNS = {
     "Light: kernel. Dark: transfers. Grey: other stages.",
     "Spread": "How often the run was repeated, and half the range of the totals.\n"
     "A run that takes seconds is not repeated: “one run”",
-    "Speed-up": "Total of the baseline / total of this level; medians of all repeats.\n",
+    "Speed-up": "Total in the row of the baseline / total in this row.\n",
     "Kernel": "Computation alone: the kernels of a GPU, or the stage compute of the CPU",
-    "Kernel speed-up": "Kernel time of the baseline / kernel time of this level; medians of all "
-    "repeats.\n",
+    "Kernel speed-up": "Kernel time in the row of the baseline / kernel time in this row.\n",
     "Transfers": "Upload of the picture to the GPU (↑) and download of the result (↓).\n"
     "A picture stays on the card: runs after the first have no upload.",
     "PSNR": "Of the output, with a reference",
@@ -42,8 +41,9 @@ _COLUMNS = {
 
 _BASELINE_HELP = (
     "Only runs that did the same work at another level or on another device are compared. The "
-    "fastest is bold.\n"
-    "The baseline is CPU serial, or else the level measured first, until you choose another."
+    "fastest is bold, unless times vary.\n"
+    "The baseline is the newest run at CPU serial, or else at the level measured first, until you "
+    "choose another."
 )
 
 COLUMN_NAMES = tuple(_COLUMNS)
@@ -222,7 +222,7 @@ class RunTable(CopyableTree):
             gain = runs.speed_up(run, quantity)
             if gain is None or not gain.sure:
                 item.setForeground(column, quiet)
-            if runs.is_fastest(run, quantity) and (gain is None or gain.sure):
+            if runs.is_fastest(run, quantity):
                 item.setFont(column, bold)
         if run.first or run.seconds is None:
             item.setForeground(SPREAD, quiet)
@@ -290,7 +290,7 @@ class RunTable(CopyableTree):
         runs = self._gallery.runs
         gain = runs.speed_up(run, quantity)
         if gain is not None:
-            return f"{'' if gain.sure else '≈ '}{short(gain.factor)}×"
+            return str(gain)
         compared = runs.has_rivals(run) and run.is_measured(quantity) and runs.is_baseline(run)
         return "baseline" if compared else "–"
 
@@ -318,14 +318,13 @@ class RunTable(CopyableTree):
         if column in _SPEED_UPS:
             quantity = _SPEED_UPS[column]
             gain = runs.speed_up(run, quantity)
-            return gain.explain(run.where) if gain is not None else self._no_speed_up(run, quantity)
+            return gain.explain() if gain is not None else self._no_speed_up(run, quantity)
         if column == CARRIED:
             return _carried(run)
         if column == PARTS:
             return "\n".join(f"{part.name}: {duration(part.seconds)}" for part in run.parts)
         if column == KERNEL_TIME and len(run.kernels) > 1:
-            series = runs.series(run).kernel
-            return f"{run.where}, kernel: {series.describe()}" if series else ""
+            return f"{run.where}, kernel: {run.spread(KERNEL).describe()}"
         if column in (TOTAL_TIME, SPREAD):
             return FIRST_HELP if run.first else self._explain_spread(run)
         if column in (PSNR, SSIM) and run.judgement is not None:
@@ -342,9 +341,11 @@ class RunTable(CopyableTree):
         if not runs.has_rivals(run):
             return "Nothing else did the same work yet: run it at another level, or press L."
         base = runs.baseline(run)
-        if base is not None and base.place == run.place:
-            return "The other levels are compared with this one."
-        return "Not compared: the baseline has no measured run yet, or other transfers."
+        if base is run:
+            return "The other levels are compared with this run."
+        if base is not None and base.where == run.where:
+            return f"The other levels are compared with run {base.number}, at the same level."
+        return "Not compared: the baseline has no measured run yet."
 
     # --- layout and mouse ---
 

@@ -230,7 +230,7 @@ class RunShelf(QObject):
         self.show_state()
 
     def compare(self) -> None:
-        """Make the level of the selected run the baseline of its work."""
+        """Make the selected run the baseline of its work."""
         run = self.views.runs.current
         if run is not None:
             self.gallery.runs.choose(run)
@@ -282,7 +282,7 @@ class RunShelf(QObject):
         runs.show_note(problem)
 
     def _no_baseline(self, run: Run | None) -> str:
-        """Return why the level of a run cannot be the baseline; empty if it can."""
+        """Return why a run cannot be the baseline; empty if it can."""
         runs = self.gallery.runs
         if run is None:
             return ""
@@ -293,7 +293,7 @@ class RunShelf(QObject):
         if not run.warm:
             return "A first run is compared with nothing: run it again."
         if runs.is_baseline(run):
-            return f"The other levels are compared with {run.where}."
+            return f"The other levels are compared with run {run.number}, {run.where}."
         return ""
 
 
