@@ -93,12 +93,48 @@ def rows_of_a_slab(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return cut
 
 
+GPU_FOLDER = ROOT / "tests" / "gpu"
+
+
+def missing_gpu() -> str:
+    """Return why tests that need a GPU are left out, or nothing where they run or must fail."""
+    if os.environ.get("REQUIRE_GPU") == "1":
+        return ""
+    state = probe()
+    return "" if state.available else state.summary
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the modules of which each test needs a GPU, where there is none."""
+    return True if collection_path == GPU_FOLDER and missing_gpu() else None
+
+
+def pytest_report_header() -> str | None:
+    """Name the lane that is left out, and the reason."""
+    reason = missing_gpu()
+    return f"tests that need a GPU are left out: {reason}" if reason else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest applies `-m`
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Count tests that need a GPU as slow: each process first compiles and loads kernels."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the lane: `-m` decides, and so does a test that is named on its own.
+
+    Tests that need a GPU are slow, since each process first compiles and loads kernels, and so are
+    those of the exhaustive lane. These are left out unless `-m` names them.
+    """
     for item in items:
-        if item.get_closest_marker("gpu") is not None:
+        if item.get_closest_marker("gpu") or item.get_closest_marker("exhaustive"):
             item.add_marker("slow")
+    named = any("::" in argument for argument in config.args)
+    left_out = {"exhaustive"}
+    if named or "exhaustive" in config.option.markexpr:
+        left_out.clear()
+    if missing_gpu():
+        left_out.add("gpu")
+    without = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if not any(map(item.get_closest_marker, left_out))]
 
 
 _TESTS_RUN = pytest.StashKey[int]()
@@ -135,12 +171,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a GPU test without a GPU, or fail it where one is promised."""
-    if item.get_closest_marker("gpu") is None:
-        return
-    state = probe()
-    if state.available:
-        return
-    if os.environ.get("REQUIRE_GPU") == "1":
+    """Fail a GPU test without a GPU where one is promised."""
+    if item.get_closest_marker("gpu") is not None and not (state := probe()).available:
         pytest.fail(f"REQUIRE_GPU=1, but: {state.summary}", pytrace=False)
-    pytest.skip(state.summary)

@@ -21,11 +21,6 @@ def gpu_test(monkeypatch: pytest.MonkeyPatch) -> Any:
     return SimpleNamespace(get_closest_marker=lambda name: name == "gpu" or None)
 
 
-def test_gpu_tests_are_skipped_without_one(gpu_test: Any) -> None:
-    with pytest.raises(pytest.skip.Exception, match="no driver"):
-        conftest.pytest_runtest_setup(gpu_test)
-
-
 def test_gpu_tests_fail_where_one_is_required(
     gpu_test: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,18 +50,58 @@ def test_a_leaked_thread_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join()
 
 
-def test_gpu_tests_are_slow_and_others_are_not() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "expression", "available", "kept"),
+    [
+        (["tests"], "", False, "plain"),
+        (["tests"], "not slow", False, "plain"),  # of which pytest takes those that it names
+        (["tests"], "exhaustive", False, "plain exhaustive"),
+        (["tests/test_jit.py::test_all[1]"], "", False, "plain exhaustive"),
+        (["tests"], "", True, "plain gpu"),
+        (["tests"], "exhaustive", True, "plain gpu exhaustive"),
+    ],
+)
+def test_lanes(
+    gpu_test: Any,
+    arguments: list[str],
+    expression: str,
+    available: bool,
+    kept: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only `-m` or a name runs what is exhaustive; without a GPU nothing runs that needs one."""
+    if available:
+        monkeypatch.setattr(conftest, "probe", lambda: Availability(True, "a card"))
     marks: list[str] = []
-    gpu, other = (
+    items: list[Any] = [
         SimpleNamespace(
+            name=own,
             get_closest_marker=lambda name, own=own: own if name == own else None,
             add_marker=lambda name, own=own: marks.append(f"{own}: {name}"),
         )
-        for own in ("gpu", "other")
+        for own in ("plain", "gpu", "exhaustive")
+    ]
+    deselected: list[Any] = []
+    config: Any = SimpleNamespace(
+        args=arguments,
+        option=SimpleNamespace(markexpr=expression),
+        hook=SimpleNamespace(pytest_deselected=lambda items: deselected.extend(items)),
     )
-    items: Any = [gpu, other]
-    conftest.pytest_collection_modifyitems(items)
-    assert marks == ["gpu: slow"]
+    conftest.pytest_collection_modifyitems(config, items)
+    assert marks == ["gpu: slow", "exhaustive: slow"]
+    assert " ".join(item.name for item in items) == kept
+    assert len(items) + len(deselected) == 3
+
+
+def test_modules_that_need_a_gpu_are_not_collected_without_one(
+    gpu_test: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert conftest.pytest_ignore_collect(conftest.GPU_FOLDER)
+    assert conftest.pytest_ignore_collect(conftest.GPU_FOLDER.parent / "gui") is None
+    assert "no driver" in (conftest.pytest_report_header() or "")
+    monkeypatch.setenv("REQUIRE_GPU", "1")
+    assert conftest.pytest_ignore_collect(conftest.GPU_FOLDER) is None
+    assert conftest.pytest_report_header() is None
 
 
 def test_tests_of_large_windows_are_slow_unless_they_are_smoke_tests() -> None:
