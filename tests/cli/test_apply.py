@@ -473,3 +473,41 @@ def test_nan_in_a_picture(capsys: pytest.CaptureFixture[str], here: Path) -> Non
     assert apply("mean holes.tif out.tif --nan 1e39") == 1
     assert "NaN cannot be replaced" in capsys.readouterr().err
     assert "“black” is not a number" in wrong("mean in.png out.png --nan black", capsys)
+
+
+class TestRecord:
+    """The properties of an input that its output keeps, has in another form, and lacks."""
+
+    def test_as_json(self, here, capsys):
+        text = png_chunk(b"tEXt", b"Comment\0scan of 3 May")
+        resolution = png_chunk(b"pHYs", (11811).to_bytes(4, "big") * 2 + b"\1")
+        data = (here / "in.png").read_bytes()
+        (here / "in.png").write_bytes(data[:33] + text + resolution + data[33:])
+        assert apply("median in.png out.bmp --json") == 0
+        said = capsys.readouterr()
+        found = json.loads(said.out)
+        assert found["input"] == "in.png"
+        assert found["output"] == "out.bmp"
+        assert [step["filter"] for step in found["steps"]] == ["median"]
+        assert found["record"] == {"kept": ["resolution"], "changed": [], "lost": ["texts"]}
+        assert "note: out.bmp is saved without texts of the input." in said.err
+
+    def test_conversions_are_in_the_record_of_the_result(self, here, capsys):
+        PillowImage.new("CMYK", (20, 20), (9, 99, 199, 20)).save(here / "inks.jpg")
+        assert apply("median inks.jpg out.png --json") == 0
+        changed = json.loads(capsys.readouterr().out)["record"]["changed"]
+        assert changed == ["CMYK converted to RGB without a colour profile."]
+
+
+class TestQuality:
+    def test_of_a_jpeg(self, here):
+        assert apply("median in.png fine.jpg") == 0
+        assert apply("median in.png same.jpg --quality 95") == 0
+        assert apply("median in.png rough.jpg --quality 20") == 0
+        sizes = [(here / f"{name}.jpg").stat().st_size for name in ("fine", "same", "rough")]
+        assert sizes[0] == sizes[1] > 2 * sizes[2]
+
+    def test_no_other_format_has_one(self, here, capsys):
+        assert apply("median in.png out.png --quality 50") == 1
+        assert "PNG has no quality" in capsys.readouterr().err
+        assert "not at most 100" in wrong("median in.png out.jpg --quality 101", capsys)

@@ -13,9 +13,10 @@ import PIL.ImageCms
 import pytest
 import tifffile
 
-from kernelscope.files import read_image, unkept, write_image
+from kernelscope.files import read_image, write_image
 from kernelscope.files.pictures import png
 from kernelscope.files.pictures.exif import DAMAGED, _entries
+from kernelscope.files.record import record_of
 from kernelscope.images.image import Metadata
 from tests.files.makers import picture, png_chunk
 
@@ -114,7 +115,9 @@ class TestKept:
 
     def test_grey_profile_of_a_grey_picture(self, tmp_path):
         image = read_image(saved_elsewhere(tmp_path / "a.png", (4, 6), GREY))
-        assert unkept(image, "b.tif") == ["b.tif is saved without EXIF data of the input."]
+        assert record_of("b.tif", image).losses == [
+            "b.tif is saved without EXIF data of the input."
+        ]
         assert read_image(write_image(image, tmp_path / "b.jpg")).metadata.profile == GREY
 
     def test_resolution_of_a_bmp(self, tmp_path):
@@ -160,26 +163,30 @@ class TestLost:
     )
     def test_said_in_one_notice(self, tmp_path, name, lost):
         image = replace(picture(np.zeros((4, 6, 3), np.uint8)), metadata=self.FULL)
-        assert unkept(image, name) == [f"{name} is saved without {lost} of the input."]
+        assert record_of(name, image).losses == [f"{name} is saved without {lost} of the input."]
         again = read_image(write_image(image, tmp_path / name)).metadata
         assert bool(again.profile) == ("profile" not in lost)
         assert bool(again.resolution) == ("resolution" not in lost)
         assert bool(again.exif) == ("EXIF" not in lost)
 
     def test_nothing_to_say(self):
-        assert unkept(picture(np.zeros((4, 6), np.uint8)), "a.pgm") == []
+        assert record_of("a.pgm", picture(np.zeros((4, 6), np.uint8))).losses == []
 
     def test_a_colour_profile_does_not_suit_grey(self, tmp_path):
         image = replace(picture(np.zeros((4, 6), np.uint8)), metadata=Metadata(RGB))
-        assert unkept(image, "a.png") == ["a.png is saved without colour profile of the input."]
-        assert unkept(image, "a.webp") == []  # It has no grey.
+        assert record_of("a.png", image).losses == [
+            "a.png is saved without colour profile of the input."
+        ]
+        assert record_of("a.webp", image).losses == []  # It has no grey.
         assert not read_image(write_image(image, tmp_path / "a.png")).metadata.profile
 
     @pytest.mark.parametrize("resolution", [(70000.0, 70000.0), (0.2, 0.2)])
     def test_a_resolution_that_does_not_fit(self, tmp_path, resolution):
         image = picture(np.zeros((4, 6, 3), np.uint8))
         image = replace(image, metadata=Metadata(resolution=resolution))
-        assert unkept(image, "a.jpg") == ["a.jpg is saved without resolution of the input."]
+        assert record_of("a.jpg", image).losses == [
+            "a.jpg is saved without resolution of the input."
+        ]
         assert read_image(write_image(image, tmp_path / "a.jpg")).metadata.resolution is None
 
     def test_texts_of_a_png(self, put, tmp_path):

@@ -9,8 +9,9 @@ import pytest
 import tifffile
 
 from kernelscope.errors import ImageReadError, InvalidImage, InvalidParameter, NotANumber
-from kernelscope.files import read_image, unkept, write_image
-from kernelscope.files.volumes import read_volume, unkept_of_volume, write_volume
+from kernelscope.files import read_image, write_image
+from kernelscope.files.record import record_of
+from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 
@@ -123,9 +124,9 @@ class TestVolumes:
     def test_where_they_cannot_be_kept_it_is_said(self, tmp_path, holes):
         voxels = holes(3, 5, 6)
         volume = read_volume(self.write(tmp_path / "a.npy", voxels), nan=1)
-        assert unkept_of_volume(volume, "b.npy") == []
-        said = ["b.pngs is saved without NaN of the input."]
-        assert unkept_of_volume(volume, "b.pngs") == said
+        assert record_of("b.npy", volume).losses == []
+        said = ["b.pngs is saved without fractions and NaN of the input."]
+        assert record_of("b.pngs", volume).losses == said
         saved = write_volume(volume, tmp_path / "b.pngs", lossy=True)
         with PIL.Image.open(saved / "slice-001.png") as image:
             expected = np.rint(np.where(np.isnan(voxels[0]), 1, voxels[0]))
@@ -157,8 +158,10 @@ class TestPictures:
         pixels = holes(7, 9)
         tifffile.imwrite(tmp_path / "a.tif", pixels, photometric="minisblack")
         image = read_image(tmp_path / "a.tif", nan=1)
-        assert unkept(image, "b.tif") == []
-        assert unkept(image, "b.png") == ["b.png is saved without NaN of the input."]
+        assert record_of("b.tif", image).losses == []
+        assert record_of("b.png", image).losses == [
+            "b.png is saved without float samples and NaN of the input."
+        ]
         again = read_image(write_image(image, tmp_path / "b.png", lossy=True))
         assert (again.pixels[np.isnan(pixels)] == 65535).all()
 
@@ -211,13 +214,13 @@ class TestOthers:
             nibabel.Nifti1Image(np.ones((4, 5, 6), np.uint8), np.eye(4)), tmp_path / "a.nii"
         )
         volume = read_volume(tmp_path / "a.nii")
-        assert unkept_of_volume(volume, "b.nii.gz") == []
-        assert unkept_of_volume(volume, "b.npy") == [
-            "b.npy is saved without the NIfTI header of the input."
+        assert record_of("b.nii.gz", volume).losses == []
+        assert record_of("b.npy", volume).losses == [
+            "b.npy is saved without orientation, position and the NIfTI header of the input."
         ]
         tagged = Volume.from_array(volume.voxels, others=("DICOM tags",))
         result = tagged.with_voxels(volume.voxels)
-        assert unkept_of_volume(result, "b.nii") == [
+        assert record_of("b.nii", result).losses == [
             "b.nii is saved without DICOM tags of the input."
         ]
 

@@ -25,6 +25,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.errors import InvalidParameter, UnknownName
 from kernelscope.images.image import Image
+from kernelscope.images.record import Record
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.lazy.hints import blocks_mentioned
@@ -52,7 +53,7 @@ class Medium(Protocol):
     def advice(self) -> list[str]:
         """Return notices about filters that suit this kind better."""
 
-    def write(self, result: Result, status: StatusLine, say: Speaker) -> None:
+    def write(self, result: Result, status: StatusLine, say: Speaker) -> Record:
         """Write the outputs, and report them."""
 
 
@@ -103,13 +104,14 @@ def _run(command: ApplyCommand, medium: Medium) -> None:
         reference = medium.read_reference()
     medium.check_outputs()
     status = StatusLine(not (command.quiet or command.verbose))
-    say = Speaker(command.quiet)
+    say = Speaker(command.quiet, as_json=command.json)
     say.notices(source.notices)
     say.notices(medium.advice())
     result = run_steps(medium.recipe, source, reference, command.options, command.gpus, status, say)
-    medium.write(result, status, say)
+    record = medium.write(result, status, say)
     if command.outputs.recipe:
         write_recipe(medium.recipe, command.outputs.recipe)
+    say.report(command.files.source, command.outputs.result, medium.recipe, record)
 
 
 def _refuse_picture(spec: FilterSpec, path: Path) -> None:

@@ -26,6 +26,7 @@ from kernelscope.cli.common import (
     file_path,
     open_backends,
     positive,
+    quality,
     real_number,
     thread_block,
     volume_numbers,
@@ -59,6 +60,7 @@ _OUTPUTS = {
     "difference": "difference",
     "save_recipe": "recipe",
     "lossy": "lossy",
+    "quality": "quality",
 }
 _COMMAND = {
     "memory": "memory",
@@ -67,6 +69,7 @@ _COMMAND = {
     "gpu": "gpus",
     "quiet": "quiet",
     "verbose": "verbose",
+    "json": "json",
 }
 """Fields of `RunOptions`, `Inputs`, `Outputs` and `ApplyCommand` by the names of their options,
 which hold for all steps and may be given once, with any step. The classes have the defaults."""
@@ -146,6 +149,8 @@ def _check(parser: argparse.ArgumentParser, shared: dict[str, Any], files: Seque
         parser.error(f"give two files, INPUT and OUTPUT; found: {names}")
     if "difference" in shared and not shared.get("reference"):
         parser.error("argument --difference: only with --reference")
+    if "quiet" in shared and "json" in shared:
+        parser.error("argument --quiet: not allowed with argument --json")
     if "quiet" in shared and "verbose" in shared:
         parser.error("argument --quiet: not allowed with argument --verbose")
     written = [files[1], *map(shared.get, ("residual", "difference", "save_recipe"))]
@@ -331,6 +336,18 @@ def _add_run_options(
         action="store_true",
         help="write even if the format of OUTPUT loses something: bit depth, alpha, colour, or the "
         "position of a volume",
+    )
+    group.add_argument(
+        "--quality",
+        metavar="N",
+        type=quality,
+        help="quality of a JPEG, from 1 to 100 (default: 95)",
+    )
+    group.add_argument(
+        "--json",
+        action="store_true",
+        help="print a report as JSON: the steps, and which properties of INPUT the output keeps, "
+        "has in another form, and lacks",
     )
     group.add_argument("--quiet", action="store_true", help="print nothing but errors")
     group.add_argument("--verbose", action="store_true", help="log every stage on stderr")

@@ -57,6 +57,8 @@ class Outputs:
     recipe : Path or None
     lossy : bool
         Whether a format may lose something.
+    quality : int or None
+        That of a JPEG, 1 to 100.
     """
 
     result: Path
@@ -65,6 +67,7 @@ class Outputs:
     difference: Path | None = None
     recipe: Path | None = None
     lossy: bool = False
+    quality: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +84,8 @@ class ApplyCommand:
         Address of a Dask cluster whose workers do.
     gpus : tuple of int or None
         Numbers of the GPUs to use; None for the default.
-    quiet, verbose : bool
-        Print nothing but errors; log every stage.
+    quiet, verbose, json : bool
+        Print nothing but errors; log every stage; print a report as JSON.
     """
 
     recipe: Recipe
@@ -95,3 +98,4 @@ class ApplyCommand:
     gpus: tuple[int, ...] | None = None
     quiet: bool = False
     verbose: bool = False
+    json: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import re
 import shutil
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from kernelscope.engine.recipe import Recipe
     from kernelscope.engine.result import Result
     from kernelscope.images.image import Image
+    from kernelscope.images.record import Record
     from kernelscope.images.source import Source
     from kernelscope.images.volume import Volume
 
@@ -150,6 +152,14 @@ def positive(text: str) -> int:
     return number
 
 
+def quality(text: str) -> int:
+    """Read the quality of a JPEG, from 1 to 100."""
+    number = positive(text)
+    if number > 100:
+        raise argparse.ArgumentTypeError(f"{number} is not at most 100")
+    return number
+
+
 def real_number(text: str) -> float:
     """Read a number like 0, 0.5, -20, with a decimal point or a decimal comma."""
     try:
@@ -220,14 +230,28 @@ class StatusLine:
 
 
 class Speaker:
-    """Prints results on stdout and notices on stderr; nothing if quiet."""
+    """Prints results on stdout and notices on stderr; nothing if quiet.
 
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
+    With `as_json` the only output on stdout is a report as JSON.
+    """
+
+    def __init__(self, quiet: bool, *, as_json: bool = False) -> None:
+        self._quiet, self._as_json = quiet, as_json
 
     def line(self, text: str) -> None:
-        if not self._quiet:
+        if not (self._quiet or self._as_json):
             show(text)
+
+    def report(self, source: Path, output: Path, recipe: Recipe, record: Record) -> None:
+        """Print the report of a command as JSON, if that is wanted."""
+        if self._as_json:
+            content = {
+                "input": str(source),
+                "output": str(output),
+                "steps": json.loads(recipe.to_json())["steps"],
+                "record": record.as_json(),
+            }
+            show(json.dumps(content, indent=2))
 
     def notices(self, notices: Iterable[str]) -> None:
         if not self._quiet:

@@ -14,6 +14,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.errors import Incomparable, InvalidParameter, LossyFormat
 from kernelscope.images.image import Image
+from kernelscope.images.record import Record
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class PictureFiles:
         dtype = image.pixels.dtype
         before, after = [image.shape, *shapes(self.recipe, image)][-2:]
         try:
-            check_write(outputs.result, after, dtype, lossy=outputs.lossy)
+            check_write(outputs.result, after, dtype, lossy=outputs.lossy, quality=outputs.quality)
         except LossyFormat as error:
             raise LossyFormat(error.message, f"{error.hint} Or add --lossy.".lstrip()) from None
         compared = [(outputs.residual, before, dtype)]
@@ -108,17 +109,20 @@ class PictureFiles:
     def advice(self) -> list[str]:
         return []
 
-    def write(self, result: Result, status: StatusLine, say: Speaker) -> None:
+    def write(self, result: Result, status: StatusLine, say: Speaker) -> Record:
         """Write the result, then the differences, and report each."""
-        from kernelscope.files import unkept, write_image
+        from kernelscope.files import write_image
+        from kernelscope.files.record import record_of
 
         path, lossy = self._outputs.result, self._outputs.lossy
-        write_image(result.image, path, lossy=lossy)
-        say.notices(unkept(result.image, path))
+        write_image(result.image, path, lossy=lossy, quality=self._outputs.quality)
+        record = record_of(path, result.image)
+        say.notices(record.losses)
         say.result(str(path), result)
         for picture in self._differences(result):
             write_image(picture.image, picture.path, lossy=lossy)
             say.line(picture.describe())
+        return record
 
     def _differences(self, result: Result) -> Iterator[_Difference]:
         """Yield the pictures of differences that the outputs name."""

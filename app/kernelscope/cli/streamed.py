@@ -42,7 +42,7 @@ def apply_streamed(command: ApplyCommand) -> None:
     if files.axis:
         recipe = across(recipe, files.axis)
     status = StatusLine(not (command.quiet or command.verbose))
-    say = Speaker(command.quiet)
+    say = Speaker(command.quiet, as_json=command.json)
     try:
         with (
             open_backends(command.gpus) as backends,
@@ -66,7 +66,8 @@ def apply_streamed(command: ApplyCommand) -> None:
         status.clear()
     if command.outputs.recipe:
         write_recipe(recipe, command.outputs.recipe)
-    say.notices(report.notices)
+    say.notices(report.record.notices)
+    say.report(files.source, command.outputs.result, recipe, report.record)
     sides = report.shape if report.kind is Kind.VOLUME else report.shape[:2]
     cells = "voxels" if report.kind is Kind.VOLUME else "pixels"
     done = report.streamed
@@ -124,6 +125,8 @@ def _check(command: ApplyCommand) -> None:
         if value is not None and value is not False and value != ()
     ]
     given += ["--residual"] * bool(outputs.residual)
+    if outputs.quality is not None:
+        raise InvalidParameter("--quality is for JPEG; --memory writes TIFF.", "Leave it out.")
     if given:
         raise UnknownName(
             f"{given[0]} needs the whole file in memory, and --memory filters it in blocks.",

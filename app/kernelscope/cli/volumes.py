@@ -15,6 +15,7 @@ from kernelscope.errors import (
     LossyFormat,
     SeveralVolumes,
 )
+from kernelscope.images.record import Record, joined
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import AXES, Volume, check_reference
 from kernelscope.manual import filter_name
@@ -34,6 +35,10 @@ class VolumeFiles:
 
     def __init__(self, command: ApplyCommand) -> None:
         self._files, self._outputs = command.files, command.outputs
+        if self._outputs.quality is not None:
+            raise InvalidParameter(
+                f"--quality is for JPEG; {self._files.source} is a volume.", "Leave it out."
+            )
         self._scan: Scan | None = None
         self.recipe: Recipe = command.recipe
         if self._files.axis:
@@ -106,9 +111,10 @@ class VolumeFiles:
             if step.filter.kind is Kind.PICTURE
         ]
 
-    def write(self, result: Result, status: StatusLine, say: Speaker) -> None:
+    def write(self, result: Result, status: StatusLine, say: Speaker) -> Record:
         """Write every volume, then report all of them."""
-        from kernelscope.files.volumes import unkept_of_volume, write_volume
+        from kernelscope.files.record import record_of
+        from kernelscope.files.volumes import write_volume
 
         made = list(zip(result.scan.volumes, self._targets, strict=True))
         changes = self._changes(result)
@@ -116,14 +122,16 @@ class VolumeFiles:
             status.show(f"save {path.name}")
             write_volume(volume, path, lossy=self._outputs.lossy)
         status.clear()
-        for volume, path in made:
-            say.notices(unkept_of_volume(volume, path))
+        records = [record_of(path, volume) for volume, path in made]
+        for record in records:
+            say.notices(record.losses)
         say.result(str(self._targets[0]), result)
         assert self._scan is not None
         for volume, path in zip(self._scan.volumes[1:], self._targets[1:], strict=True):
             say.line(f"{path}: from {volume.title}")
         for _, path, of in changes:
             say.line(f"{path}: {of}")
+        return joined(records)
 
     def _changes(self, result: Result) -> list[tuple[Volume, Path, str]]:
         """Return the differences of the first volume that the outputs name: values, file, text."""

@@ -12,7 +12,6 @@ from kernelscope.files.samples import SAMPLES, Sample
 from kernelscope.files.writing import (
     check_write,
     check_write_pages,
-    unkept,
     write_image,
     write_pages,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "read_image",
     "read_pages",
     "read_recipe",
-    "unkept",
     "write_image",
     "write_pages",
     "write_recipe",

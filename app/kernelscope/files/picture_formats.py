@@ -50,6 +50,8 @@ class Writer:
         Largest width and height in pixels.
     resolutions : tuple of float
         Smallest and largest resolution that is kept.
+    encode_at : callable, optional
+        As `encode`, with a `quality` from 1 to 100; None for formats without loss.
     """
 
     format: Format
@@ -61,6 +63,7 @@ class Writer:
     alpha: bool = False
     max_side: int = 2**31 - 1
     resolutions: tuple[float, float] = (1.0, 2.0**24)
+    encode_at: Callable[..., bytes] | None = None
 
     def losses(self, channels: int, dtype: np.dtype[Any]) -> list[str]:
         """Return the properties that the format cannot keep with this many channels, in words."""
@@ -195,6 +198,7 @@ FORMATS = (
             beside=_EVERYTHING,
             max_side=jpeg.MAX_SIDE,
             resolutions=(1.0, 65535.0),
+            encode_at=pillow.encode_jpeg,
         ),
     ),
     _row(

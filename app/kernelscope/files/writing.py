@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ from kernelscope.files.picture_formats import WRITABLE, WRITERS, Writer, writer_
 from kernelscope.files.pictures import tiff
 from kernelscope.files.write_errors import check_target, replace_file
 from kernelscope.images.image import Image
+from kernelscope.images.record import Record
 from kernelscope.text import enumerated
 
 _logger = logging.getLogger(__name__)
 
 
-def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
+def write_image(
+    image: Image, path: str | Path, *, lossy: bool = False, quality: int | None = None
+) -> Path:
     """Write an image in the format that the suffix names.
 
     The file at `path` is replaced in one step when everything is written, or stays as it was.
@@ -31,6 +35,8 @@ def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
         Allow losing properties that the format cannot keep: depth is rounded (floats are clipped to
         0 to 1), transparency is composed on white, colour becomes grey (ITU-R BT.601) in a PGM. The
         small losses of JPEG itself need no permission.
+    quality : int, optional
+        That of a JPEG, 1 to 100; 95 by default.
 
     Returns
     -------
@@ -42,16 +48,20 @@ def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
     LossyFormat
         If the format cannot keep the depth, transparency or colour, and `lossy` is False.
     ImageWriteError
-        If the suffix names no format, or the place cannot be written to.
+        If the suffix names no format, or one without a quality that is given, or the place cannot
+        be written to.
     OutOfMemory
         If there is not enough memory to encode the image.
     """
     path = Path(path)
     start = time.perf_counter()
-    check_write(path, image.planes.shape, image.pixels.dtype, lossy=lossy)
+    check_write(path, image.planes.shape, image.pixels.dtype, lossy=lossy, quality=quality)
     writer = _writer(path)
+    encode = writer.encode
+    if quality is not None and writer.encode_at is not None:
+        encode = partial(writer.encode_at, quality=quality)
     try:
-        data = writer.encode(writer.fit(image), writer.metadata(image))
+        data = encode(writer.fit(image), writer.metadata(image))
     except MemoryError as error:
         raise OutOfMemory(
             f"{path.name}: there is not enough memory to save it.", "Close other programs."
@@ -65,30 +75,32 @@ def write_image(image: Image, path: str | Path, *, lossy: bool = False) -> Path:
     return path
 
 
-def unkept(image: Image, path: str | Path) -> list[str]:
-    """Return a notice if `write_image` leaves out some metadata of an image.
-
-    Metadata are data in addition to the pixels, such as the colour profile.
-    """
-    path = Path(path)
+def record_of_image(image: Image, path: Path) -> Record:
+    """Return what `write_image` keeps and loses of an image and of its metadata."""
     writer = _writer(path)
     before, after = image.metadata, writer.metadata(image)
-    nan = image.missing is not None and np.dtype(np.float32) not in writer.dtypes
-    lost = [
-        name
-        for name, there, kept in (
-            ("colour profile", before.profile, after.profile),
-            ("resolution", before.resolution, after.resolution),
-            ("EXIF data", before.exif, after.exif),
-        )
-        if there and not kept
-    ]
-    lost += [*before.others, *["NaN"] * nan]
-    return [f"{path.name} is saved without {enumerated(lost)} of the input."] if lost else []
+    lost = writer.losses(image.channels, image.dtype)
+    kept = list[str]()
+    for name, there, still in (
+        ("colour profile", before.profile, after.profile),
+        ("resolution", before.resolution, after.resolution),
+        ("EXIF data", before.exif, after.exif),
+    ):
+        if there:
+            (kept if still else lost).append(name)
+    lost += before.others
+    if image.missing is not None:
+        (kept if np.dtype(np.float32) in writer.dtypes else lost).append("NaN")
+    return Record(tuple(kept), image.notices, tuple(lost), path.name)
 
 
 def check_write(
-    path: str | Path, shape: tuple[int, ...], dtype: np.dtype[Any], *, lossy: bool = False
+    path: str | Path,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    *,
+    lossy: bool = False,
+    quality: int | None = None,
 ) -> None:
     """Refuse, before a long run, an image that `write_image` would refuse after it.
 
@@ -98,7 +110,7 @@ def check_write(
         Height, width and channels of the image to write.
     dtype : dtype
         Type of its samples.
-    lossy : bool
+    lossy, quality
         As for `write_image`.
 
     Raises
@@ -115,6 +127,13 @@ def check_write(
             f"and the picture has {width}×{height}.",
             "Save it as TIFF.",
         )
+    if quality is not None and writer.encode_at is None:
+        raise ImageWriteError(
+            f"{path.name}: {writer.format.name} has no quality: it is stored without loss.",
+            "Leave the quality out, or save it as JPEG.",
+        )
+    if quality is not None and not 1 <= quality <= 100:
+        raise ImageWriteError(f"{path.name}: there is no quality {quality}.", "Use 1 to 100.")
     losses = writer.losses(channels, dtype)
     if losses and not lossy:
         keepers = [other.format.name for other in WRITERS if not other.losses(channels, dtype)]

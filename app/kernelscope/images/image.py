@@ -226,7 +226,9 @@ class Image:
 
         `finite` says that floats were looked at already.
         """
-        image = Image.from_array(planes, self.title, metadata=self.metadata, finite=finite)
+        image = Image.from_array(
+            planes, self.title, notices=self.notices, metadata=self.metadata, finite=finite
+        )
         missing = self._missing_in(image)
         return image if missing is None else replace(image, missing=missing)
 

@@ -20,6 +20,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
 from kernelscope.errors import ImageWriteError, OutOfMemory
 from kernelscope.files.write_errors import resolved
+from kernelscope.images.record import Record
 from kernelscope.lazy import tiff_sink, zarr_sink
 from kernelscope.lazy.blocks import plan
 from kernelscope.lazy.filtered import Filtered, filtered
@@ -57,13 +58,19 @@ class Filed:
         That of the result: (height, width, channels), or (depth, height, width).
     steps : tuple of str
         Each step in words.
+    record : Record
+        The properties of the source that its result kept, has in another form, or lost.
     """
 
     kind: Kind
     shape: Sides
     steps: tuple[str, ...]
-    notices: tuple[str, ...]
+    record: Record
     streamed: Streamed
+
+    @property
+    def notices(self) -> list[str]:
+        return self.record.notices
 
 
 def check_places(source: Path, target: Path) -> None:
@@ -168,7 +175,9 @@ def filter_file(
         texts = tuple(each.description for each in steps)
         peaks = [each for each in (memory.peak(), report.peak_bytes) if each]
         report = replace(report, peak_bytes=max(peaks, default=None))
-        return Filed(last.kind, last.shape, texts, opened.head.notices, report)
+        return Filed(
+            last.kind, last.shape, texts, Record((), opened.head.notices, (), target.name), report
+        )
 
 
 def _planned(source: LazySource, limit: float, reserve: int, grain: Sides = (1, 1, 1)) -> list[Box]:

@@ -179,7 +179,8 @@ class Recipe:
         Returns
         -------
         Filed
-            Shape, steps in words, notices, and ``streamed``: blocks, seconds and peak memory.
+            Shape, steps in words, ``record`` of the properties of `source` that were kept, changed
+            and lost, its ``notices``, and ``streamed``: blocks, seconds and peak memory.
 
         Raises
         ------

@@ -15,6 +15,8 @@ from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import NOTHING, Metadata
 from kernelscope.once import ignore_warnings
 
+JPEG_QUALITY = 95
+
 _MAX_CANVAS = 2**25
 """Limit for an animated WebP, in pixels: libwebp fills several canvases per frame."""
 
@@ -99,9 +101,11 @@ def encode_bmp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     return _encode(pixels, metadata, format="BMP")
 
 
-def encode_jpeg(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
-    """Encode 8-bit grey or RGB at a quality where the loss is hard to see."""
-    return _encode(pixels, metadata, format="JPEG", quality=95, subsampling=0)
+def encode_jpeg(
+    pixels: NDArray[Any], metadata: Metadata = NOTHING, quality: int = JPEG_QUALITY
+) -> bytes:
+    """Encode 8-bit grey or RGB, by default at a quality where the loss is hard to see."""
+    return _encode(pixels, metadata, format="JPEG", quality=quality, subsampling=0)
 
 
 def encode_webp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:

@@ -6,7 +6,6 @@ from kernelscope.files.volumes.writing import (
     beside,
     check_write_volume,
     check_write_volumes,
-    unkept_of_volume,
     write_volume,
     write_volumes,
 )
@@ -20,7 +19,6 @@ __all__ = [
     "is_volume",
     "read_volume",
     "series_of",
-    "unkept_of_volume",
     "write_volume",
     "write_volumes",
 ]

@@ -13,6 +13,7 @@ from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.files.volumes import nifti, slices
 from kernelscope.files.volumes.volume_formats import WRITABLE_VOLUMES, WRITERS, VolumeWriter
 from kernelscope.files.write_errors import check_folder, check_target, replace_file, replace_folder
+from kernelscope.images.record import Record
 from kernelscope.images.volume import DTYPES, Volume
 from kernelscope.text import enumerated
 
@@ -131,19 +132,22 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
         check_target(path)
 
 
-def unkept_of_volume(volume: Volume, path: str | Path) -> list[str]:
-    """Return a notice if `write_volume` leaves out something that needs no explicit permission."""
-    path = Path(path)
+def record_of_volume(volume: Volume, path: Path) -> Record:
+    """Return what `write_volume` keeps and loses of a volume and of its metadata."""
     writer = _writer(path)
-    lost = [*volume.others]
-    if isinstance(volume.header, nifti.NiftiHeader) and not writer.place:
-        lost.append("the NIfTI header")
+    lost, kept = writer.losses(volume), list[str]()
     kinds = slices.SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
-    if volume.missing is not None and not (
-        volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
+    floats = volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
+    for name, there, still in (
+        ("the distance of voxels", volume.spacing != (1.0, 1.0, 1.0), writer.spacing),
+        ("orientation", volume.affine is not None, writer.place),
+        ("position", volume.affine is not None, writer.place),
+        ("the NIfTI header", isinstance(volume.header, nifti.NiftiHeader), writer.place),
+        ("NaN", volume.missing is not None, floats),
     ):
-        lost.append("NaN")
-    return [f"{path.name} is saved without {enumerated(lost)} of the input."] if lost else []
+        if there and name not in lost:
+            (kept if still else lost).append(name)
+    return Record(tuple(kept), volume.notices, (*lost, *volume.others), path.name)
 
 
 def beside(output: Path, title: str) -> Path:

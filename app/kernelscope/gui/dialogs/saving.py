@@ -9,10 +9,11 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from kernelscope.errors import AppError, ImageWriteError, LossyFormat
-from kernelscope.files import WRITABLE, unkept, write_image
+from kernelscope.files import WRITABLE, write_image
 from kernelscope.files.formats import Format
 from kernelscope.files.names import stem, targets_of, with_suffix
-from kernelscope.files.volumes import WRITABLE_VOLUMES, unkept_of_volume, write_volume
+from kernelscope.files.record import record_of
+from kernelscope.files.volumes import WRITABLE_VOLUMES, write_volume
 from kernelscope.gui.dialogs.places import folder_for, name_filter
 from kernelscope.gui.widgets.messages import open_dialog, show_error
 from kernelscope.gui.widgets.settings import Settings
@@ -121,11 +122,7 @@ class Saver(QObject):
             notices = (
                 notice
                 for image, target in zip(images, targets, strict=True)
-                for notice in (
-                    unkept(image, target)
-                    if isinstance(image, Image)
-                    else unkept_of_volume(image, target)
-                )
+                for notice in record_of(target, image).losses
             )
             self.announced.emit(
                 "  ".join((f"Saved {path if len(targets) == 1 else names}.", *notices))

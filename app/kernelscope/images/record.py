@@ -1,0 +1,54 @@
+"""The record of a file that was filtered: which of its properties were kept, changed and lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelscope.text import enumerated
+
+
+@dataclass(frozen=True)
+class Record:
+    """Properties of an input beside its samples, as the output has them.
+
+    Attributes
+    ----------
+    kept, lost : tuple of str
+        Names of properties: "colour profile", "voxel size".
+    changed : tuple of str
+        Decisions and conversions, as sentences: "CMYK converted to RGB."
+    name : str
+        That of the output file, for notices.
+    """
+
+    kept: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    name: str = "The result"
+
+    @property
+    def losses(self) -> list[str]:
+        """The notice of writing, if the output lacks something."""
+        if not self.lost:
+            return []
+        return [f"{self.name} is saved without {enumerated(self.lost)} of the input."]
+
+    @property
+    def notices(self) -> list[str]:
+        """All but the properties that were kept, for the user to know."""
+        return [*self.changed, *self.losses]
+
+    def as_json(self) -> dict[str, list[str]]:
+        return {"kept": [*self.kept], "changed": [*self.changed], "lost": [*self.lost]}
+
+
+def joined(records: Sequence[Record]) -> Record:
+    """Return one record of several files that were written together, without repetitions."""
+
+    def all_of(field: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line for each in records for line in getattr(each, field)))
+
+    lost = all_of("lost")
+    kept = tuple(each for each in all_of("kept") if each not in lost)
+    return Record(kept, all_of("changed"), lost, records[0].name)
