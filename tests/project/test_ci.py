@@ -16,6 +16,7 @@ import yaml
 
 import kernelscope
 from tests.paths import ROOT
+from tests.scripts import load_script
 
 WORKFLOWS = ROOT / ".github" / "workflows"
 
@@ -50,12 +51,77 @@ def test_the_script_runs_the_command_of_the_readme(
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
     (tmp_path / "README.md").write_text(README)
-    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "SMOKE_PYTHONS": ""}
     command = [str(tmp_path / ".ci" / "run")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert printed in done.stdout
     assert ("apt-get" in done.stdout) == (system == "Linux" and not libraries)
+
+
+STUB = """#!/bin/sh
+case "$1 $2" in
+    "-m venv") mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
+    "-m pip") echo "$0" "$@" >> "$LOG"; echo "installed for $0" ;;
+    "-c "*) case "$2" in *sys.executable*) echo "$0" ;; *numpy*) echo "Python 3.98.1" ;; esac ;;
+    ".ci/smoke.py --oldest") echo "numpy==2.1.*" ;;
+    ".ci/smoke.py "*)
+        case "$0" in *"$BAD"*) echo "it broke"; exit 3 ;; esac
+        echo "smoke: window passed in 1.0 s" ;;
+esac
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="makes programs of sh")
+@pytest.mark.parametrize(("bad", "status"), [("nothing", 0), ("oldest-3.98", 1)])
+def test_the_script_tries_each_python_that_is_here(tmp_path: Path, bad: str, status: int) -> None:
+    versions = tmp_path / "pyenv" / "versions" / "3.98.1" / "bin"
+    versions.mkdir(parents=True)
+    (versions / "python").write_text(STUB)
+    (tmp_path / "python3.98").write_text("#!/bin/sh\nexit 127\n")  # a shim of pyenv
+    (tmp_path / "uname").write_text("#!/bin/sh\necho Darwin\n")
+    for program in (versions / "python", tmp_path / "python3.98", tmp_path / "uname"):
+        program.chmod(0o755)
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    (tmp_path / "README.md").write_text(README)
+    environment = os.environ | {
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "PYENV_ROOT": str(tmp_path / "pyenv"),
+        "SMOKE_PYTHONS": "3.97 3.98",
+        "LOG": str(tmp_path / "installs"),
+        "BAD": bad,
+    }
+    command = [str(tmp_path / ".ci" / "run")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert "smoke: this machine has no Python 3.97" in done.stdout
+    assert "newest-3.98: smoke: window passed" in done.stdout
+    assert ("oldest-3.98: smoke: window passed" in done.stdout) == (status == 0)
+    assert ("it broke" in done.stdout) == (status == 1)
+    assert ("smoke: failed: oldest-3.98" in done.stderr) == (status == 1)
+    installs = (tmp_path / "installs").read_text().splitlines()
+    assert sorted("--constraint" in each for each in installs) == [False, True]
+
+
+def test_the_oldest_versions_are_the_lower_ends_of_the_ranges(tmp_path: Path) -> None:
+    project = tmp_path / "pyproject.toml"
+    project.write_text(
+        """[project]
+dependencies = ["a>=2.1,<3", "b>=1.2.3,<2,!=1.4; python_version < '3.12'"]
+[project.optional-dependencies]
+zarr = ["c>=2025.1,<2026"]
+cluster = []
+"""
+    )
+    smoke = load_script(ROOT / ".ci" / "smoke.py")
+    assert smoke.oldest(project) == [
+        "a==2.1.*",
+        'b==1.2.3; python_version < "3.12"',
+        "c==2025.1.*",
+    ]
+    assert len(smoke.oldest()) >= 15  # each dependency has both ends
 
 
 def workflow(name: str) -> dict[str, Any]:
@@ -75,11 +141,11 @@ def test_hosts_try_the_oldest_python_and_the_oldest_qt() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     matrix = workflow("tests.yml")["jobs"]["tests"]["strategy"]["matrix"]
     assert project["requires-python"] == f">={matrix['python'][0]}"
-    (oldest,) = {
+    oldest = min(
         re.search(r"PySide6-Essentials>=([\d.]+)", each)[1]  # type: ignore[index]
         for each in project["dependencies"]
         if each.startswith("PySide6")
-    }
+    )
     tried = {(each["system"], each["python"]): each["qt"] for each in matrix["include"]}
     for system in matrix["system"]:
         assert tried[system, matrix["python"][0]] == f"{oldest}.0"
