@@ -1,6 +1,7 @@
 """The widgets of napari: their manifest, and filters on layers.
 
-The last two tests need napari and magicgui; importing them warns, which ends other runs of tests::
+Most tests put modules of their own in the place of napari's. The last ones need napari itself,
+with Qt; importing it warns, which ends other runs of tests::
 
     python -m pytest -o filterwarnings=default tests/library/test_napari.py
 """
@@ -8,9 +9,15 @@ The last two tests need napari and magicgui; importing them warns, which ends ot
 from __future__ import annotations
 
 import inspect
+import json
 import os
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pytest
@@ -22,6 +29,8 @@ from kernelscope.library import manifest, napari
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
 from tests.patience import PATIENCE
+
+Result = TypeVar("Result")
 
 SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]
 
@@ -42,13 +51,48 @@ def random(*shape: int) -> NDArray[np.uint8]:
     return np.random.default_rng(4).integers(0, 255, shape, np.uint8)
 
 
-def run(name: str, layer: Any, **values: Any) -> tuple[NDArray[Any], dict[str, Any], str]:
+class Worker(Generic[Result]):
+    """The worker of napari, as far as the widgets use it; it works when it is created."""
+
+    def __init__(self, work: Callable[[], Any], finished: Callable[[], None]) -> None:
+        self.result = work()
+        finished()
+
+
+Notes = list[str]
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
+    """Put modules in the place of those of napari; return the errors that it would show."""
+    shown: Notes = []
+
+    def thread_worker(
+        work: Callable[[], Any], start_thread: bool, connect: dict[str, Callable[[], None]]
+    ) -> Callable[[], Worker[Any]]:
+        assert start_thread
+        return lambda: Worker(work, **connect)
+
+    for name, content in {
+        "napari": {},
+        "napari.qt": {},
+        "napari.qt.threading": {"FunctionWorker": Worker, "thread_worker": thread_worker},
+        "napari.types": {"LayerDataTuple": tuple},
+        "napari.utils": {},
+        "napari.utils.notifications": {"show_error": shown.append},
+    }.items():
+        module = ModuleType(name)
+        module.__dict__.update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    return shown
+
+
+def run(name: str, layer: Any, **values: Any) -> Any:
     """Return the result of a widget with `values` in its controls."""
     function = getattr(napari, name)
     controls = inspect.signature(function).parameters.values()
     given = {each.name: each.default for each in controls if each.name != "image"} | values
-    done: tuple[NDArray[Any], dict[str, Any], str] = function(layer, **given).result(PATIENCE)
-    return done
+    return function(layer, **given).result
 
 
 def test_manifest_is_that_of_the_specs() -> None:
@@ -56,6 +100,7 @@ def test_manifest_is_that_of_the_specs() -> None:
     assert manifest.FILE.read_text(encoding="utf-8") == manifest.text()
 
 
+@pytest.mark.usefixtures("notes")
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_widget_as_it_opens_has_the_result_of_the_function(spec: FilterSpec) -> None:
     is_volume = spec.kind is Kind.VOLUME
@@ -69,6 +114,7 @@ def test_widget_as_it_opens_has_the_result_of_the_function(spec: FilterSpec) -> 
     assert properties["rgb"] == (result.ndim == 3 and not is_volume)
 
 
+@pytest.mark.usefixtures("notes")
 def test_colours_and_slices() -> None:
     colours = random(12, 13, 3)
     result, properties, _ = run("median", Layer(colours, rgb=True), size=5, border="wrap")
@@ -82,6 +128,7 @@ def test_colours_and_slices() -> None:
     assert (properties["rgb"], properties["scale"]) == (False, (2, 1, 1))
 
 
+@pytest.mark.usefixtures("notes")
 def test_a_smaller_result_stays_in_place() -> None:
     layer = Layer(random(20, 20), scale=(2.0, 3.0), translate=(10.0, 0.0))
     result, properties, _ = run("mean", layer, size=5, border="valid")
@@ -89,14 +136,15 @@ def test_a_smaller_result_stays_in_place() -> None:
     assert properties["translate"] == (14.0, 6.0)
 
 
-def test_numbers_are_text_like_on_the_command_line() -> None:
+def test_numbers_are_text_like_on_the_command_line(notes: Notes) -> None:
     image = random(16, 17)
     result, _, _ = run("nlm", Layer(image), filter_sigma="0.05", patch_sigma="1,5")
     np.testing.assert_array_equal(result, ks.nlm(image, filter_sigma=0.05, patch_sigma=1.5))
-    with pytest.raises(ks.InvalidParameter, match="“x” is not a number"):
-        run("nlm", Layer(image), patch_sigma="x")
+    assert run("nlm", Layer(image), patch_sigma="x") is None
+    assert "“x” is not a number" in notes[0]
 
 
+@pytest.mark.usefixtures("notes")
 def test_the_first_level_of_a_pyramid_is_filtered() -> None:
     image = random(16, 17)
     result, _, _ = run("median", Layer([image, image[::2, ::2]], multiscale=True))
@@ -111,11 +159,15 @@ def test_the_first_level_of_a_pyramid_is_filtered() -> None:
         ("median", Layer(random(2, 3, 8, 9)), "cells: Median cannot filter an image of 4 dim"),
     ],
 )
-def test_layers_that_do_not_go_with_a_filter(name: str, layer: Layer, message: str) -> None:
-    with pytest.raises(ks.InvalidImage, match=message):
-        run(name, layer)
+def test_layers_that_do_not_go_with_a_filter(
+    notes: Notes, name: str, layer: Layer, message: str
+) -> None:
+    assert run(name, layer) is None
+    assert notes[0].startswith(message)
+    assert len(notes) == 1
 
 
+@pytest.mark.usefixtures("notes")
 def test_only_filters_are_found() -> None:
     with pytest.raises(AttributeError, match="no_such_filter"):
         napari.no_such_filter  # noqa: B018
@@ -138,13 +190,44 @@ def test_napari_makes_widgets(spec: FilterSpec, request: pytest.FixtureRequest) 
     layers = pytest.importorskip("napari.layers")
     magicgui = pytest.importorskip("magicgui")
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    request.getfixturevalue("qapp")
+    qtbot = request.getfixturevalue("qtbot")
     widget = magicgui.magic_factory(getattr(napari, spec.id))()
     names = [each.name for each in widget if each.name != "call_button"]
     assert names == list(inspect.signature(getattr(napari, spec.id)).parameters)
     data = random(5, 8, 9) if spec.kind is Kind.VOLUME else random(16, 17)
-    future = widget(image=layers.Image(data, name="cells", scale=[2] * data.ndim))
-    layer = layers.Layer.create(*future.result(PATIENCE))
+    worker = widget(image=layers.Image(data, name="cells", scale=[2] * data.ndim))
+    results: list[Any] = []
+    worker.returned.connect(results.append)
+    qtbot.waitUntil(lambda: bool(results), timeout=round(1000 * PATIENCE))
+    layer = layers.Layer.create(*results[0])
     np.testing.assert_array_equal(layer.data, getattr(ks, spec.id)(data), strict=True)
     assert tuple(layer.scale) == (2,) * data.ndim
     widget.close()
+
+
+@pytest.mark.slow
+def test_results_and_refusals_in_a_running_napari() -> None:
+    """In a process of its own, because a result on the thread of the worker ended it."""
+    pytest.importorskip("napari")
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("napari_viewer.py"))],
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout.splitlines()[-1])
+    image = np.random.default_rng(0).integers(0, 255, (16, 17), np.uint8)
+    assert outcome == {
+        "layers": ["cells", "cells · Median"],
+        "sum": int(ks.median(image).sum()),
+        "on_main_thread": [True],
+        "notes": [
+            [
+                "Notification",  # an error with its traceback would be an ErrorNotification
+                "cells: MRI NLM cannot filter an image of 2 dimensions. Choose another layer.",
+            ]
+        ],
+    }

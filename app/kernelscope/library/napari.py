@@ -2,17 +2,13 @@
 
 ``kernelscope/napari.yaml`` names a function of this module for each filter; `manifest` generates
 it. napari makes a widget from the signature: an image layer, the parameters, a button to run. The
-filter runs on a thread, and its result becomes a new layer.
-
-Nothing here imports napari: its types are named by text, which it looks up.
+filter runs on a thread of napari's, and its result becomes a new layer.
 """
 
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.engine.step import ESTIMATE, default_text
-from kernelscope.errors import InvalidImage
+from kernelscope.errors import AppError, InvalidImage
 from kernelscope.images.volume import AXES
 from kernelscope.library.functions import function_of
 from kernelscope.library.heads import noise, phantom
@@ -33,7 +29,6 @@ LayerData = tuple[NDArray[Any], dict[str, Any], str]
 """Samples, properties and kind of a layer, as napari takes them."""
 
 _LAYER = Annotated["napari.layers.Image", {"label": "Image"}]  # type: ignore[name-defined]  # noqa: F821
-_RESULT = Future["napari.types.LayerDataTuple"]  # type: ignore[name-defined]
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _NAMED = inspect.Parameter.KEYWORD_ONLY
 
@@ -47,13 +42,35 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
 
 
-def widget_of(spec: FilterSpec) -> Callable[..., Future[LayerData]]:
-    """Return a function of a layer and the parameters of a filter, for magicgui."""
+def widget_of(spec: FilterSpec) -> Callable[..., Any]:
+    """Return a function of a layer and the parameters of a filter, for magicgui.
 
-    def function(image: Any, **values: Any) -> Future[LayerData]:
-        read = {each.name: _read(each, values[each.name]) for each in spec.parameters}
-        return _on_a_thread(lambda: filtered(spec, image, values | read))
+    It returns a worker of napari, which brings the result to the thread of the viewer. An image or
+    a value that is refused becomes a notification.
+    """
+    # Only napari asks for a widget.
+    from napari.qt.threading import FunctionWorker, thread_worker
+    from napari.types import LayerDataTuple
+    from napari.utils.notifications import show_error
 
+    def function(image: Any, **values: Any) -> Any:
+        refusals: list[AppError] = []
+
+        def work() -> LayerData | None:
+            try:
+                read = {each.name: _read(each, values[each.name]) for each in spec.parameters}
+                return filtered(spec, image, values | read)
+            except AppError as error:
+                refusals.append(error)
+                return None  # which adds no layer
+
+        def report() -> None:
+            for error in refusals:
+                show_error(str(error))
+
+        return thread_worker(work, start_thread=True, connect={"finished": report})()
+
+    result = FunctionWorker[LayerDataTuple]
     layer = inspect.Parameter("image", _POSITIONAL, annotation=_LAYER)
     controls = [
         inspect.Parameter(name, _NAMED, default=default, annotation=annotation)
@@ -62,9 +79,9 @@ def widget_of(spec: FilterSpec) -> Callable[..., Future[LayerData]]:
     function.__name__ = function.__qualname__ = spec.id
     function.__doc__ = f"{spec.name}. {spec.summary}"
     function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [layer, *controls], return_annotation=_RESULT
+        [layer, *controls], return_annotation=result
     )
-    function.__annotations__ = {"image": _LAYER, "return": _RESULT} | {
+    function.__annotations__ = {"image": _LAYER, "return": result} | {
         each.name: each.annotation for each in controls
     }
     return function
@@ -161,17 +178,3 @@ def _read(parameter: Parameter, value: Any) -> Any:
     if parameter.has_estimate and value.strip() == ESTIMATE:
         return ESTIMATE
     return parameter.parse(value)
-
-
-def _on_a_thread(work: Callable[[], LayerData]) -> Future[LayerData]:
-    """Run `work` without blocking the viewer, which shows an error of the future."""
-    future: Future[LayerData] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="kernelscope-napari", daemon=True).start()
-    return future
