@@ -15,7 +15,10 @@ posix = pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has 
 def make_foreign(path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a file one that somebody else may have written."""
     if how == "somebody else's":
-        monkeypatch.setattr("kernelscope.atomic.os.geteuid", lambda: 54321)
+        if os.geteuid() == 0:
+            os.chown(path, 54321, -1)
+        else:
+            monkeypatch.setattr("kernelscope.atomic.os.geteuid", lambda: 54321)
     elif how == "a link":
         kept = path.with_name("elsewhere")
         path.rename(kept)

@@ -41,7 +41,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import logging
 import os
 import pickle
 import sys
@@ -52,9 +51,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
-from kernelscope import atomic, memory
+from kernelscope import atomic, compiled, memory
 from kernelscope.once import once
 
 # Annotations of kernels' parameters. Numba infers the types from each call, so that they are
@@ -96,7 +93,6 @@ BASELINE = "x86-64-v3"
 
 _BASELINE_FEATURES = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
-_logger = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 
@@ -194,7 +190,7 @@ class Kernel:
         key = cache._index_key(types, dispatcher.targetctx.codegen())
         path = cache._cache_file.portable_path(folder, key)
         entry = dumps(cache._impl.reduce(dispatcher.overloads[types]))
-        atomic.replace(path, _digest(path, entry) + entry, durable=False)
+        compiled.keep(path, entry, private=False)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.dispatcher(*arguments)
@@ -256,8 +252,7 @@ class _CacheFiles:
     """The cache files of one function, in place of Numba's own.
 
     Numba's files hold pickles, which can run any code, and machine code. Numba checks neither
-    before it uses them, and a truncated file ends the process. Here an entry is used only if the
-    user owns it and its digest is right; otherwise the function is compiled again.
+    before it uses them, and a truncated file ends the process; `compiled` does.
 
     Parameters
     ----------
@@ -289,41 +284,19 @@ class _CacheFiles:
         """Return the entry that came with the package; None if it has none for this machine."""
         folder = _prebuilt_folder()
         path = folder and self.portable_path(folder, key)
-        try:
-            content = path.read_bytes() if path else b""
-        except OSError:
-            return _nothing()
-        digest, entry = content[:_DIGEST], content[_DIGEST:]
-        if path is None or digest != _digest(path, entry):
-            return _nothing()
-        return pickle.loads(entry)
+        entry = compiled.load_packaged(path) if path else None
+        return _nothing() if entry is None else pickle.loads(entry)
 
     def load(self, key: Any) -> Any:
         """Return the entry saved under `key`, or None if there is none that can be trusted."""
-        path = self._path(key)
-        try:
-            content = atomic.read_own(path, _MOST_BYTES)
-        except FileNotFoundError:
-            return self._prebuilt(key)
-        except OSError as error:
-            _logger.warning("a kernel will be compiled again: %s", error)
-            return _nothing()
-        digest, entry = content[:_DIGEST], content[_DIGEST:]
-        if digest != _digest(path, entry):
-            _logger.warning("%s is damaged: its kernel will be compiled again", path)
-            return _nothing()
-        return pickle.loads(entry)
+        entry = compiled.load(self._path(key))
+        return self._prebuilt(key) if entry is None else pickle.loads(entry)
 
     def save(self, key: Any, data: Any) -> None:
         """Save `data`; if that fails, the next start compiles again."""
         from numba.core.serialize import dumps
 
-        path, entry = self._path(key), dumps(data)
-        try:
-            atomic.own_folder(path.parent)
-            atomic.replace(path, _digest(path, entry) + entry, private=True, durable=False)
-        except OSError as error:
-            _logger.warning("compiled code cannot be saved in %s: %s", path.parent, error)
+        compiled.try_to_keep(self._path(key), dumps(data))
 
 
 def _nothing() -> None:
@@ -335,17 +308,6 @@ def _nothing() -> None:
         If there is not.
     """
     memory.require_compiling()
-
-
-_MOST_BYTES = 64 << 20
-"""Upper bound of an entry: no function compiles to more."""
-
-_DIGEST = hashlib.sha256().digest_size
-
-
-def _digest(path: Path, entry: bytes) -> bytes:
-    """Return the digest stored before `entry`; it covers the file's name as well."""
-    return hashlib.sha256(path.name.encode() + entry).digest()
 
 
 @once
@@ -413,5 +375,4 @@ def cache_folder() -> Path:
             continue
         digest.update(name.encode())
         digest.update(path.read_bytes())
-    base = platformdirs.user_cache_path("kernelscope", appauthor=False)
-    return base / f"numba-{digest.hexdigest()[:16]}"
+    return compiled.cache_folder(f"numba-{digest.hexdigest()[:16]}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelscope import filters
+from kernelscope import compiled, filters
 from kernelscope.backends.cuda import backend, cubins
 from kernelscope.backends.cuda.compiler import Cubin, Nvrtc, resources
 from kernelscope.backends.cuda.cubins import CubinCache
@@ -135,7 +135,7 @@ def test_an_entry_that_is_whole_but_holds_something_else(tmp_path: Path, header:
     wanted = CubinCache(compiler, tmp_path).get("mean", "source", "sm_90", {})
     (path,) = tmp_path.iterdir()
     content = header + b"\ncode"
-    path.write_bytes(cubins._digest(path, content) + b"\n" + content)
+    path.write_bytes(compiled.digest(path, content) + content)
     assert CubinCache(compiler, tmp_path).get("mean", "source", "sm_90", {}) == wanted
     assert compiler.asked == 2
 

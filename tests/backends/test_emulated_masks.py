@@ -23,8 +23,9 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip, strip
 from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.backends.emulator import launch as emulated_launch
-from kernelscope.backends.emulator.compiler import library_cache, load_library
+from kernelscope.backends.emulator.compiler import library_cache
 from kernelscope.backends.emulator.translation import translate
+from kernelscope.compiled import load_library
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request

@@ -12,10 +12,11 @@ import pytest
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.backends.emulator import EmulatorBackend
-from kernelscope.backends.emulator.compiler import HostCompiler, load_library
+from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.emulator.launch import Memory, blocks_at_once, run_launch
 from kernelscope.backends.emulator.translation import translate
 from kernelscope.cli.main import main
+from kernelscope.compiled import load_library
 from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions

@@ -22,6 +22,7 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import CpuTask
 from kernelscope.spec.levels import SERIAL
 from tests.filters import apply
+from tests.foreign import FOREIGN, make_foreign, posix
 
 pytestmark = [
     pytest.mark.skipif(not plain.compiler(), reason="there is no C compiler"),
@@ -169,7 +170,25 @@ def test_a_compiler_that_fails_is_reported(tmp_path: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_, **__: tmp_path)
     with pytest.raises(AppError, match=r"cannot compile broken\.c"):
         plain.library.__wrapped__(np.dtype(np.uint8))
-    assert not list((tmp_path / "plain").iterdir()), "nothing half-made stays"
+    assert not (tmp_path / "plain").exists(), "nothing half-made stays"
+
+
+@posix
+@pytest.mark.parametrize("how", FOREIGN)
+def test_loops_that_others_may_have_written_are_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, how: str
+) -> None:
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_, **__: tmp_path)
+    build, load = plain._compile, plain.library.__wrapped__
+    built = []
+    monkeypatch.setattr(plain, "_compile", lambda flags: built.append(flags) or build(flags))
+    for _ in range(2):
+        load(np.dtype(np.uint8))
+    assert len(built) == 1
+    (path,) = (tmp_path / "plain").iterdir()
+    make_foreign(path, how, monkeypatch)
+    assert load(np.dtype(np.uint8))["median"]
+    assert len(built) == 2
 
 
 def test_without_a_compiler_the_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,18 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
-from kernelscope import atomic, jit
+from kernelscope import compiled, jit
 from kernelscope.backends.cuda.compiler import STANDARD, Compiler, Cubin, release, title
 
 _logger = logging.getLogger(__name__)
 
 PACKAGED = jit.PREBUILT / "cubins"
 """Kernels that came with the package (`.ci/prebuild_cuda.py`), those that take long to compile."""
-
-_MOST_BYTES = 64 << 20
-"""More than any kernel has."""
 
 
 class CubinCache:
@@ -44,8 +39,7 @@ class CubinCache:
     ) -> None:
         self._compiler = compiler
         self._packaged = packaged
-        base = platformdirs.user_cache_path("kernelscope", appauthor=False)
-        self._folder = folder or base / "cubins"
+        self._folder = folder or compiled.cache_folder("cubins")
         self._loaded: dict[tuple[Any, ...], Cubin] = {}
 
     @property
@@ -69,12 +63,12 @@ class CubinCache:
     ) -> Cubin:
         key = [source, architecture, sorted(defines.items()), self._compiler.version(), STANDARD]
         path = _path(self._folder, name, key)
-        cached = _load(path) or self._load_packaged(name, source, architecture, defines)
+        cached = _own(path) or self._load_packaged(name, source, architecture, defines)
         if cached is not None:
             return cached
         cubin = self._compiler.compile(name, source, architecture, defines)
         _logger.debug("%s compiled %s for %s %s", self._compiler.name, name, architecture, defines)
-        _store(path, cubin)
+        compiled.try_to_keep(path, _entry(json.dumps(cubin.log), cubin.code))
         return cubin
 
     def _load_packaged(
@@ -83,11 +77,7 @@ class CubinCache:
         if self._packaged is None:
             return None
         path = packaged_path(self._packaged, name, source, architecture, defines)
-        try:
-            content = path.read_bytes()
-        except OSError:
-            return None  # as usual: few kernels are there
-        checked = _checked(path, content)
+        checked = _parsed(compiled.load_packaged(path))
         if checked is None:
             return None
         (log, compiler, major), code = checked
@@ -104,8 +94,7 @@ def packaged_path(
 def package(path: Path, cubin: Cubin, compiler: Compiler) -> None:
     """Write a kernel to `packaged_path`."""
     header = json.dumps([cubin.log, title(compiler), _major(compiler)])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.replace(path, _entry(path, header, cubin.code), durable=False)
+    compiled.keep(path, _entry(header, cubin.code), private=False)
 
 
 def _path(folder: Path, name: str, key: list[Any]) -> Path:
@@ -118,46 +107,20 @@ def _major(compiler: Compiler) -> str:
     return release(compiler).partition(".")[0]
 
 
-def _load(path: Path) -> Cubin | None:
-    """Return a stored cubin; None if there is none, or it is damaged or not the user's own."""
-    try:
-        content = atomic.read_own(path, _MOST_BYTES)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        _logger.warning("a compiled kernel will be made again: %s", error)
-        return None
-    log, code = _checked(path, content) or (None, b"")
-    if not isinstance(log, str):
-        _logger.warning("%s is damaged and will be made again", path)
-        return None
-    return Cubin(code, log)
+def _own(path: Path) -> Cubin | None:
+    """Return a cubin that this program kept; None if there is none that can be trusted."""
+    log, code = _parsed(compiled.load(path)) or (None, b"")
+    return Cubin(code, log) if isinstance(log, str) else None
 
 
-def _checked(path: Path, content: bytes) -> tuple[Any, bytes] | None:
-    """Return header and code of a file; None if it is damaged."""
-    digest, _, rest = content.partition(b"\n")
-    header, _, code = rest.partition(b"\n")
+def _parsed(entry: bytes | None) -> tuple[Any, bytes] | None:
+    """Return header and code of an entry; None if it holds something else."""
+    header, _, code = (entry or b"").partition(b"\n")
     try:
-        return (json.loads(header), code) if digest == _digest(path, rest) else None
+        return json.loads(header), code
     except (ValueError, RecursionError):
         return None
 
 
-def _digest(path: Path, content: bytes) -> bytes:
-    """Return the first line of a file: proof that `content` is whole and belongs to this name."""
-    return hashlib.sha256(path.name.encode() + content).hexdigest().encode()
-
-
-def _entry(path: Path, header: str, code: bytes) -> bytes:
-    rest = header.encode() + b"\n" + code
-    return _digest(path, rest) + b"\n" + rest
-
-
-def _store(path: Path, cubin: Cubin) -> None:
-    content = _entry(path, json.dumps(cubin.log), cubin.code)
-    try:
-        atomic.own_folder(path.parent)
-        atomic.replace(path, content, private=True, durable=False)
-    except OSError as error:
-        _logger.warning("compiled kernels cannot be kept in %s: %s", path.parent, error)
+def _entry(header: str, code: bytes) -> bytes:
+    return header.encode() + b"\n" + code

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.backend import EmulatorBackend
-from kernelscope.backends.emulator.compiler import HostCompiler, library_cache, load_library
+from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.launch import Handed, Memory, run_launch
 from kernelscope.backends.emulator.symbols import Symbols
 from kernelscope.backends.emulator.translation import CHECKS, translate
+from kernelscope.compiled import load_library
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import AppError, DeviceUnavailable

@@ -9,7 +9,6 @@ import _ctypes
 import ctypes
 import functools
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -17,11 +16,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import platformdirs
-
+from kernelscope import compiled
 from kernelscope.backends.cuda.compiler import CompileError, Cubin
 from kernelscope.backends.cuda.cubins import CubinCache
-from kernelscope.errors import AppError
 
 STANDARD = "c++17"
 
@@ -149,8 +146,7 @@ class HostCompiler:
 
 def library_cache(compiler: HostCompiler) -> CubinCache:
     """Return the libraries that were compiled before, and where new ones go."""
-    base = platformdirs.user_cache_path("kernelscope", appauthor=False)
-    return CubinCache(compiler, base / "emulator")
+    return CubinCache(compiler, compiled.cache_folder("emulator"))
 
 
 def unload_library(library: ctypes.CDLL) -> None:
@@ -159,25 +155,3 @@ def unload_library(library: ctypes.CDLL) -> None:
         _ctypes.FreeLibrary(library._handle)
     else:
         _ctypes.dlclose(library._handle)
-
-
-def load_library(code: bytes) -> ctypes.CDLL:
-    """Load a shared library from memory.
-
-    Raises
-    ------
-    AppError
-        If this computer's folder for temporary files does not allow it.
-    """
-    descriptor, path = tempfile.mkstemp(prefix="kernelscope-", suffix=".so")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(code)
-        return ctypes.CDLL(path)
-    except OSError as error:
-        raise AppError(
-            f"A compiled kernel cannot be loaded from {Path(path).parent}: {error}.",
-            "Set TMPDIR to a folder on a disk that programs can be run from.",
-        ) from error
-    finally:
-        Path(path).unlink(missing_ok=True)

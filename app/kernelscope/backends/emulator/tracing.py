@@ -22,7 +22,6 @@ from kernelscope.backends.emulator.backend import EmulatorBackend
 from kernelscope.backends.emulator.compiler import (
     HostCompiler,
     library_cache,
-    load_library,
     unload_library,
 )
 from kernelscope.backends.emulator.laps import laps_counted
@@ -31,6 +30,7 @@ from kernelscope.backends.emulator.spans import EVERY_THREAD, Code, Job, Span, T
 from kernelscope.backends.emulator.symbols import Symbols
 from kernelscope.backends.emulator.translation import TRACE, translate
 from kernelscope.backends.emulator.unrolling import PRELUDE, unrolled
+from kernelscope.compiled import load_library
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request

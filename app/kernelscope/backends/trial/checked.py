@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.checking import CheckedBackend, Finding, Kind
-from kernelscope.backends.emulator.compiler import HostCompiler, load_library
+from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.emulator.launch import Memory
 from kernelscope.backends.emulator.translation import CHECKS, translate
 from kernelscope.backends.trial.compiler_messages import ERROR, MOST_MESSAGES, CompilerMessage
@@ -36,6 +36,7 @@ from kernelscope.backends.trial.protocol import (
     case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
+from kernelscope.compiled import load_library
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import AppError, DeviceUnavailable

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.backends.cuda.inspection import NoCompiler
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.backends.emulator.compiler import HostCompiler, library_cache, load_library
+from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.launch import Memory, run_launch
 from kernelscope.backends.emulator.translation import translate
 from kernelscope.backends.trial import compiling
@@ -36,6 +36,7 @@ from kernelscope.backends.trial.protocol import (
     case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
+from kernelscope.compiled import load_library
 from kernelscope.engine.control import CancelToken
 from kernelscope.errors import AppError, DeviceUnavailable
 from kernelscope.parallel import core_count

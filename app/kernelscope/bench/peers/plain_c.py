@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import platformdirs
 from numpy.typing import NDArray
 
-from kernelscope import atomic
+from kernelscope import compiled
 from kernelscope.bench.peers.library import Library, Made, mask_and_divisor, unchanged
 from kernelscope.errors import AppError
 from kernelscope.filters.nlm.search import whole
@@ -100,26 +99,22 @@ def library(dtype: np.dtype[Any]) -> ctypes.CDLL:
     white = 0 if dtype.kind == "f" else np.iinfo(dtype).max
     flags = (*FLAGS, f"-DSAMPLE={_TYPES[dtype.name]}", f"-DWHITE={white}")
     digest = hashlib.sha256(repr((SOURCE.read_bytes(), flags, version())).encode()).hexdigest()
-    base = platformdirs.user_cache_path("kernelscope", appauthor=False) / "plain"
-    try:
-        base.mkdir(parents=True, exist_ok=True)
-        made = base / f"{digest[:16]}.so"
-        if not made.is_file():
-            _compile(flags, made)
-        return ctypes.CDLL(str(made))
-    except OSError as error:
-        raise AppError(f"The loops in C cannot be compiled into {base}: {error}.") from error
+    path = compiled.cache_folder("plain") / f"{digest[:16]}.so"
+    code = compiled.load(path)
+    if code is None:
+        code = _compile(flags)
+        compiled.try_to_keep(path, code)
+    return compiled.load_library(code)
 
 
-def _compile(flags: tuple[str, ...], made: Path) -> None:
-    """Compile to `made`; another process may be doing the same."""
+def _compile(flags: tuple[str, ...]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "plain.so")
         command = [compiler(), *flags, str(SOURCE), "-o", str(output), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise AppError(f"{compiler()} cannot compile {SOURCE.name}: {done.stderr.strip()}")
-        atomic.replace(made, output.read_bytes(), durable=False)
+        return output.read_bytes()
 
 
 def filter_ids() -> tuple[str, ...]:
@@ -132,7 +127,7 @@ def plain(
     pixels: Pixels,
     parameters: Parameters,
     border: Border,
-    compiled: ctypes.CDLL | None = None,
+    loops: ctypes.CDLL | None = None,
 ) -> Call | None:
     """Return a call that filters `pixels` and returns the result; None if `plain.c` lacks that.
 
@@ -141,7 +136,7 @@ def plain(
     pixels : ndarray, shape (height, width), or (height, width, 3) for greyscale
     parameters : mapping
         Validated values.
-    compiled : CDLL, optional
+    loops : CDLL, optional
         The loops, if not compiled as `library` does.
     """
     shape = (3,) if filter_id == "greyscale" else ()
@@ -156,7 +151,7 @@ def plain(
     if prepared is None:
         return None
     name, arguments = prepared
-    function = (compiled or library(source.dtype))[name]
+    function = (loops or library(source.dtype))[name]
     alive = (source, arguments)  # as long as the call
 
     def call() -> Pixels:
