@@ -1,8 +1,11 @@
-"""Text made safe to show, as file names may contain control characters; lists in words; names."""
+"""Text made safe to show and to store, as file names may hold any bytes; lists in words; names."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
+from typing import Any
 
 PROGRAM = "kernelscope"
 """Name of the command."""
@@ -22,6 +25,28 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Return `text` as `printable` does, with line breaks escaped too."""
     return printable(text.replace("\n", "\\n"))
+
+
+_ODD = "\x7f-\x9f\u2028\u2029\ud800-\udfff"
+"""Control characters, and bytes of names that are not UTF-8, as Python has them (surrogates)."""
+
+
+def json_text(content: Any, indent: int | None = None) -> str:
+    """Return JSON with the characters of names that no text file can hold as escapes.
+
+    ``json.loads`` restores them: a byte 0xff that is not UTF-8 is written as ``\\udcff``, and
+    ``os.fsencode`` makes it the byte again.
+    """
+    text = json.dumps(content, indent=indent, ensure_ascii=False)
+    return re.sub(f"[{_ODD}]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def table_text(name: str) -> str:
+    """Return a name for a cell of a table; one that a cell cannot hold as a string of JSON.
+
+    So whatever begins with a quotation mark is JSON, and everything else is the name itself.
+    """
+    return json_text(name) if re.search(f'^"|[\x00-\x1f{_ODD}]', name) else name
 
 
 def enumerated(words: Sequence[str], last: str = "and") -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 import tifffile
 from PIL import Image as PillowImage
+from PIL import PngImagePlugin
 
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.batch import JOURNAL, Batch
@@ -484,3 +486,135 @@ def test_volumes_are_compared_with_volumes(recipe: Path, tmp_path: Path) -> None
     (row,) = json.loads(summary.read_text("utf-8"))["files"]
     assert row["psnr_before"] == "inf"
     assert 0 < row["psnr"] < 40
+
+
+ODD_NAMES = (
+    b"not utf-8 \xff\xfe.png", b"two\nlines.png", b"return\rhere.png", b"\x1b[2Jescape.png",
+    b'"quoted".png', b"a, b; c.png", "\u2028separator.png".encode(), "nel\x85.png".encode(),
+    b"back\\udcffslash.png", b"csi\xc2\x9b.png", b"<b>bold.png", b"l" * 251 + b".png",
+)  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not allow such names")
+@pytest.mark.parametrize("suffix", [".json", ".csv"])
+def test_names_of_any_bytes_come_back_from_summary_and_journal(
+    recipe: Path, tmp_path: Path, suffix: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, out, summary = tmp_path / "in\x80", tmp_path / "out\x9b", tmp_path / f"s{suffix}"
+    source.mkdir()
+    for number, name in enumerate(ODD_NAMES):
+        write_image(Image.from_array(pixels(number)), tmp_path / "a.png")
+        (tmp_path / "a.png").rename(os.fsdecode(os.fsencode(source) + b"/" + name))
+    (source / os.fsdecode(b"damaged\xff\x1b.png")).write_bytes(b"no picture")
+    assert batch(recipe, source, "--out", out, "--summary", summary) == 1
+    text = summary.read_text("utf-8")  # strictly
+    shown = capfd.readouterr()
+    for each in (text, shown.out, shown.err):
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", each)
+    if suffix == ".json":
+        table = json.loads(text)["files"]
+    else:
+        table = list(csv.DictReader(io.StringIO(text)))
+        for row in table:
+            for key in ("source", "target"):
+                if row[key].startswith('"'):
+                    row[key] = json.loads(row[key])
+    done = [row for row in table if row["status"] == "done"]
+    assert {os.fsencode(Path(row["source"]).name) for row in done} == set(ODD_NAMES)
+    assert all(Path(row["source"]).exists() and Path(row["target"]).exists() for row in done)
+    assert batch(recipe, source, "--out", out, "--resume") == 1
+    assert f"{len(ODD_NAMES)} were done before" in capfd.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not allow such names")
+def test_names_that_are_too_long_are_failures_of_their_own(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The result of a GIF with the longest name has a longer one; a name given may be too long."""
+    PillowImage.fromarray(pixels(9)).save(folder / f"{'l' * 251}.gif")
+    given = [recipe, folder, tmp_path / ("x" * 300), "--suffix", ".tiff"]
+    assert batch(*given, "--out", tmp_path / "out") == 1
+    text = capsys.readouterr().err
+    assert "bug" not in text
+    assert len(re.findall("failed: .*File name too long", text)) == 2
+    assert len(list((tmp_path / "out").rglob("*.tiff"))) == 6
+
+
+def _with_metadata(folder: Path) -> list[Path]:
+    """Write files of which a result loses something, or whose reading converts something."""
+    folder.mkdir()
+    texts = PngImagePlugin.PngInfo()
+    texts.add_text("Comment", "scan of 3 May")
+    picture = PillowImage.fromarray(np.stack([pixels(1)] * 3, axis=2))
+    picture.save(folder / "text.png", pnginfo=texts)
+    picture.convert("CMYK").save(folder / "four.jpg")
+    picture.quantize(8).save(folder / "palette.png")
+    picture.convert("1").save(folder / "bit.png")
+    exif = PillowImage.Exif()
+    exif[0x0112], exif[0x010F] = 6, "Maker"
+    picture.save(folder / "turned.jpg", exif=exif)
+    picture.save(folder / "camera.tif", exif=exif)
+    tifffile.imwrite(folder / "extra.tif", np.zeros((9, 9, 5), np.uint8), photometric="rgb")
+    picture.save(folder / "wrong.bmp", format="PNG")
+    voxels = np.random.default_rng(1).integers(0, 255, (4, 12, 10), np.uint8)
+    tifffile.imwrite(folder / "stack.tif", voxels, photometric="minisblack")
+    scaled = nibabel.Nifti1Image(voxels.T.astype(np.int16), np.diag([1, 2, 3, 1]))
+    scaled.header.set_slope_inter(2.5, 1)
+    scaled.to_filename(folder / "scaled.nii")
+    return sorted(folder.iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv"])
+def test_notices_are_those_of_apply(
+    recipe: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, summary = tmp_path / "out", tmp_path / f"s{suffix}"
+    files, named = _with_metadata(tmp_path / "in"), 0
+    assert batch(recipe, tmp_path / "in", "--out", out, "--summary", summary) == 0
+    printed = capsys.readouterr().err
+    text = summary.read_text("utf-8")
+    table = json.loads(text)["files"] if suffix == ".json" else csv.DictReader(io.StringIO(text))
+    notices = {Path(row["source"]).name: row["notices"] for row in table}
+    (tmp_path / "one").mkdir()
+    for path in files:
+        assert main(["apply", "--recipe", str(recipe), str(path),
+                     str(tmp_path / "one" / path.name)]) == 0  # fmt: skip
+        lines = capsys.readouterr().err.splitlines()
+        expected = list(dict.fromkeys(line.removeprefix("note: ") for line in lines))
+        found = notices[path.name]
+        assert found == (expected if suffix == ".json" else " ".join(expected)), path.name
+        named += bool(expected)
+        for each in expected:  # by one file at least, if several have it
+            assert each.replace(path.name, "") in printed.replace(path.name, "")
+    assert named >= 7
+
+
+def test_a_notice_of_many_files_is_printed_once(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    picture = PillowImage.fromarray(np.stack([pixels(1)] * 3, axis=2)).convert("CMYK")
+    for number in range(3):
+        picture.save(tmp_path / f"in/{number}.jpg")
+    assert batch(recipe, tmp_path / "in", "--out", tmp_path / "out") == 0
+    text = capsys.readouterr().err
+    assert text.count("CMYK converted") == 1
+    assert f"note: 3 files, such as {tmp_path / 'in/0.jpg'}: CMYK converted to RGB" in text
+
+
+def test_notices_of_files_that_were_done_before_are_in_the_summary_of_the_rest(
+    recipe: Path, tmp_path: Path
+) -> None:
+    out, summary = tmp_path / "out", tmp_path / "s.json"
+    _with_metadata(tmp_path / "in")
+    given = [recipe, tmp_path / "in", "--out", out, "--summary", summary]
+    assert batch(*given) == 0
+    first = json.loads(summary.read_text("utf-8"))["files"]
+    # One was begun only: the process ended between its result and the line that it is done.
+    text = (out / JOURNAL).read_text("utf-8")
+    lines = [line for line in text.splitlines() if '"done": "text.png"' not in line]
+    (out / JOURNAL).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert batch(*given, "--resume") == 0
+    rows = json.loads(summary.read_text("utf-8"))["files"]
+    assert {row["status"] for row in rows} == {"skipped"}
+    assert [row["notices"] for row in rows] == [row["notices"] for row in first]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image as PillowImage
+from PIL import PngImagePlugin
+from pydicom.uid import generate_uid
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
@@ -27,6 +33,7 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.spec.devices import Device
+from tests.batch.test_series import series
 from tests.gui.helpers import (
     FakeCpu,
     answer,
@@ -346,6 +353,43 @@ def test_the_question_goes_when_the_batch_ends_meanwhile(
     qtbot.waitUntil(lambda: not batch.findChildren(QMessageBox))
     assert batch.isVisible()
     assert box is not None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not allow such names")
+def test_series_odd_names_and_notices(
+    qtbot: QtBot, batch: BatchWindow, folder: Path, tmp_path: Path
+) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+    series(folder / "scan", "IM{}".format)
+    series(folder / "scan", "T2_{}".format, SeriesInstanceUID=generate_uid(), SeriesNumber=4)
+    odd = folder / os.fsdecode(b"<b>\xff\n.png")
+    texts = PngImagePlugin.PngInfo()
+    texts.add_text("Comment", "scan of 3 May")
+    PillowImage.fromarray(np.zeros((8, 8), np.uint8)).save(odd, pnginfo=texts)
+    fill(qtbot, batch, folder, count=3)
+    assert shown(batch) == ["<b>\\udcff\\n.png", "IM0, 4 slices", "T2_0, 4 slices"]
+    run(qtbot, batch)
+    assert set(states(batch)) == {State.DONE}
+    out = tmp_path / "in-filtered"
+    assert sorted(file.name for file in (out / "scan").iterdir()) == [
+        "3-T1w.nii.gz",
+        "4-T1w.nii.gz",
+    ]
+    assert (out / odd.name).exists()
+    model = batch.table.model()
+    assert "is saved without texts of the input." in model.index(0, 3).data()
+    for column in range(4):
+        tip = model.index(0, column).data(Qt.ItemDataRole.ToolTipRole)
+        assert "&lt;b&gt;" in tip
+        assert "\n" not in tip
+    assert "DICOM tags" in model.index(1, 3).data(Qt.ItemDataRole.ToolTipRole)
+    qtbot.waitUntil(lambda: not batch._thumbnails._busy)
+    for name in ("IM0", "T2_0"):
+        picture = batch._thumbnails.of(folder / "scan" / name)
+        qtbot.waitUntil(lambda: not batch._thumbnails._busy)
+        picture = batch._thumbnails.of(folder / "scan" / name)
+        assert picture.toImage() != batch._thumbnails.empty.toImage()
 
 
 def test_only_files_in_view_get_thumbnails(

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -29,6 +30,7 @@ from kernelscope.batch.contents import (
     check_results,
     describe_size,
     read_sources,
+    unkept_of,
     write_results,
 )
 from kernelscope.batch.control import Pause, Stage
@@ -45,6 +47,7 @@ from kernelscope.engine.result import Result
 from kernelscope.errors import AppError, Cancelled, ImageReadError, ImageWriteError
 from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume
+from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
@@ -82,6 +85,8 @@ class Outcome:
         Of the input and of the result, where they can be compared with a reference.
     note : str
         The reason why there is no quality, where references were asked for.
+    notices : tuple of str
+        Conversions, and whatever of the file the result does not keep; also of one done before.
     """
 
     item: Item
@@ -95,6 +100,7 @@ class Outcome:
     before: Quality | None = None
     quality: Quality | None = None
     note: str = ""
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +196,7 @@ class Batch:
         waiting = []
         for item in self._items:
             if journal.is_done(item):
-                note(Outcome(item, Status.SKIPPED))
+                note(Outcome(item, Status.SKIPPED, notices=journal.notices(item)))
             else:
                 waiting.append(item)
         free = SimpleQueue[Mapping[str, Backend]]()
@@ -233,9 +239,9 @@ class Batch:
         begun(item, Stage.READING)
         start = time.perf_counter()
         check_target(item, self._hints, overwrite=self._overwrite)
-        before = state_of(item.source)
-        sources = read_sources(item.source, self._nan)
-        if state_of(item.source) != before:
+        before = state_of(*item.files)
+        sources = read_sources(item, self._nan)
+        if state_of(*item.files) != before:
             raise ImageReadError(
                 f"{item.source.name}: the file changed while it was read.",
                 "Filter it again when it is complete.",
@@ -274,13 +280,17 @@ class Batch:
                 read = reading.result()
                 state = read.state
                 size = describe_size(read.sources)
-                outcome = replace(outcome, size=size, read=read.seconds)
+                notices = [text for source in read.sources for text in source.notices]
+                outcome = replace(outcome, size=size, read=read.seconds, notices=_once(notices))
                 check_results(read.sources, self._recipe, item.target, lossy=self._lossy)
                 begun(item, Stage.FILTERING)
                 start = time.perf_counter()
                 for source in read.sources:
-                    first, result = self._execute(source, read.reference, backends, token)
+                    first, result, said = self._execute(source, read.reference, backends, token)
                     outputs.append(result.output)
+                    notices += said
+                notices += unkept_of(outputs, item.target)
+                outcome = replace(outcome, notices=_once(notices))
                 seconds = time.perf_counter() - start
                 outcome = replace(outcome, filtered=seconds, device=result.where)
                 outcome = _judged(outcome, first, result, read)
@@ -296,8 +306,8 @@ class Batch:
         reference: Image | Volume | None,
         backends: Mapping[str, Backend],
         token: CancelToken,
-    ) -> tuple[Result, Result]:
-        """Return the results of the first step and of the last one."""
+    ) -> tuple[Result, Result, list[str]]:
+        """Return the results of the first step and of the last one, and the notices of all."""
         results = execute_recipe(
             self._recipe,
             source,
@@ -307,9 +317,11 @@ class Batch:
             options=self._options,
             reference=reference,
         )
-        first = next(results)
-        last = deque(results, maxlen=1)
-        return first, last[0] if last else first
+        first = result = next(results)
+        notices = [*first.notices]
+        for result in results:  # which are not kept: each may be as large as its source
+            notices += result.notices
+        return first, result, notices
 
     def _write(
         self,
@@ -325,7 +337,7 @@ class Batch:
         item, start = outcome.item, time.perf_counter()
         begun(item, Stage.WRITING)
         with self._failures(item) as failed:
-            journal.begin(item, state)
+            journal.begin(item, state, outcome.notices)
             write_results(outputs, item.target, lossy=self._lossy)
             journal.done(item, state)
         if failed:
@@ -354,12 +366,14 @@ class Batch:
 
 def check_target(item: Item, hints: Hints, *, overwrite: bool) -> None:
     """Refuse to replace an input by its result, and any other file unless told to."""
-    both = item.source.exists() and item.target.exists()
-    if both and item.target.samefile(item.source):
+    with explained(item.target):  # its name may be too long
+        there = item.target.exists()
+        own = there and any(map(item.target.samefile, filter(Path.exists, item.files)))
+    if own:
         raise ImageWriteError(
             f"{item.target}: the result would replace its own input.", hints.own_input
         )
-    if not overwrite and item.target.exists():
+    if there and not overwrite:
         raise ImageWriteError(f"{item.target}: the file is there already.", hints.there)
 
 
@@ -372,6 +386,11 @@ def _judged(outcome: Outcome, first: Result, result: Result, read: _Read) -> Out
         return replace(outcome, note=read.note)
     reasons = [each for each in result.notices if "reference" in each]
     return replace(outcome, note=" ".join(reasons) or "It cannot be compared.")
+
+
+def _once(notices: Iterable[str]) -> tuple[str, ...]:
+    """Return notices without those that several pages, volumes or steps have in common."""
+    return tuple(dict.fromkeys(notices))
 
 
 @contextmanager

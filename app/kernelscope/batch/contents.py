@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from kernelscope.batch.item import Item
 from kernelscope.engine.chain import shapes
 from kernelscope.engine.recipe import Recipe
 from kernelscope.errors import SeveralVolumes
@@ -16,6 +18,7 @@ from kernelscope.files import (
     check_write_pages,
     read_image,
     read_pages,
+    unkept,
     write_image,
     write_pages,
 )
@@ -25,6 +28,7 @@ from kernelscope.files.volumes import (
     check_write_volumes,
     is_volume,
     read_volume,
+    unkept_of_volume,
     write_volume,
     write_volumes,
 )
@@ -41,7 +45,7 @@ _PART = 1 << 22
 """Bytes that are unpacked at a time."""
 
 
-def read_sources(path: Path, nan: float | None) -> tuple[Source, ...]:
+def read_sources(item: Item, nan: float | None) -> tuple[Source, ...]:
     """Return all that a file holds: a picture, pages, a volume, or volumes of one shape.
 
     Raises
@@ -49,24 +53,26 @@ def read_sources(path: Path, nan: float | None) -> tuple[Source, ...]:
     AppError
         If it cannot be read.
     """
-    if not is_volume(path):
+    path = item.source
+    if not item.slices and not is_volume(path):
         image = read_image(path, nan=nan)
         if any(notice.startswith(ONLY_FIRST) for notice in image.notices):
             return tuple(read_pages(path, nan=nan))
         return (image,)
     try:
-        return (Scan((read_volume(path, nan=nan),)),)
+        return (Scan((read_volume(path, nan=nan, slices=item.slices),)),)
     except SeveralVolumes as error:
         if not error.alike:
             raise
-        return tuple(Scan((each,)) for each in _volumes(path, len(error.names), nan))
+        return tuple(Scan((each,)) for each in _volumes(item, len(error.names), nan))
 
 
-def _volumes(path: Path, count: int, nan: float | None) -> list[Volume]:
+def _volumes(item: Item, count: int, nan: float | None) -> list[Volume]:
     """Return the volumes of a file; a packed one is unpacked once, and not for each of them."""
-    first = read_volume(path, 1, nan=nan)
+    path, read = item.source, partial(read_volume, nan=nan, slices=item.slices)
+    first = read(path, 1)
     if not path.name.lower().endswith(".gz"):
-        others = [read_volume(path, number, nan=nan) for number in range(2, count + 1)]
+        others = [read(path, number) for number in range(2, count + 1)]
         return [first, *others]
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
         plain = Path(folder, path.name[: -len(".gz")])
@@ -74,7 +80,7 @@ def _volumes(path: Path, count: int, nan: float | None) -> list[Volume]:
         with gzip.open(path) as packed, plain.open("wb") as unpacked:
             while most > 0 and (part := cast(BinaryIO, packed).read(min(_PART, most))):
                 most -= unpacked.write(part)
-        return [read_volume(plain, number, nan=nan) for number in range(1, count + 1)]
+        return [read(plain, number) for number in range(1, count + 1)]
 
 
 def check_results(sources: Sequence[Source], recipe: Recipe, target: Path, *, lossy: bool) -> None:
@@ -107,6 +113,17 @@ def write_results(results: Sequence[Source], target: Path, *, lossy: bool) -> No
         write_volumes(volumes, target)
     else:
         write_volume(volumes[0], target, lossy=lossy)
+
+
+def unkept_of(results: Sequence[Source], target: Path) -> list[str]:
+    """Return notices about what the file of these results does not keep of the input."""
+    found = list[str]()
+    for each in results:
+        if isinstance(each, Image):
+            found += unkept(each, target)
+        elif isinstance(each, Scan):
+            found += unkept_of_volume(each.volumes[0], target)
+    return found
 
 
 def describe_size(sources: Sequence[Source]) -> str:

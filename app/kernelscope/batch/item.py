@@ -19,10 +19,19 @@ class Item:
     Attributes
     ----------
     source, target : Path
+        Of a DICOM series, `source` is one of its files.
     reference : Path, optional
         The file that the result is compared with.
+    slices : tuple of Path
+        All files of a DICOM series, with those that may be its damaged slices.
     """
 
     source: Path
     target: Path
     reference: Path | None = None
+    slices: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files that are read for it."""
+        return self.slices or (self.source,)

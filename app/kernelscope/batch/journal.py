@@ -3,13 +3,15 @@
 ::
 
     {"recipe": "9f2c...", "version": 1}                               the first line
-    {"begin": "a.tif", "before": null, "source": ...}                 before a result is written
+    {"begin": "a.tif", "before": null, "source": ..., "notices": [...]}  before a result is written
     {"failed": "a.tif"}                                               it was not written
     {"done": "a.tif", "source": "/scans/a.tif", "bytes": 4194560, "changed": 1763900000000000000}
 
 A process that is killed leaves whole results, since these appear in one step, and perhaps half a
 line at the end, which is ignored. A result that was begun and is there without its *done* was
 written just before: it is recognised by its time.
+
+Names that are not UTF-8 are written as `text.json_text` does.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from kernelscope.batch.item import JOURNAL, Item
 from kernelscope.engine.recipe import Recipe
 from kernelscope.errors import AppError
 from kernelscope.files.write_errors import explained
+from kernelscope.text import json_text
 
 _VERSION = 1
 _MOST_BYTES = 1 << 30
@@ -87,8 +91,9 @@ class Journal:
     def _read(self, signature: str) -> None:
         if self.path.stat().st_size > _MOST_BYTES:
             raise AppError(f"{self.path}: this is no journal of a batch.", "Delete it.")
-        text = self.path.read_text(encoding="utf-8", errors="replace")
-        lines = [line for line in map(_parsed, text.splitlines()) if line is not None]
+        # Not by splitlines(), for which a line also ends at characters that names may have.
+        text = self.path.read_text(encoding="utf-8", errors="surrogateescape")
+        lines = [line for line in map(_parsed, text.split("\n")) if line is not None]
         if not lines or lines[0].get("recipe") != signature:
             raise AppError(
                 f"The journal “{self.path}” belongs to another recipe.",
@@ -96,7 +101,7 @@ class Journal:
             )
         for line in lines[1:]:
             if isinstance(name := line.get("done"), str):
-                self._done[name] = line
+                self._done[name] = {**self._begun.get(name, {}), **line}
             elif isinstance(name := line.get("begin"), str):
                 self._begun[name] = line
             elif isinstance(name := line.get("failed"), str):
@@ -116,12 +121,18 @@ class Journal:
             if line is None or made == line.get("before"):
                 return False
         source = line.get("source"), line.get("bytes"), line.get("changed")
-        return source == (str(item.source.absolute()), *(state_of(item.source) or (None, None)))
+        return source == (str(item.source.absolute()), *(state_of(*item.files) or (None, None)))
 
-    def begin(self, item: Item, state: tuple[int, int] | None) -> None:
+    def notices(self, item: Item) -> tuple[str, ...]:
+        """Return the notices about a file that is done."""
+        name = self._name(item)
+        found = (self._done.get(name) or self._begun.get(name, {})).get("notices")
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+
+    def begin(self, item: Item, state: tuple[int, int] | None, notices: Sequence[str] = ()) -> None:
         """Note that the result of a file of this size and time is about to be written."""
-        before = _changed(item.target)
-        self._write({"begin": self._name(item), "before": before, **_of(item, state)})
+        line = {"begin": self._name(item), "before": _changed(item.target), **_of(item, state)}
+        self._write({**line, "notices": list(notices)})
 
     def done(self, item: Item, state: tuple[int, int] | None) -> None:
         """Note that it is written."""
@@ -139,8 +150,7 @@ class Journal:
 
     def _write(self, line: dict[str, Any]) -> None:
         with explained(self.path):
-            data = (json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
-            os.write(self._file, data)
+            os.write(self._file, (json_text(line) + "\n").encode("utf-8"))
             os.fsync(self._file)
 
 
@@ -163,10 +173,10 @@ def _changed(path: Path) -> int | None:
     return state[1] if state else None
 
 
-def state_of(path: Path) -> tuple[int, int] | None:
-    """Return size and time of a file; None if it is not there."""
+def state_of(*files: Path) -> tuple[int, int] | None:
+    """Return the sums of the sizes and of the times of files; None if one is not there."""
     try:
-        found = path.stat()
+        found = [file.stat() for file in files]
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return sum(each.st_size for each in found), sum(each.st_mtime_ns for each in found)

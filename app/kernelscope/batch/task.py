@@ -18,7 +18,7 @@ import platform
 import secrets
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -78,6 +78,7 @@ def describe(number: int, item: Item, settings: Settings) -> str:
             "device": settings.options.device.value,
             "level": settings.options.level,
             "source": str(item.source.absolute()),
+            "slices": [str(each.absolute()) for each in item.slices],
             "target": str(item.target.absolute()),
             "reference": str(reference) if reference is not None else None,
             "parts": str(settings.parts),
@@ -100,7 +101,8 @@ def filter_file(text: str) -> str:
     source, reference = Path(task["source"]), task["reference"]
     part = Path(task["parts"], f"{task['number']}-{secrets.token_hex(8)}")
     part /= Path(task["target"]).name
-    item = Item(source, part, Path(reference) if reference is not None else None)
+    slices = tuple(map(Path, task["slices"]))
+    item = Item(source, part, Path(reference) if reference is not None else None, slices)
     noted = _Noted()
     try:
         _check(task, item)
@@ -132,6 +134,7 @@ def finish(item: Item, text: str, settings: Settings, journal: Journal) -> Outco
     state = tuple(plain.pop("state") or ()) or None
     for name in ("before", "quality"):
         plain[name] = Quality(**plain[name]) if plain[name] is not None else None
+    plain["notices"] = tuple(plain["notices"])
     outcome = Outcome(item, Status(plain.pop("status")), **plain)
     if outcome.status is not Status.DONE:
         return outcome
@@ -139,7 +142,7 @@ def finish(item: Item, text: str, settings: Settings, journal: Journal) -> Outco
         if not part.exists():
             raise ImageWriteError(f"{item.target}: a worker's result is not here.", _SHARED)
         with explained(item.target):
-            journal.begin(item, cast("tuple[int, int] | None", state))
+            journal.begin(item, cast("tuple[int, int] | None", state), outcome.notices)
             item.target.parent.mkdir(parents=True, exist_ok=True)
             atomic.move(part, item.target)
             part.parent.rmdir()
@@ -204,7 +207,7 @@ class _Noted:
     def is_done(self, item: Item) -> bool:
         return False
 
-    def begin(self, item: Item, state: tuple[int, int] | None) -> None:
+    def begin(self, item: Item, state: tuple[int, int] | None, notices: Sequence[str] = ()) -> None:
         self.state = state
 
     def done(self, item: Item, state: tuple[int, int] | None) -> None:

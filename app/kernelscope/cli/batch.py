@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
 import math
 import sys
 import time
@@ -33,7 +32,7 @@ from kernelscope.cli.common import (
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.errors import UnknownName
-from kernelscope.text import PROGRAM, one_line
+from kernelscope.text import PROGRAM, json_text, one_line, table_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -109,6 +108,7 @@ def _run(options: argparse.Namespace) -> int:
             text = _summary([*problems, *outcomes], options.summary, judged=judged)
             replace_file(options.summary, text.encode("utf-8"))
     counts = Counter(each.status for each in (*problems, *outcomes))
+    say.notices(_grouped(outcomes))
     say.notices([*_left_out(found.left_out), *_unjudged(outcomes, options.reference)])
     say.line(_closing(counts, total, time.perf_counter() - start))
     if token.cancelled:
@@ -206,8 +206,23 @@ def _run_options(options: argparse.Namespace) -> RunOptions:
 
 
 def _print_failure(outcome: Outcome) -> None:
-    text = f"failed: {outcome.item.source}: {one_line(outcome.reason)}"
+    text = one_line(f"failed: {outcome.item.source}: {outcome.reason}")
     print(text, file=sys.stderr, flush=True)
+
+
+def _grouped(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the notices about files, each once: of several files with the first one's name."""
+    groups = dict[str, list[tuple[Path, str]]]()
+    for outcome in outcomes:
+        item = outcome.item
+        for text in outcome.notices:
+            nameless = text.replace(item.target.name, "*").replace(item.source.name, "*")
+            groups.setdefault(nameless, []).append((item.source, text))
+    found = []
+    for (source, text), *more in groups.values():
+        others = f"{len(more) + 1} files, such as " if more else ""
+        found.append(f"{others}{source}: {text}")
+    return found
 
 
 def _left_out(count: int) -> list[str]:
@@ -242,25 +257,28 @@ def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
 
 def _summary(outcomes: list[Outcome], path: Path, *, judged: bool) -> str:
     """Return what became of each file, as JSON or as a table with commas."""
-    figures = _FIGURES if judged else ()
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "source": str(each.item.source),
             "target": str(each.item.target),
             **{name: getattr(each, name) for name in _TEXTS},
             **{name: round(getattr(each, name), 6) for name in _TIMES},
+            "notices": list(each.notices),
             **(_figures(each) if judged else {}),
         }
         for each in outcomes
     ]
     if path.name.lower().endswith(".json"):
-        return json.dumps({"files": rows}, indent=1, ensure_ascii=False) + "\n"
+        return json_text({"files": rows}, indent=1) + "\n"
     text = io.StringIO()
-    table = csv.DictWriter(
-        text, ("source", "target", *_TEXTS, *_TIMES, *figures), lineterminator="\n"
-    )
+    names = ("source", "target", *_TEXTS, *_TIMES, "notices", *(_FIGURES if judged else ()))
+    table = csv.DictWriter(text, names, lineterminator="\n")
     table.writeheader()
-    table.writerows(rows)
+    for row in rows:
+        cells = row | {"notices": " ".join(row["notices"])}
+        texts = {name: one_line(cell) for name, cell in cells.items() if isinstance(cell, str)}
+        places = {name: table_text(row[name]) for name in ("source", "target")}
+        table.writerow(cells | texts | places)
     return text.getvalue()
 
 
@@ -302,7 +320,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="INPUT",
         nargs="+",
         type=file_path,
-        help="files, and folders with all pictures and volumes in and below them",
+        help="files, and folders with all pictures, volumes and DICOM series in and below them",
     )
     parser.add_argument(
         "--out",
@@ -314,7 +332,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--suffix",
         metavar=".EXT",
-        help="format of the results (default: that of each file, or .tif where it is not written)",
+        help="format of the results (default: that of each file, or .tif where it is not written, "
+        "and .nii.gz for DICOM series)",
     )
     _add_run_options(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
@@ -341,7 +360,8 @@ def _add_summary_options(parser: argparse.ArgumentParser) -> None:
         "--summary",
         metavar="FILE",
         type=file_path,
-        help="write what became of each file, with times in seconds, to FILE: .json or .csv",
+        help="write what became of each file, with notices and times in seconds, to FILE: .json or "
+        ".csv",
     )
     parser.add_argument(
         "--reference",

@@ -50,7 +50,11 @@ def matches(start: bytes) -> bool:
 
 def is_colour(path: Path) -> bool:
     """Return whether a DICOM file holds a picture in colour, and not a slice of a volume."""
-    header = read_header(path)
+    return has_colours(read_header(path))
+
+
+def has_colours(header: Any) -> bool:
+    """Return whether a header is that of a picture in colour."""
     return "PixelData" in header and header.get("PhotometricInterpretation") not in (None, *_GREY)
 
 

@@ -1,6 +1,9 @@
 """Volume files: NIfTI, DICOM series, TIFF stacks, NumPy arrays, folders of pictures."""
 
+from kernelscope.files.volumes.dicom import FORMAT as DICOM
+from kernelscope.files.volumes.dicom import Series, is_dicom
 from kernelscope.files.volumes.reading import is_volume, read_volume, series_of
+from kernelscope.files.volumes.series import DicomFiles, dicom_files
 from kernelscope.files.volumes.volume_formats import READABLE_VOLUMES, WRITABLE_VOLUMES
 from kernelscope.files.volumes.writing import (
     beside,
@@ -11,11 +14,16 @@ from kernelscope.files.volumes.writing import (
 )
 
 __all__ = [
+    "DICOM",
     "READABLE_VOLUMES",
     "WRITABLE_VOLUMES",
+    "DicomFiles",
+    "Series",
     "beside",
     "check_write_volume",
     "check_write_volumes",
+    "dicom_files",
+    "is_dicom",
     "is_volume",
     "read_volume",
     "series_of",

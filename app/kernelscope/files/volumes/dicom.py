@@ -21,6 +21,7 @@ from kernelscope.files.pictures.dicom import (
     START,
     TAGS,
     frame_count,
+    has_colours,
     is_colour,
     matches,
     read_header,
@@ -38,6 +39,8 @@ _EVEN = 0.02
 _MOST_NAMED = 3
 """Files that a notice names; the others are counted."""
 
+_WITH_ALL = "Read with all slices of its series in the folder."
+
 _WHERE = ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing")
 
 _VOLUME_KEYS = (
@@ -49,6 +52,16 @@ _VOLUME_KEYS = (
     ("CardiacSynchronizationSequence", "NominalCardiacTriggerDelayTime", "trigger {} ms"),
 )
 """Attributes that distinguish the volumes of an Enhanced file: group, element, and label."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """The series of a DICOM file: its identifier, its number and name, whether it is in colour."""
+
+    id: str
+    number: int
+    description: str
+    colour: bool
 
 
 @dataclass(frozen=True)
@@ -131,8 +144,27 @@ def decode(path: Path, number: int | None) -> RawVolume:
         named = "; ".join(list(strangers)[:_MOST_NAMED])
         scan.notices.insert(0, f"Left out of the folder: {named}{more_text}.")
     if len(parts) > len(own):
-        scan.notices.insert(0, "Read with all slices of its series in the folder.")
+        scan.notices.insert(0, _WITH_ALL)
     return scan
+
+
+def decode_series(files: Sequence[Path], number: int | None) -> RawVolume:
+    """Read the files of one series, all of which must be good."""
+    for file in files:
+        if not is_dicom(file):
+            raise stranger(file)
+    scan = _chosen([part for file in files for part in _slices(file)], number, "volume")
+    if len(files) > 1:
+        scan.notices.insert(0, _WITH_ALL)
+    return scan
+
+
+def stranger(file: Path) -> Unreadable:
+    """Return the error for a file among slices that is none: a damaged one is not skipped."""
+    return Unreadable(
+        f"{file.name} is named like the slices, but is no DICOM file.",
+        "Get it again from where it came from, or move it away if it is no slice.",
+    )
 
 
 def decode_folder(files: Sequence[Path], number: int | None) -> RawVolume:
@@ -196,6 +228,30 @@ def series_of(path: Path) -> str:
     """Return the identifier of the series of a DICOM file; empty if it has no picture."""
     own = _slices(path)
     return own[0].series if own else ""
+
+
+def identify(path: Path) -> Series | None:
+    """Return the series of a DICOM file; None if the file has no picture.
+
+    Raises
+    ------
+    Unreadable
+        If it is so damaged that its series is not known.
+    """
+    header = read_header(path)
+    with damage_explained(f"DICOM file {path.name}'s"):
+        try:
+            if not _is_picture(header, path.name):
+                return None
+        except Unreadable:
+            if "SeriesInstanceUID" not in header:
+                raise
+        return Series(
+            str(header.SeriesInstanceUID),
+            int(header.get("SeriesNumber") or 0),
+            str(header.get("SeriesDescription") or "").strip(),
+            has_colours(header),
+        )
 
 
 def _slices(path: Path) -> list[_Slice]:

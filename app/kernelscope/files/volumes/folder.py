@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ def decode(path: Path, number: int | None) -> RawVolume:
     files.sort(key=_natural)
     slices = [file for file in files if dicom.is_dicom(file)]
     if slices:
-        _check_strangers(slices, set(files) - set(slices))
+        for file in strangers(slices, set(files) - set(slices)):
+            raise dicom.stranger(file)
         scan = dicom.decode_folder(slices, number)
     else:
         slices = [file for file in files if file.suffix.lower() in _SUFFIXES]
@@ -43,15 +44,10 @@ def decode(path: Path, number: int | None) -> RawVolume:
     return scan
 
 
-def _check_strangers(slices: Sequence[Path], others: set[Path]) -> None:
-    """Refuse a file that is named like the slices: a damaged one must not just be skipped."""
+def strangers(slices: Iterable[Path], others: Iterable[Path]) -> list[Path]:
+    """Return the files that are named like slices, but are none: a damaged one is not skipped."""
     kinds = {kind for file in slices for kind in _kinds(file)}
-    for file in sorted(others):
-        if kinds & _kinds(file):
-            raise Unreadable(
-                f"{file.name} is named like the slices, but is no DICOM file.",
-                "Get it again from where it came from, or move it away if it is no slice.",
-            )
+    return [file for file in sorted(others) if kinds & _kinds(file)]
 
 
 def _kinds(file: Path) -> set[str]:

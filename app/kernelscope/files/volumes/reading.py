@@ -6,6 +6,7 @@ import gzip
 import logging
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernelscope.errors import ImageReadError, OutOfMemory, SeveralVolumes
@@ -25,7 +26,11 @@ _logger = logging.getLogger(__name__)
 
 
 def read_volume(
-    path: str | Path, volume_number: int | None = None, *, nan: float | None = None
+    path: str | Path,
+    volume_number: int | None = None,
+    *,
+    nan: float | None = None,
+    slices: Sequence[Path] = (),
 ) -> Volume:
     """Read a file of one of the formats in `READABLE_VOLUMES`, or a folder.
 
@@ -40,6 +45,8 @@ def read_volume(
         Number, from 1, of the volume in a file, or of the DICOM series in a folder.
     nan : float, optional
         Replaces NaN; saved results have NaN there again.
+    slices : sequence of Path
+        All files of the DICOM series of `path`, if they are known: the folder is not searched.
 
     Raises
     ------
@@ -58,7 +65,7 @@ def read_volume(
     title = path.name or str(path)
     start = time.perf_counter()
     try:
-        volume, name = _decode(path, title, volume_number, nan)
+        volume, name = _decode(path, title, volume_number, nan, slices)
     except Several as error:
         raise SeveralVolumes(
             f"{title}: {error.cause}", error.hint, error.names, alike=error.alike
@@ -78,12 +85,16 @@ def read_volume(
 
 
 def _decode(
-    path: Path, title: str, volume_number: int | None, nan: float | None
+    path: Path, title: str, volume_number: int | None, nan: float | None, slices: Sequence[Path]
 ) -> tuple[Volume, str]:
     """Return the volume of a file or folder, and the name of its format."""
-    found = _recognise(path)
-    with damage_explained(found.format.name):
-        scan = found.decode(path, volume_number)
+    format = dicom.FORMAT if slices else (found := _recognise(path)).format
+    with damage_explained(format.name):
+        scan = (
+            dicom.decode_series(slices, volume_number)
+            if slices
+            else found.decode(path, volume_number)
+        )
     volume = Volume.from_array(
         scan.numbers,
         title,
@@ -97,7 +108,7 @@ def _decode(
         others=scan.others,
         nan=nan,
     )
-    return volume, found.format.name
+    return volume, format.name
 
 
 def is_volume(path: str | Path) -> bool:

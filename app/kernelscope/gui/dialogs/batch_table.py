@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -90,8 +91,8 @@ class BatchRows(QAbstractTableModel):
         if role == _Roles.ToolTipRole:
             return _tip(row, column)
         if role == _Roles.AccessibleTextRole and column == _FILE:
-            parts = row.item.source.name, row.state.value, row.size, row.remark
-            return ", ".join(filter(None, parts))
+            parts = _name(row), row.state.value, row.size, row.remark
+            return one_line(", ".join(filter(None, parts)))
         if role == _Roles.ForegroundRole:
             return _ink(row, column)
         return None
@@ -106,12 +107,18 @@ class BatchRows(QAbstractTableModel):
 def _text(row: Row, column: int) -> str:
     match column:
         case 0:
-            return one_line(row.item.source.name)
+            return _name(row)
         case 1:
             return row.size
         case 2:
             return row.state.capitalize()
     return one_line(row.remark)
+
+
+def _name(row: Row) -> str:
+    """Return the name of a file; of a series, that of its first file and how many it has."""
+    name, count = one_line(row.item.source.name), len(row.item.slices)
+    return f"{name}, {count} slices" if count > 1 else name
 
 
 def _ink(row: Row, column: int) -> QBrush | None:
@@ -127,9 +134,13 @@ def _ink(row: Row, column: int) -> QBrush | None:
 
 
 def _tip(row: Row, column: int) -> str:
+    """Return the tip as HTML, with names and notices as they are."""
     if column == _RESULT and row.remark:
-        return row.parts or row.remark
-    return f"{row.item.source}\nThe result is {row.item.target}."
+        text = row.parts or row.remark
+    else:
+        text = f"{one_line(str(row.item.source))}\nThe result is {one_line(str(row.item.target))}."
+    # Qt would take a name with “<b>” in it for HTML.
+    return "<br>".join(html.escape(one_line(line)) for line in text.split("\n"))
 
 
 class BatchTable(QTableView):

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPixmap
 
 from kernelscope.errors import AppError
 from kernelscope.files import read_image
-from kernelscope.files.volumes import is_volume, read_volume
+from kernelscope.files.volumes import is_dicom, is_volume, read_volume
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.work.background import Background
@@ -96,7 +96,8 @@ def _read(path: Path) -> NDArray[np.uint8] | None:
         if path.is_dir() or path.stat().st_size > _MOST_BYTES:
             return None
         if is_volume(path):
-            return thumbnail(Scan((read_volume(path, nan=0.0),)), _SIDE)
+            alone = (path,) if is_dicom(path) else ()  # one slice, and not its whole series
+            return thumbnail(Scan((read_volume(path, nan=0.0, slices=alone),)), _SIDE)
         return thumbnail(read_image(path, nan=0.0), _SIDE)
     except (AppError, OSError):
         return None

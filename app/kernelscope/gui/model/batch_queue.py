@@ -70,25 +70,27 @@ class Row:
 
     @property
     def remark(self) -> str:
-        """The reason of a failure, or the time and the device; empty before."""
+        """The reason of a failure, or the time, the device and the notices; empty before."""
         if self.outcome is None:
             return ""
         if self.state is State.FAILED:
             return self.outcome.reason
-        if self.seconds is None:
-            return ""
-        return f"{duration(self.seconds)}, {self.outcome.device}"
+        done = (
+            f"{duration(self.seconds)}, {self.outcome.device}" if self.seconds is not None else ""
+        )
+        return ": ".join(filter(None, (done, " ".join(self.outcome.notices))))
 
     @property
     def parts(self) -> str:
-        """The times of a file that is done: ``Read in 20.0 ms, filtered in ...``; or empty."""
+        """The times of a file that is done, and a line for each notice; or empty."""
         if self.outcome is None or self.state is not State.DONE:
             return ""
         done = self.outcome
-        return (
+        times = (
             f"Read in {duration(done.read)}, filtered in {duration(done.filtered)}, "
             f"written in {duration(done.written)}."
         )
+        return "\n".join((times, *done.notices))
 
 
 class BatchQueue:

@@ -1,0 +1,60 @@
+"""The DICOM files of a folder, by their series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kernelscope.files.formats import Unreadable
+from kernelscope.files.volumes import dicom
+from kernelscope.files.volumes.folder import strangers
+
+
+@dataclass
+class DicomFiles:
+    """The DICOM files of a folder.
+
+    Attributes
+    ----------
+    series : dict
+        The files of each series in grey.
+    damaged : list of Path
+        Those whose series is not known, and files that are named like slices.
+    pictures : list of Path
+        Those in colour.
+    others : list of Path
+        Those without a picture, such as indices and reports.
+    """
+
+    series: dict[dicom.Series, list[Path]] = field(default_factory=dict)
+    damaged: list[Path] = field(default_factory=list)
+    pictures: list[Path] = field(default_factory=list)
+    others: list[Path] = field(default_factory=list)
+
+    def slices(self, series: dicom.Series) -> tuple[Path, ...]:
+        """Return the files of a series, with all damaged ones: each may be a slice of it."""
+        return tuple(sorted([*self.series[series], *self.damaged]))
+
+
+def dicom_files(files: Sequence[Path]) -> DicomFiles:
+    """Return the DICOM files among those of a folder, which are recognised by their content."""
+    found, known = DicomFiles(), dict[str, dicom.Series]()
+    for file in files:
+        try:
+            if not dicom.is_dicom(file):
+                continue
+            series = dicom.identify(file)
+        except Unreadable:
+            found.damaged.append(file)
+            continue
+        if series is None:
+            found.others.append(file)
+        elif series.colour:
+            found.pictures.append(file)
+        else:
+            found.series.setdefault(known.setdefault(series.id, series), []).append(file)
+    slices = [file for group in found.series.values() for file in group]
+    rest = set(files).difference(slices, found.pictures, found.others, found.damaged)
+    found.damaged += strangers(slices, rest)
+    return found
