@@ -11,7 +11,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.bench.plan import Plan
-from kernelscope.bench.recorded import Figure, Recorded, day, entries, with_cpu
+from kernelscope.bench.recorded import Figure, Recorded, Wanted, day, entries, with_cpu
 from kernelscope.bench.report import Report, merge
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import BASELINE
@@ -48,7 +48,7 @@ def recorded(*rows: Row) -> Recorded:
 
 def nearest(found: Recorded, *, size: int = 3, side: int = 512, **others: Any) -> Row:
     step = Step.of_numbers("median", {"size": size}, **others)
-    return found.nearest(step, (side, side), 1)["tuned"].row
+    return found.nearest(Wanted(step, (side, side)))["tuned"].row
 
 
 def test_the_same_setting_is_the_nearest() -> None:
@@ -75,17 +75,87 @@ def test_pictures_of_as_many_channels_are_nearer() -> None:
     grey, colour = row(), row(channels=3)
     found = recorded(grey, colour)
     step = Step.of_numbers("median", {"size": 3})
-    assert found.nearest(step, (512, 512), 1)["tuned"].row is grey
-    assert found.nearest(step, (512, 512), 3)["tuned"].row is colour
+    assert found.nearest(Wanted(step, (512, 512), 1))["tuned"].row is grey
+    assert found.nearest(Wanted(step, (512, 512), 3))["tuned"].row is colour
 
 
 def test_levels_come_from_one_setting_where_it_has_them() -> None:
     levels = [row(level, side=1024) for level in ("global", "shared", "tuned")]
-    found = recorded(row("tuned", side=512), *levels).nearest(
-        Step.of_numbers("median", {"size": 3}), (512, 512), 1
-    )
+    wanted = Wanted(Step.of_numbers("median", {"size": 3}), (512, 512))
+    every = recorded(row("tuned", side=512), row("selection", side=4096), *levels)
+    found = every.nearest(wanted)
     assert {figure.row.asked for figure in found.values()} == {(1024, 1024)}
     assert set(found) == {"global", "shared", "tuned"}
+    each = every.nearest_of_each(wanted)
+    assert {level: figure.row.asked[0] for level, figure in each.items()} == {
+        "global": 1024, "shared": 1024, "tuned": 1024, "selection": 4096,
+    }  # fmt: skip
+
+
+def test_the_same_work_is_nearer_than_any_other() -> None:
+    """Even with fewer levels and another size; a time of other work is of little use."""
+    others = [row(level, size=5) for level in ("global", "shared", "texture", "tuned")]
+    found = recorded(*others, row(side=4096), row(side=4096, channels=3))
+    step = Step.of_numbers("median", {"size": 3})
+    grey, colour = (
+        found.nearest(Wanted(step, (512, 512), channels)).values() for channels in (1, 3)
+    )
+    assert [(each.row.asked, each.row.channels) for each in grey] == [((4096, 4096), 1)]
+    assert [(each.row.asked, each.row.channels) for each in colour] == [((4096, 4096), 3)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "same", "text"),
+    [
+        ({}, True, "mask size 3, 512×512"),
+        ({"shape": (100, 100)}, True, "mask size 3, 512×512"),
+        ({"dtype": np.dtype(np.uint8)}, True, "mask size 3, 512×512"),
+        ({"dtype": np.dtype(np.uint16)}, False, "mask size 3, 8 bit, 512×512"),
+        ({"channels": 3}, False, "mask size 3, 1 channel, 512×512"),
+        ({"step": Step.of_numbers("median", {"size": 5})}, False, "mask size 3, 512×512"),
+        (
+            {"step": Step.of_numbers("median", {"size": 3}, border=Border.WRAP)},
+            True,
+            "mask size 3, border reflect, 512×512",
+        ),
+    ],
+    ids=["same", "size", "bytes", "two bytes", "colour", "mask", "border"],
+)
+def test_a_figure_is_described_by_its_mask_and_by_what_differs(
+    changes: dict[str, Any], same: bool, text: str
+) -> None:
+    figure = Figure(row(), "a card", "22 Nov 2026", Path("gpu.json"))
+    wanted = Wanted(Step.of_numbers("median", {"size": 3}), (512, 512))
+    wanted = replace(wanted, **changes)
+    assert wanted.is_done_by(figure) == same
+    assert wanted.describe(figure) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded", "values", "same", "text"),
+    [
+        ("mask", {"mask": "1 2 1; 2 4 2; 1 2 1"}, {}, True, "mask 3×3"),
+        ("mask", {"mask": "1 2 1; 2 4 2; 1 2 1", "divisor": "count"}, {}, True,
+         "mask 3×3"),
+        ("sobel", {}, {}, True, "mask 3×3"),
+        ("sobel", {"form": "directions"}, {}, True, "mask 3×3, form directions"),
+        ("laplace", {"form": "5x5"}, {}, False, "mask 5×5, form 5x5"),
+        ("nlm", {}, {"patch": 5, "search_radius": 12}, False, "patch size 7, search radius 10"),
+        ("nlm", {"filter_sigma": "0.1"}, {}, True, "patch size 7, search radius 10"),
+        ("greyscale", {}, {}, True, ""),
+    ],
+)  # fmt: skip
+def test_the_settings_of_other_filters(
+    name: str, recorded: dict[str, str], values: dict[str, Any], same: bool, text: str
+) -> None:
+    """The sum of radii is equal in both of non-local means; the work is not."""
+    spec = filters.get(name)
+    parameters = {each.name: each.format(each.default) for each in spec.parameters} | recorded
+    measured = row(filter=name, label=spec.name, parameters=parameters)
+    figure = Figure(measured, "a card", "22 Nov 2026", Path("gpu.json"))
+    wanted = Wanted(Step.of_numbers(name, values), (512, 512))
+    assert wanted.is_done_by(figure) == same
+    assert wanted.describe(figure) == ", ".join(filter(None, [text, "512×512"]))
 
 
 @pytest.mark.parametrize(
@@ -93,15 +163,15 @@ def test_levels_come_from_one_setting_where_it_has_them() -> None:
 )
 def test_rows_that_are_no_plain_runs_of_a_level_are_left_out(others: dict[str, Any]) -> None:
     step = Step.of_numbers("median", {"size": 3})
-    assert recorded(row(**others)).nearest(step, (512, 512), 1) == {}
+    assert recorded(row(**others)).nearest(Wanted(step, (512, 512))) == {}
 
 
 def test_figures_of_another_device_or_filter_are_not_shown() -> None:
     found = recorded(row(device="cpu"))
     step = Step.of_numbers("median", {"size": 3})
-    assert found.nearest(step, (512, 512), 1) == {}
-    assert set(found.nearest(step, (512, 512), 1, "cpu")) == {"tuned"}
-    assert found.nearest(Step.of_numbers("mean"), (512, 512), 1, "cpu") == {}
+    assert found.nearest(Wanted(step, (512, 512), 1)) == {}
+    assert set(found.nearest(Wanted(step, (512, 512)), "cpu")) == {"tuned"}
+    assert found.nearest(Wanted(Step.of_numbers("mean"), (512, 512)), "cpu") == {}
 
 
 def test_a_report_is_read_with_machine_and_day(tmp_path: Path) -> None:
@@ -110,7 +180,8 @@ def test_a_report_is_read_with_machine_and_day(tmp_path: Path) -> None:
     save(report, tmp_path / "gpu-a.json")
     (tmp_path / "gpu-b.json").write_text("[]")
     (tmp_path / "gpu-c.json").write_text("{")
-    (figure,) = Recorded.read(tmp_path).nearest(Step.of_numbers("median"), (64, 64), 1).values()
+    wanted = Wanted(Step.of_numbers("median"), (64, 64))
+    (figure,) = Recorded.read(tmp_path).nearest(wanted).values()
     assert (figure.machine, figure.card, figure.date) == ("NVIDIA H200", "H200", "2 Nov 2026")
     assert figure.setting == "Median, mask size 3, border reflect, 512×512"
     varied = replace(figure.row, label="Median", parameters={"size": "7"})
@@ -123,13 +194,14 @@ def test_a_report_is_read_with_machine_and_day(tmp_path: Path) -> None:
 
 def test_an_installation_without_reports_has_no_figures(tmp_path: Path) -> None:
     assert entries(tmp_path / "none") == []
-    assert Recorded.read(tmp_path / "none").nearest(Step.of_numbers("mean"), (9, 9), 1) == {}
+    assert Recorded.read(tmp_path / "none").nearest(Wanted(Step.of_numbers("mean"), (9, 9))) == {}
 
 
 def test_the_projects_figures_say_which_card_and_day() -> None:
-    found = Recorded.read().nearest(Step.of_numbers("median", {"size": 5}), (2048, 2048), 1)
+    step = Step.of_numbers("median", {"size": 5})
+    found = Recorded.read().nearest(Wanted(step, (2048, 2048)))
     assert {"global", "shared", "texture", "tuned"} <= set(found)
-    assert {figure.card for figure in found.values()} == {"H100"}
+    assert len({(figure.card, figure.date) for figure in found.values()}) == 1
     assert {figure.row.asked for figure in found.values()} == {(2048, 2048)}
     assert {figure.row.parameters["size"] for figure in found.values()} == {"5"}
     assert len(entries()) > 10
@@ -200,6 +272,17 @@ def test_only_recorded_types_of_samples_have_a_time_elsewhere() -> None:
     assert found.elsewhere(request(border=Border.MIRROR)) is not None, "borders cost little"
     assert found.elsewhere(request(dtype=np.uint16)) is None
     assert found.elsewhere(request(channels=3)) is None
+
+
+def test_colours_that_become_grey_first_are_other_work() -> None:
+    found = recorded(slow(side=1024), slow(side=1024, channels=3))
+    colour = request(channels=3)
+    assert found.elsewhere(colour) is not None
+    assert set(found.same(colour, "a")) == {"tuned"}
+    grey = replace(colour, step=replace(colour.step, grey=True))
+    assert found.elsewhere(grey) is None
+    assert found.same(grey, "a") == {}
+    assert Wanted.by(grey).channels == 1
 
 
 def test_a_short_time_is_not_scaled() -> None:

@@ -11,10 +11,11 @@ import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QSpinBox
+from PySide6.QtWidgets import QComboBox, QLabel, QListWidgetItem, QPushButton, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.bench import recorded
+from kernelscope.bench.rows import Row
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.errors import AppError
@@ -302,15 +303,69 @@ def test_a_level_that_fails_does_not_stop_the_others(
     assert "no memory left" in entry(ready, SERIAL).remark
 
 
+def fold_of_the_gpu(window: MainWindow) -> QListWidgetItem:
+    """Return the line over the levels of the GPU that is missing."""
+    rungs = window.levels.ladder.rungs
+    items = map(rungs.item, range(rungs.count()))
+    return next(item for item in items if "No GPU" in item.text())
+
+
+def test_recorded_times_are_those_of_the_mask_or_say_of_which(
+    qtbot: QtBot, ready: MainWindow
+) -> None:
+    """With their size; they never share an axis or a unit with runs of another size."""
+
+    def figure(size: int, shape: tuple[int, int], seconds: float) -> recorded.Figure:
+        parameters = {"size": str(size)}
+        measured = Row(
+            label="Median",
+            filter="median",
+            parameters=parameters,
+            border="reflect",
+            content="noise",
+            channels=1,
+            asked=shape,
+            shape=shape,
+            device="gpu",
+            level="tuned",
+            seconds=(seconds,),
+        )
+        return recorded.Figure(measured, "NVIDIA H100", "22 Nov 2026", Path("gpu.json"))
+
+    def show(*figures: recorded.Figure) -> list[str]:
+        ready.levels._recorded = recorded.Recorded(figures)
+        ready.levels.refresh()
+        lines = [line.strip() for line in fold_of_the_gpu(ready).text().splitlines()]
+        assert lines[0][2:] == "No GPU: recorded on H100, 22 Nov 2026"
+        return [lines[1], entry(ready, TUNED).brief_time]
+
+    request = ready.levels.request()
+    assert request is not None
+    ready.panel.set_filter("median")
+    larger, small = (2048, 2048), (30, 40)
+    assert request.source.shape == (*small, 1)
+    five, three = figure(5, larger, 2e-4), figure(3, larger, 1e-4)
+    assert show(five) == ["other settings: mask size 5, 2048×2048", "47.7 µs/MP"]
+    assert show(five, figure(3, small, 2e-6)) == ["mask size 3, 40×30", "2.00 µs"]
+    assert show(five, three) == ["mask size 3, 2048×2048", "23.8 µs/MP"]
+    click(ready, PARALLEL)
+    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    own = entry(ready, PARALLEL).time
+    rungs = ready.levels.ladder.rungs
+    assert own is not None
+    assert rungs.axis.share(own.computing) > 0.99 * rungs.axis.share(own.total)
+    assert rungs.axis.share(own.total) == 1, "the longest of one's own, however long others are"
+    assert rungs.recorded_axis.share(1e-4) == 1
+
+
 def test_a_missing_card_has_recorded_figures_with_their_day(ready: MainWindow) -> None:
     shown = entry(ready, TUNED)
     assert shown.figure is not None
     assert shown.time is None
     rungs = ready.levels.ladder.rungs
-    folds = [rungs.item(row).text() for row in range(rungs.count())]
-    assert f"▾ No GPU: H100 at {shown.figure.row.size}, {shown.figure.date}" in folds
-    fold = next(rungs.item(row) for row in range(rungs.count()) if "No GPU" in folds[row])
-    assert folds[rungs.row(fold)].removeprefix("▾ ") in fold.toolTip(), "where it is cut off"
+    fold = fold_of_the_gpu(ready)
+    assert fold.text().splitlines()[0] == f"▾ No GPU: recorded on H100, {shown.figure.date}"
+    assert all(line.strip("▾ ") in fold.toolTip() for line in fold.text().splitlines())
     item = rungs.rung_item(TUNED)
     assert item is not None
     for words in ("Recorded, not measured here", "H100", shown.figure.date, "mask size 3"):

@@ -57,7 +57,7 @@ def rung(request: Request, level: str) -> Rung:
 def ladder_on(name: str, request: Request, *rungs: Rung) -> MemoryLadder:
     chosen = card(name)
     assert chosen is not None
-    return MemoryLadder(rungs, chosen, Recorded.read().same(request))
+    return MemoryLadder(rungs, chosen, Recorded.read().same(request, name))
 
 
 def test_pictures_are_repeated_to_a_side() -> None:
@@ -80,10 +80,16 @@ def test_recorded_times_are_those_of_the_same_work_on_the_same_card() -> None:
     assert step.ratio == pytest.approx(step.figure.seconds / step.prediction.seconds)
     assert ladder_on("A100, 40 GB", request, counted).steps[0].figure is None
     other = request_of("median", 512, size=11)
-    assert not Recorded.read().same(other) or all(
-        "size 11" in each.setting for each in Recorded.read().same(other).values()
-    )
-    assert Recorded.read().same(request_of("median", 500, size=3)) == {}
+    assert Recorded.read().same(other, "H100") == {}
+    assert Recorded.read().same(request_of("median", 500, size=3), "H100") == {}
+
+
+def test_each_card_has_its_own_recorded_times() -> None:
+    request = request_of("median", 2048, size=5)
+    found = {name: Recorded.read().same(request, name) for name in ("H100", "H200")}
+    for name, figures in found.items():
+        assert {"global", "shared", "texture", "tuned"} <= set(figures)
+        assert {figure.card for figure in figures.values()} == {name}
 
 
 def test_far_times_are_explained_once_for_all_levels() -> None:
@@ -148,7 +154,7 @@ def test_times_of_this_session_belong_to_the_card_of_this_computer() -> None:
     published = card("H100")
     assert published is not None
     here = replace(published, name="A card", year=0)
-    found = MemoryLadder(rungs, here, Recorded.read().same(request), times.same(request))
+    found = MemoryLadder(rungs, here, Recorded.read().same(request, "A card"), times.same(request))
     first, second = found.steps
     assert (first.seconds, second.seconds) == (3e-4, None)
     assert first.is_far

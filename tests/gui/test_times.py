@@ -8,22 +8,23 @@ from kernelscope.gui.model.times import EMULATED, SpeedUp, Spread, duration
 
 
 @pytest.mark.parametrize(
-    ("own", "sure"),
+    ("own", "why"),
     [
-        ((1.0, 1.1, 1.2), True),
-        ((1.0, 1.1, 2.0), False),  # its slowest took as long as the quickest of the other
-        ((1.0, 1.1, 2.1), False),
-        ((3.0, 3.1, 3.2), True),
-        ((2.2, 3.1, 3.2), False),
-        ((1.0, 1.1), False),
+        ((1.0, 1.1, 1.2), ""),
+        ((3.0, 3.1, 3.2), ""),
+        ((1.7, 1.9, 2.0), "may be chance"),  # its slowest took as long as the quickest of the other
+        ((2.2, 3.1, 3.2), "may be chance"),
+        ((1.0, 1.1, 1.9), "Times vary"),
+        ((1.0, 1.1), "measured less than 3 times"),
     ],
 )
-def test_repeats_that_meet_are_not_sure(own: tuple[float, ...], sure: bool) -> None:
+def test_why_a_speed_up_is_not_sure(own: tuple[float, ...], why: str) -> None:
     other = Spread((2.0, 2.1, 2.2))
-    found = SpeedUp("Total", "CPU serial", 2.0, other, Spread(own))
-    assert found.sure is sure
-    assert ("about" in str(found)) is not sure
-    assert ("chance" in found.explain("CPU parallel")) is (not sure and len(own) > 2)
+    found = SpeedUp("total", "CPU serial", "CPU parallel", other, Spread(own))
+    assert found.factor == 2.1 / Spread(own).median
+    assert found.sure == (not why)
+    assert str(found).startswith("≈ ") == bool(why)
+    assert why in found.explain()
 
 
 def test_an_emulated_run_has_no_time() -> None:

@@ -132,9 +132,10 @@ def test_installed_program_finds_its_folders(installed: Path, tmp_path: Path) ->
 
 def test_installed_program_has_the_recorded_figures(installed: Path, tmp_path: Path) -> None:
     code = (
-        "from kernelscope.bench.recorded import Recorded, entries\n"
+        "from kernelscope.bench.recorded import Recorded, Wanted, entries\n"
         "from kernelscope.engine.step import Step\n"
-        "found = Recorded.read().nearest(Step.of_numbers('median', {'size': 3}), (4096, 4096), 1)\n"
+        "wanted = Wanted(Step.of_numbers('median', {'size': 3}), (4096, 4096))\n"
+        "found = Recorded.read().nearest(wanted)\n"
         "print(found['tuned'].card, found['tuned'].seconds > 0, len(entries()) > 10)"
     )
     done = subprocess.run(

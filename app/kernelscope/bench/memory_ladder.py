@@ -167,7 +167,7 @@ class MemoryLadder:
     rungs : sequence of Rung
     card : Card
     recorded : mapping of str to Figure
-        Recorded times of the same work by the id of the level, on any card.
+        Recorded times of the same work on the card, by the id of the level.
     measured : mapping of str to float
         Seconds of the same work by the id of the level, on the card of this computer.
     """
@@ -188,10 +188,7 @@ class MemoryLadder:
         prediction = predict(rung.counts, self.card) if rung.counts else None
         if self.card.is_here:
             return Step(rung, prediction, None, measured.get(rung.level.id))
-        figure = recorded.get(rung.level.id)
-        if figure is not None and figure.card != self.card.name:
-            figure = None
-        return Step(rung, prediction, figure)
+        return Step(rung, prediction, recorded.get(rung.level.id))
 
     @cached_property
     def table(self) -> tuple[tuple[str, ...], ...]:

@@ -3,8 +3,8 @@
 The reports are JSON files in ``resources/bench``. `Recorded` finds, for the settings of a filter,
 the recorded setting that is nearest, and the time of each level there::
 
-    recorded = Recorded.read()
-    for level, figure in recorded.nearest(step, (1024, 1024), 1).items():
+    recorded, wanted = Recorded.read(), Wanted(step, (1024, 1024))
+    for level, figure in recorded.nearest(wanted).items():
         print(level, figure.seconds, figure.setting, figure.card, figure.date)
 
 A figure is never scaled to another size or setting. It belongs to the setting in `Figure.setting`.
@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -37,6 +37,7 @@ from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.paths import RESOURCES
 from kernelscope.spec.devices import Device
+from kernelscope.spec.filter import FilterSpec
 
 _logger = logging.getLogger(__name__)
 
@@ -58,6 +59,9 @@ _LEAST_SCALED = 0.002
 
 _SAMPLES = {2: np.dtype(np.uint8), 3: np.dtype(np.float32)}
 """Types of the recorded pictures and volumes, by their dimensions."""
+
+_TYPES = {2: "8 bit", 3: "float"}
+"""Their names."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,11 @@ class Figure:
     def total(self) -> float:
         """Seconds of whole runs, with transfers."""
         return full_time(self.row, waiting=True)
+
+    @cached_property
+    def values(self) -> Mapping[str, Any]:
+        """The parameters; the filter may be unknown here until they are asked for."""
+        return self.row.values(filters.get(self.row.filter))
 
     @property
     def scaled(self) -> bool:
@@ -125,6 +134,86 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """The work whose time is looked for.
+
+    Attributes
+    ----------
+    step : Step
+        Filter, parameters and border.
+    shape : tuple of int
+        (height, width) or (depth, height, width).
+    channels : int
+        Those that are filtered.
+    dtype : numpy dtype or None
+        None for that of the recorded pictures or volumes.
+    """
+
+    step: Step
+    shape: tuple[int, ...]
+    channels: int = 1
+    dtype: np.dtype[Any] | None = None
+
+    @classmethod
+    def by(cls, request: Request) -> Wanted:
+        source, step = request.source, request.step
+        channels = 1 if step.grey else source.shape[-1]
+        return cls(step, source.shape[:-1], channels, source.dtype)
+
+    @property
+    def pixels(self) -> int:
+        return math.prod(self.shape)
+
+    def is_done_by(self, figure: Figure) -> bool:
+        """Return whether a figure is of these settings: filter, mask, samples and channels."""
+        row, recorded = figure.row, figure.values
+        spec, values = self.step.filter, self.step.parameters
+        return (
+            (row.filter, row.channels) == (spec.id, self.channels)
+            and self._has_type_of(figure)
+            and spec.radius(values) == spec.radius(recorded)
+            and all(values[name] == recorded[name] for name in _measures(spec))
+        )
+
+    def describe(self, figure: Figure) -> str:
+        """Return the settings and the size of a figure in short.
+
+        ``mask size 3, 2048×2048``: the size of the mask always, and else what differs from these.
+        """
+        row, recorded = figure.row, figure.values
+        spec, values = self.step.filter, self.step.parameters
+        side = 2 * spec.radius(recorded) + 1
+        has_side = any(each.sets_side for each in spec.parameters)
+        words = [] if has_side or side == 1 or _measures(spec) else [f"mask {side}×{side}"]
+        for parameter in spec.parameters:
+            value, name = recorded[parameter.name], parameter.name
+            if not parameter.matters(recorded) or parameter.is_absent(value):
+                continue
+            if parameter.sets_side or name in _measures(spec):
+                brief = parameter.brief(value)
+                words.append(brief if brief[0].isalpha() else f"mask {brief}")
+            elif parameter.affects_time and value != values[name]:
+                words.append(parameter.brief(value))
+        if row.border != self.step.border:
+            words.append(f"border {row.border}")
+        if row.channels > 1 or self.channels > 1:
+            words.append(f"{row.channels} channel{'s' * (row.channels > 1)}")
+        if not self._has_type_of(figure):
+            words.append(_TYPES[len(row.asked)])
+        return ", ".join([*words, row.size])
+
+    def _has_type_of(self, figure: Figure) -> bool:
+        return self.dtype in (None, _SAMPLES.get(len(figure.row.asked)))
+
+
+def _measures(spec: FilterSpec) -> frozenset[str]:
+    """Return the names of the numbers on which the time depends: sizes and radii."""
+    return frozenset(
+        each.name for each in spec.parameters if each.affects_time and not each.named_values()
+    )
+
+
+@dataclass(frozen=True)
 class Entry:
     """A recorded report, for a menu."""
 
@@ -155,13 +244,12 @@ class _Setting:
     """The figures by level of one report that have the same filter and data."""
 
     def __init__(self, first: Figure) -> None:
-        self.row = first.row
+        self.first, self.row = first, first.row
         self.levels = {first.row.level: first}
 
-    @cached_property
-    def values(self) -> dict[str, Any]:
-        """The parameters; the filter may be unknown here until they are asked for."""
-        return self.row.values(filters.get(self.row.filter))
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self.first.values
 
 
 class Recorded:
@@ -200,41 +288,42 @@ class Recorded:
                 _logger.warning("%s holds no recorded figures: %s", path.name, error)
         return cls(figures)
 
-    def nearest(
-        self, step: Step, shape: tuple[int, ...], channels: int, device: str = Device.GPU
-    ) -> dict[str, Figure]:
+    def nearest(self, wanted: Wanted, device: str = Device.GPU) -> dict[str, Figure]:
         """Return the figures of each level on a device, at the nearest recorded setting.
 
-        Levels come from one setting as far as it has them, and else from the next nearest.
-
-        Parameters
-        ----------
-        step : Step
-            Filter, parameters and border.
-        shape : tuple of int
-            (height, width) or (depth, height, width).
+        All of them are of one setting: one that does the wanted work if there is any, see
+        `Wanted.is_done_by`, and of these one with most levels and of about the same size.
         """
-        settings = self._settings.get((step.filter.id, device), {}).values()
-        most = max((len(each.levels) for each in settings), default=0)
+        found = self._nearest(wanted, device)
+        return dict(found[0].levels) if found else {}
 
-        def rank(each: _Setting) -> float:
-            far = _distance(each, step, shape, channels)
-            return far + _MISSING * (most - len(each.levels))
-
+    def nearest_of_each(self, wanted: Wanted, device: str = Device.GPU) -> dict[str, Figure]:
+        """Return the figures of each level, those that the nearest setting lacks from others."""
         levels: dict[str, Figure] = {}
-        for setting in sorted(settings, key=rank):
+        for setting in self._nearest(wanted, device):
             for level, figure in setting.levels.items():
                 levels.setdefault(level, figure)
         return levels
 
-    def same(self, request: Request, device: str = Device.GPU) -> dict[str, Figure]:
-        """Return the figures of levels for the work of a request, at its size; none are scaled.
+    def _nearest(self, wanted: Wanted, device: str) -> list[_Setting]:
+        """Return the settings of a filter, the nearest first."""
+        settings = self._settings.get((wanted.step.filter.id, device), {}).values()
+        most = max((len(each.levels) for each in settings), default=0)
 
-        Values that change no work, such as those in a mask, may differ.
+        def rank(each: _Setting) -> tuple[bool, float]:
+            far = _distance(each, wanted.step, wanted.shape, wanted.channels)
+            return not wanted.is_done_by(each.first), far + _MISSING * (most - len(each.levels))
+
+        return sorted(settings, key=rank)
+
+    def same(self, request: Request, card: str, device: str = Device.GPU) -> dict[str, Figure]:
+        """Return a card's figures of levels for the work of a request, at its size.
+
+        None are scaled. Values that change no work, such as those in a mask, may differ.
         """
         step, source = request.step, request.source
         size, channels = source.shape[:-1], source.shape[-1]
-        if request.then or request.by_slices or step.within is not None:
+        if request.then or request.by_slices or step.within is not None or _converts(request):
             return {}
         if source.dtype != _SAMPLES.get(len(size)):
             return {}
@@ -249,7 +338,7 @@ class Recorded:
         levels: dict[str, Figure] = {}
         for setting in sorted(settings, key=lambda each: _distance(each, step, size, channels)):
             for level, figure in setting.levels.items():
-                if not figure.scaled:
+                if not figure.scaled and figure.card == card:
                     levels.setdefault(level, figure)
         return levels
 
@@ -263,7 +352,7 @@ class Recorded:
         """
         step, shape = request.step, request.source.shape
         size, pixels = shape[:-1], math.prod(shape[:-1])
-        if request.then or request.by_slices or step.within is not None:
+        if request.then or request.by_slices or step.within is not None or _converts(request):
             return None
         if request.source.dtype != _SAMPLES.get(len(size)):
             return None
@@ -370,6 +459,11 @@ def _distance(setting: _Setting, step: Step, shape: tuple[int, ...], channels: i
         + _CHANNELS * (row.channels != channels)
         + _SIZE * pixels
     )
+
+
+def _converts(request: Request) -> bool:
+    """Return whether colours become grey first, which no report has timed."""
+    return request.step.grey and request.source.shape[-1] > 1
 
 
 def _octaves(first: float, second: float) -> float:

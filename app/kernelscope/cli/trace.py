@@ -171,7 +171,7 @@ def _print_times(
     from kernelscope.bench.recorded import Recorded
 
     rungs = [Rung(level, found[level.name]) for level in levels if level.name in found]
-    ladder = MemoryLadder(rungs, card, Recorded.read().same(request))
+    ladder = MemoryLadder(rungs, card, Recorded.read().same(request, card.name))
     show(f"\nLower bound on {card.name}, and the unit that sets it:\n")
     width = max(map(len, found), default=0)
     for step in ladder.steps:

@@ -183,6 +183,7 @@ SPEC = FilterSpec(
         ),
         ChoiceParameter(
             name="divisor",
+            affects_time=False,  # another number in the same code
             label="Division",
             help="The divisor of the weighted sum.",
             default="sum",

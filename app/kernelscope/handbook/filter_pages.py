@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kernelscope import manual
-from kernelscope.bench.recorded import Figure, Recorded
+from kernelscope.bench.recorded import Figure, Recorded, Wanted
 from kernelscope.durations import duration
 from kernelscope.engine.step import Step, default_text
 from kernelscope.handbook import examples, level_pictures
@@ -132,7 +132,7 @@ def nearest(spec: FilterSpec, device: str) -> dict[str, Figure]:
     """Return the recorded time of each level, at the setting nearest to the defaults."""
     step = Step.of_numbers(spec.id)
     sides = (181, 217, 181) if spec.kind is Kind.VOLUME else (4096, 4096)
-    return recorded().nearest(step, sides, spec.bench.channels, device)
+    return recorded().nearest_of_each(Wanted(step, sides, spec.bench.channels), device)
 
 
 def _cost(spec: FilterSpec) -> Iterator[str]:

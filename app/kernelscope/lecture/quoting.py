@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import Any
 
 from kernelscope import filters
 from kernelscope.bench.figures import SOURCES, SPEED_UP, Figure, all_figures
-from kernelscope.bench.recorded import Recorded
 
 
 def published(source: str, **about: Any) -> tuple[Figure, ...]:
@@ -42,9 +40,3 @@ def credits(figures: Iterable[Figure]) -> tuple[str, ...]:
     """Return, for each source of some figures, its letter, author, year and hardware."""
     letters = dict.fromkeys(figure.source for figure in figures)
     return tuple(f"{letter}: {SOURCES[letter].describe()}" for letter in letters)
-
-
-@functools.cache
-def recorded() -> Recorded:
-    """Return the project's own recorded figures; reading them takes a moment."""
-    return Recorded.read()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -23,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.bench.memory_ladder import LEAST, SIDES, MemoryLadder, Rung, with_side
-from kernelscope.bench.recorded import Figure, Recorded
+from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
@@ -77,7 +76,6 @@ class MemoryLadderWindow(QDialog):
         self._times = times or SessionTimes()
         self._found: tuple[Rung, ...] = ()
         self._left: tuple[Level, ...] = ()
-        self._figures: Mapping[str, Figure] = {}
         self._title = QLabel()
         self._title.setObjectName("memoryLadderTitle")
         self._title.setWordWrap(True)
@@ -212,7 +210,7 @@ class MemoryLadderWindow(QDialog):
         self._token = CancelToken()
         request = with_side(self._request, self._sides.currentData())
         self._found, self._left = (), tuple(request.step.filter.levels(Device.GPU))
-        self._figures, self._counted = self._recorded.same(request), request
+        self._counted = request
         self._count_next(request)
 
     def _count_next(self, request: Request) -> None:
@@ -295,8 +293,11 @@ class MemoryLadderWindow(QDialog):
         save_text(self, "Save Table", name, self._ladder().csv(), _CSV_FILES)
 
     def _ladder(self) -> MemoryLadder:
-        measured = self._times.same(self._counted) if self._counted is not None else {}
-        return MemoryLadder(self._found, self._cards.currentData(), self._figures, measured)
+        card: Card = self._cards.currentData()
+        if self._counted is None:
+            return MemoryLadder(self._found, card)
+        recorded = self._recorded.same(self._counted, card.name)
+        return MemoryLadder(self._found, card, recorded, self._times.same(self._counted))
 
     def leave(self) -> None:
         """Stop counting."""

@@ -8,7 +8,7 @@ they were compared: the reference is the serial level, or the first rung that ha
     Auto               CPU parallel
     CPU  Serial        ▮▮▮▮▮▮▮▮▮▮▮▮   10.2 ms   reference
     CPU  Parallel      ▮▮▮▮▮           1.9 ms   ✓
-    GPU  Tuned         ▨▨            0.019 ms   recorded on an H100
+    GPU  Tuned         ▨▨▨▨       18.1 µs/MP    recorded on an H100, with an axis of its own
     Emulated GPU  Tuned              emulated   ✓
 """
 
@@ -20,7 +20,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kernelscope.bench.recorded import Figure, Recorded
+from kernelscope.bench.recorded import Figure, Recorded, Wanted
 from kernelscope.bench.rows import Difference
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
@@ -267,6 +267,8 @@ class Entry:
         Measured here with the present settings on the present picture.
     figure : Figure or None
         Recorded elsewhere; only for a rung that cannot run here.
+    per_million : bool
+        Whether the figure is of another size, so that its time is shown by the megapixel.
     has_run : bool
         Whether there was a run with the present settings on the present picture.
     """
@@ -274,6 +276,7 @@ class Entry:
     rung: Rung
     time: Time | None = None
     figure: Figure | None = None
+    per_million: bool = False
     parity: Parity | None = None
     remark: str = ""
     has_run: bool = False
@@ -312,7 +315,11 @@ class Entry:
             return duration(self.time.computing)
         if self.figure is not None:
             about = "≈ " if self.figure.scaled else ""
-            return f"{about}{duration(self.figure.seconds)}"
+            if not self.per_million:
+                return f"{about}{duration(self.figure.seconds)}"
+            row = self.figure.row
+            unit = "MP" if len(row.asked) == 2 else "MV"
+            return f"{about}{duration(1e6 * self.figure.seconds / math.prod(row.asked))}/{unit}"
         return EMULATED if self.has_run else NO_TIME
 
     def explain(self) -> str:
@@ -392,8 +399,7 @@ def expected_times(
         }
         if not measured:
             continue
-        shape, channels = request.source.shape[:-1], request.source.shape[-1]
-        figures = recorded.nearest(request.step, shape, channels, device.value)
+        figures = recorded.nearest_of_each(Wanted.by(request), device.value)
         for rung in offered:
             place = rung.place
             if place.device is not device or place in known or place.level not in figures:

@@ -3,7 +3,8 @@
 ◉ Auto: CPU parallel
 ○ ■ Serial         CPU  ▮▮▮▮▮▮▮▮▮▮▮   10.2 ms  ref
 ○ ■ Parallel       CPU  ▮▮▮▮           1.9 ms   ✓
-▸ No GPU: H100 at 2048×2048, 22 Nov 2026
+▸ No GPU: recorded on H100, 22 Nov 2026
+  mask size 3, 2048×2048
 ▾ Emulated GPU: 6 levels, not timed
 ○ ■ Global         Emulated GPU     emulated  ✓
 """
@@ -95,12 +96,11 @@ class LadderList(QListWidget):
         set_help(self, "window#the-ladder-of-levels")
         self.setAccessibleName("Levels")
         self.setMouseTracking(True)
-        self.setUniformItemSizes(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QListWidget.Shape.NoFrame)
         self.setItemDelegate(_RungDelegate(self))
         self.chosen = Place(Device.AUTO)
-        self.axis = Axis(())
+        self.axis, self.recorded_axis = Axis(()), Axis(())
         self._unfolded: set[Device] = set()
         self._entries: tuple[Entry, ...] = ()
         self._folds: Mapping[Device, str] = {}
@@ -114,8 +114,15 @@ class LadderList(QListWidget):
         if chosen.device is not self.chosen.device:
             self._unfolded.add(chosen.device)  # a choice that cannot be seen would surprise
         self.chosen, self._entries, self._folds = chosen, tuple(entries), folds
-        self.axis = Axis(
-            value for entry in entries if entry.seconds is not None for value in entry.seconds
+        # A recorded time is of another machine, and often of another size.
+        self.axis, self.recorded_axis = (
+            Axis(
+                value
+                for entry in entries
+                if entry.seconds is not None and (entry.time is None) == recorded
+                for value in entry.seconds
+            )
+            for recorded in (False, True)
         )
         self._fill()
         item = self.rung_item(chosen) if changed else None
@@ -147,17 +154,21 @@ class LadderList(QListWidget):
     def _show(self, item: QListWidgetItem, what: Entry | Device) -> None:
         if isinstance(what, Device):
             text, unfolded = self._folds[what], what in self._unfolded
-            item.setText(f"{'▾' if unfolded else '▸'} {text}")
+            first, *more = text.splitlines()
+            lines = f"{'▾' if unfolded else '▸'} {first}", *(f"   {line}" for line in more)
+            item.setText("\n".join(lines))
+            item.setSizeHint(QSize(100, len(lines) * _row_height(self.fontMetrics())))
             item.setData(_ENTRY, what)
             item.setData(HELP_ROLE, "")
             how = "Click to fold." if unfolded else "Click to unfold."
             alike = (entry for entry in self._entries if entry.rung.place.device is what)
             why = next(filter(None, (entry.caveat for entry in alike)), "")
             item.setToolTip("\n".join(filter(None, (text, why, how))))
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, text)
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, " ".join(text.splitlines()))
             return
         rung = what.rung
         item.setText(rung.full_name)
+        item.setSizeHint(QSize(100, _row_height(self.fontMetrics())))
         item.setData(_ENTRY, what)
         place = rung.place
         item.setData(HELP_ROLE, level_page(place.kernels.value, place.level) if place.level else "")
@@ -236,7 +247,8 @@ class LadderList(QListWidget):
             QTimer.singleShot(0, self, self._fill)
 
     def sizeHint(self) -> QSize:
-        return QSize(200, self.count() * _row_height(self.fontMetrics()) + 2 * self.frameWidth())
+        height = sum(self.sizeHintForRow(row) for row in range(self.count()))
+        return QSize(200, height + 2 * self.frameWidth())
 
 
 def _row_height(metrics: QFontMetrics) -> int:
@@ -245,7 +257,7 @@ def _row_height(metrics: QFontMetrics) -> int:
 
 def _figure_widths(metrics: QFontMetrics) -> tuple[int, int]:
     """Return the widths of times and of ticks."""
-    return metrics.horizontalAdvance("≈ 88.8 ms"), metrics.horizontalAdvance("ref") + 4
+    return metrics.horizontalAdvance("88.8 ms/MP"), metrics.horizontalAdvance("ref") + 4
 
 
 def name_width(metrics: QFontMetrics, width: int, names: Sequence[str]) -> int:
@@ -260,11 +272,6 @@ def name_width(metrics: QFontMetrics, width: int, names: Sequence[str]) -> int:
 
 class _RungDelegate(QStyledItemDelegate):
     """Draws a rung: mark of the choice, colour and name, bar, time, agreement."""
-
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
-        return QSize(100, _row_height(option.fontMetrics))
 
     def paint(
         self,
@@ -304,7 +311,8 @@ class _RungDelegate(QStyledItemDelegate):
         bar = QRect(
             area.left() + name, area.top(), area.width() - name - time - tick, area.height()
         )
-        _paint_bar(painter, entry, bar, rungs.axis, colours.ground)
+        axis = rungs.axis if entry.time is not None else rungs.recorded_axis
+        _paint_bar(painter, entry, bar, axis, colours.ground)
         figures = QRect(bar.right() + 1, area.top(), time, area.height())
         paler = colours.quiet if entry.seconds is None else ink
         _paint_text(painter, paler, figures, entry.brief_time, Qt.AlignmentFlag.AlignRight)

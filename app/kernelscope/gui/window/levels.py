@@ -12,13 +12,14 @@ chosen level. Results are compared between two runs, not during one, whose time 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope import filters
-from kernelscope.bench.recorded import Recorded
+from kernelscope.bench.recorded import Recorded, Wanted
 from kernelscope.durations import about
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -41,7 +42,6 @@ from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
-from kernelscope.text import enumerated
 
 _logger = logging.getLogger(__name__)
 
@@ -180,19 +180,20 @@ class Levels(QObject):
         request = self.request()
         if request is None:
             return [Entry(rung) for rung in self._panel.rungs]
-        figures = {}
+        figures, wanted = {}, Wanted.by(request)
         if self._recorded is not None and any(map(_is_missing, self._panel.rungs)):
-            shape, channels = request.source.shape[:-1], request.source.shape[-1]
-            figures = self._recorded.nearest(request.step, shape, channels)
+            figures = self._recorded.nearest(wanted)
         remarks = self._remarks if self._remarks_of == self._key(request) else {}
         found = []
         for rung in self._panel.rungs:
             options = self._panel.run_options(rung.place)
+            figure = figures.get(rung.place.level or "") if _is_missing(rung) else None
             found.append(
                 Entry(
                     rung,
                     time=self._state.time(request, options),
-                    figure=figures.get(rung.place.level or "") if _is_missing(rung) else None,
+                    figure=figure,
+                    per_million=figure is not None and math.prod(figure.row.asked) != wanted.pixels,
                     parity=self._state.parity(request, rung.place),
                     remark=remarks.get(rung.place, ""),
                     has_run=self._state.has_run(request, options),
@@ -224,7 +225,8 @@ class Levels(QObject):
         entries = self.entries()
         chosen = marked(self._panel.place, self._panel.rungs)
         note = self._note or only_cpu(filters.get(self._panel.filter_id))
-        self.ladder.show_entries(entries, chosen, folds=_folds(entries), note=note)
+        wanted = Wanted.by(request) if request is not None else None
+        self.ladder.show_entries(entries, chosen, folds=_folds(entries, wanted), note=note)
 
     @staticmethod
     def _key(request: Request | None) -> object:
@@ -419,29 +421,31 @@ def _is_missing(rung: Rung) -> bool:
     return bool(rung.obstacle) and not rung.gap
 
 
-def _folds(entries: list[Entry]) -> dict[Device, str]:
+def _folds(entries: list[Entry], wanted: Wanted | None) -> dict[Device, str]:
     """Return the lines over the levels of a missing GPU and of the emulated one."""
     folds = {}
     missing = [entry for entry in entries if _is_missing(entry.rung)]
     if missing:
-        folds[missing[0].rung.place.device] = _fold_of_missing(missing)
+        folds[missing[0].rung.place.device] = _fold_of_missing(missing, wanted)
     emulated = [entry.rung for entry in entries if entry.rung.place.device is Device.EMULATED]
     if emulated:
         folds[Device.EMULATED] = f"{emulated[0].device}: {len(emulated)} levels, not timed"
     return folds
 
 
-def _fold_of_missing(missing: list[Entry]) -> str:
-    """Return the line over the levels of the device that is missing."""
+def _fold_of_missing(missing: list[Entry], wanted: Wanted | None) -> str:
+    """Return the line over the levels of the device that is missing.
+
+    If there are recorded times, a second line has the settings and the size that they are of.
+    """
     device = missing[0].rung.device
-    figures = [entry.figure for entry in missing if entry.figure is not None]
-    if not figures:
+    entry = next((entry for entry in missing if entry.figure is not None), None)
+    if wanted is None or entry is None or entry.figure is None:
         return f"No {device} here: {len(missing)} levels"
-    cards = enumerated(list(dict.fromkeys(figure.card for figure in figures)), "and")
-    # The figures hold for the size at which they were recorded, not for that of the picture.
-    sizes = list(dict.fromkeys(figure.row.size for figure in figures))
-    size = sizes[0] if len(sizes) == 1 else "several sizes"
-    return f"No {device}: {cards} at {size}, {figures[0].date}"
+    figure = entry.figure
+    other = "" if wanted.is_done_by(figure) else "other settings: "
+    settings = f"{other}{wanted.describe(figure)}"
+    return f"No {device}: recorded on {figure.card}, {figure.date}\n{settings}"
 
 
 def _brief(remark: str) -> str:

@@ -73,7 +73,6 @@ class Parameter:
 
     placeholder: ClassVar[str] = "VALUE"
     stored_as_text: ClassVar[bool] = False
-    affects_time: ClassVar[bool] = False
     sets_side: ClassVar[bool] = False
 
     name: str
@@ -85,6 +84,7 @@ class Parameter:
     implies: Mapping[str, Any] = field(default_factory=dict)
     formerly: Mapping[int, Any] = field(default_factory=dict)
     matters: Callable[[Mapping[str, Any]], bool] = _always
+    affects_time: bool = False
 
     def validate(self, value: Any) -> Any:
         """Return `value` in canonical form, or raise `InvalidParameter`."""

@@ -16,7 +16,7 @@ class ChoiceParameter(Parameter):
 
     choices: tuple[Choice, ...]
 
-    affects_time = True
+    affects_time: bool = True
 
     def validate(self, value: Any) -> str:
         values = [choice.value for choice in self.choices]

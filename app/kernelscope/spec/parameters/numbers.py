@@ -35,7 +35,7 @@ class IntParameter(Parameter):
     counts_slices: bool = False
 
     placeholder = "N"
-    affects_time = True
+    affects_time: bool = True
 
     def validate(self, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -272,7 +272,7 @@ class RadiiParameter(Parameter):
     maximum: int
 
     placeholder = "N[,N,N]"
-    affects_time = True
+    affects_time: bool = True
 
     def validate(self, value: Any) -> int | Radii:
         numbers = tuple(value) if isinstance(value, Iterable) else (value,)
