@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import (
     QEvent,
@@ -187,9 +187,17 @@ class LadderList(QListWidget):
     @property
     def names(self) -> list[str]:
         """The names of the levels that are shown, each with its device as `device_of` has it."""
-        found = (self.item(row).data(_ENTRY) for row in range(self.count()))
-        rungs = [each.rung for each in found if isinstance(each, Entry) and each.rung.level]
+        rungs = [each.rung for each in self._levels()]
         return [f"{each.name}  {self.device_of(each)}".rstrip() for each in rungs]
+
+    @property
+    def times(self) -> list[str]:
+        """The times that are shown."""
+        return [each.brief_time for each in self._levels()]
+
+    def _levels(self) -> list[Entry]:
+        found = (self.item(row).data(_ENTRY) for row in range(self.count()))
+        return [each for each in found if isinstance(each, Entry) and each.rung.level]
 
     def device_of(self, rung: Rung) -> str:
         """Return the device to write behind a name; none below a line that names it."""
@@ -255,19 +263,23 @@ def _row_height(metrics: QFontMetrics) -> int:
     return metrics.height() + 5
 
 
-def _figure_widths(metrics: QFontMetrics) -> tuple[int, int]:
+def _figure_widths(metrics: QFontMetrics, times: Iterable[str]) -> tuple[int, int]:
     """Return the widths of times and of ticks."""
-    return metrics.horizontalAdvance("88.8 ms/MP"), metrics.horizontalAdvance("ref") + 4
+    widths = map(metrics.horizontalAdvance, ("≈ 88.8 ms", *times))
+    return max(widths) + 1, metrics.horizontalAdvance("ref") + 4
 
 
-def name_width(metrics: QFontMetrics, width: int, names: Sequence[str]) -> int:
+def name_width(
+    metrics: QFontMetrics, width: int, names: Sequence[str], times: Sequence[str] = ()
+) -> int:
     """Return the share of a rung's width for its mark and name: half, or more for long names.
 
     Names matter more than the length of bars, which the times repeat.
     """
     longest = max((metrics.horizontalAdvance(each) for each in names), default=0)
     needed = 16 + metrics.ascent() + 2 + longest + 8
-    return max(width // 2, min(needed, width - sum(_figure_widths(metrics)) - _LEAST_BAR))
+    room = width - sum(_figure_widths(metrics, times)) - _LEAST_BAR
+    return min(max(width // 2, needed), room)
 
 
 class _RungDelegate(QStyledItemDelegate):
@@ -290,8 +302,8 @@ class _RungDelegate(QStyledItemDelegate):
         colours = _Colours(option)
         area = option.rect.adjusted(4, 0, -4, 0)
         metrics = option.fontMetrics
-        time, tick = _figure_widths(metrics)
-        name = name_width(metrics, area.width(), rungs.names)
+        time, tick = _figure_widths(metrics, rungs.times)
+        name = name_width(metrics, area.width(), rungs.names, rungs.times)
         _paint_mark(painter, colours, area, chosen=entry.rung.place == rungs.chosen)
         left = area.left() + 16
         if entry.rung.level is not None:
