@@ -107,9 +107,8 @@ class Figure:
 
     @property
     def card(self) -> str:
-        """The short name of the machine: ``H100``."""
-        words = [word for word in self.machine.split() if word not in ("NVIDIA", "AMD")]
-        return words[0] if words else self.machine
+        """The short name of the machine."""
+        return card_of(self.machine)
 
     @property
     def setting(self) -> str:
@@ -424,6 +423,12 @@ def _title(name: str, stem: str) -> str:
         "-", " "
     )
     return words[:1].upper() + words[1:]
+
+
+def card_of(machine: str) -> str:
+    """Return ``H100`` of ``NVIDIA H100 80GB HBM3``."""
+    words = [word for word in machine.split() if word not in ("NVIDIA", "AMD")]
+    return words[0] if words else machine
 
 
 def day(date: str) -> str:

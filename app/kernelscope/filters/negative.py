@@ -114,7 +114,7 @@ SPEC = TeachingSpec(
             | {
                 SINGLE_BLOCK.id: "This filter compares kinds of access on all multiprocessors.",
                 SHARED.id: "Each sample is read once: there is nothing to share.",
-                TUNED.id: "Coalesced access at level global is as fast as the memory.",
+                TUNED.id: "This filter compares ways to the memory, and nothing else.",
             },
         ),
     },

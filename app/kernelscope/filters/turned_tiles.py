@@ -88,7 +88,7 @@ SPEC = TeachingSpec(
             GAPS
             | {
                 SINGLE_BLOCK.id: "A block turns one tile.",
-                TUNED.id: "Level global is as fast as the memory.",
+                TUNED.id: "This filter shows a barrier, and nothing else.",
             },
         ),
     },
