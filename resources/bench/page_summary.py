@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from page_claims import amount, between
-from page_files import experiment
+from page_files import experiment, reports
 
+from kernelscope.bench.recorded import card_of
 from kernelscope.bench.statistics import (
     Ratio,
     short,
@@ -68,16 +69,24 @@ Facts = tuple[tuple[str, Sequence[Ratio | float | None]], ...]
 """Sentences, and the numbers in them; None for one that was not measured."""
 
 
+def _machines(name: str) -> tuple[str, str]:
+    """Return ``the 2 cores of an AMD EPYC`` and ``H100`` of an experiment."""
+    processor, _, cores = reports(f"cpu-{name}").machine.get("CPU", "CPU, ?").rpartition(", ")
+    card = reports(f"gpu-{name}").machine.get("GPU", "GPU").rpartition(" × ")[2]
+    return f"the {cores} of an {processor}", card_of(card.partition(",")[0])
+
+
 def _of_pictures() -> Facts:
     """Return the facts about masks."""
     levels, tables = experiment("f-levels"), experiment("f-tables")
     mask, large, small = "Custom mask, 9×9", "4096×4096", "128×128"
+    cores, card = _machines("f-tables")
     tuned = next((row for row in levels.rows if row.series == "GPU tuned" and row.seconds), None)
     kernel = summarise(tuned.seconds).median / summarise(tuned.waits).median if tuned else None
     return (
         (
-            "The kernel of a 9×9 mask on 4096² pixels, beside global memory: constant memory is "
-            "{} as fast, textures {}, shared memory {}, the level *tuned* {}.",
+            f"The kernel of a 9×9 mask on 4096² pixels of an {card}, beside global memory: "
+            "constant memory is {} as fast, textures {}, shared memory {}, the level *tuned* {}.",
             [
                 between(levels, "GPU global", f"GPU {name}")
                 for name in ("constant", "texture", "shared", "tuned")
@@ -92,16 +101,16 @@ def _of_pictures() -> Facts:
             ],
         ),
         (
-            "Beside all cores of the CPU, a 9×9 mask at level *tuned* is {} as fast end to end on "
-            "4096² pixels, and {} on 128².",
+            f"Beside {cores}, a 9×9 mask at level *tuned* of an {card} is "
+            "{} as fast end to end on 4096² pixels, and {} on 128².",
             [
                 between(tables, "CPU parallel", "GPU tuned", label=mask, size=size, waiting=True)
                 for size in (large, small)
             ],
         ),
         (
-            "On the same two cores, *parallel* is {} as fast as *serial* there: a speed-up over "
-            "serial code says little about the GPU.",
+            f"On {cores}, *parallel* is "
+            "{} as fast as *serial*: a speed-up over serial code says little about the GPU.",
             [between(tables, "CPU serial", "CPU parallel", label=mask, size=large)],
         ),
     )
@@ -110,14 +119,17 @@ def _of_pictures() -> Facts:
 def _of_patches() -> Facts:
     """Return the facts about non-local means of pictures and volumes."""
     nlm, volumes = experiment("n-nlm"), experiment("v-three")
+    cores, card = _machines("n-nlm")
+    cards = _machines("v-three")[1]
     patches, whole = "Non-local means, patch size 7", "256×256"
     heads = "MRI NLM, dimensions 3d, patch radius 1, search radius 3"
     real = "189×157×130"
     return (
         (
-            "Kernels of non-local means over a whole picture of 256² pixels, patches of 7×7: "
+            "Kernels of non-local means over a whole picture of 256² pixels, patches of 7×7, on "
+            f"an {card}: "
             "shared memory is {} as fast as global memory, *tuned* another {}, and that {} as "
-            "fast as all cores.",
+            f"fast as {cores}.",
             [
                 between(nlm, slower, faster, label=patches, size=whole)
                 for slower, faster in (
@@ -128,8 +140,8 @@ def _of_patches() -> Facts:
             ],
         ),
         (
-            "Kernels for three volumes of 189×157×130 voxels, d = 1, v = 3: shared memory is {} as "
-            "fast as global memory, *tuned* another {}.",
+            f"Kernels for three volumes of 189×157×130 voxels, d = 1, v = 3, on an {cards}: "
+            "shared memory is {} as fast as global memory, *tuned* another {}.",
             [
                 between(volumes, slower, faster, label=heads, size=real)
                 for slower, faster in (("GPU global", "GPU shared"), ("GPU shared", "GPU tuned"))

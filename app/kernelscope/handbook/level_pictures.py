@@ -416,7 +416,7 @@ def draw_cpu(level: Level) -> Drawing:
             drawing.arrow(6, y, side - 6, y, stroke=hue)
         drawing.rectangle(0, _HEAD, side, side)
     else:
-        _heading(drawing, 0, "Picture", f"bands of rows, here on {_CORES} cores")
+        _heading(drawing, 0, "Picture", f"bands of rows, drawn for {_CORES} cores")
         bands = 2 * _CORES
         for band in range(bands):
             top = _HEAD + band * side / bands
