@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import itertools
 import math
 from collections.abc import Iterator
 from types import ModuleType
@@ -40,6 +41,7 @@ from kernelscope.spec.filter import Cpu, CpuTask, FilterSpec
 from kernelscope.spec.levels import CPU_LEVELS, Level
 from kernelscope.spec.parameters import ChoiceParameter
 from tests.oracle import to_dtype
+from tests.pairs import all_pairs
 
 pytestmark = pytest.mark.slow
 
@@ -180,22 +182,30 @@ def levels(spec: FilterSpec, dtype: np.dtype[Any]) -> list[Level]:
     return [level for level in spec.levels("cpu") if level.id in usual or takes(level)]
 
 
+def variants(spec: FilterSpec) -> list[tuple[np.dtype[Any], Level]]:
+    """Return all pairs of a type and a level that takes it: each has code of its own."""
+    return [(dtype, level) for dtype in DTYPES for level in levels(spec, dtype)]
+
+
 def is_slow(spec: FilterSpec, parameters: dict[str, Any], level: Level) -> bool:
     """Return whether a level leaves out the picture of most pixels."""
     slow = getattr(test_module(spec.id), "slow_levels", None)
     return slow is not None and level.id in slow(parameters)
 
 
-def images(dtype: np.dtype[Any], side: int, border: Border) -> Iterator[tuple[str, Any]]:
-    """Yield (content, shape) of the images for a mask of that `side`."""
+PICTURES = len(SHAPES) + max(map(len, CONTENTS.values())) - 1
+
+
+def picture(number: int, dtype: np.dtype[Any], side: int, border: Border) -> tuple[str, Any]:
+    """Return content and shape of one of the `PICTURES`, for a mask of that `side`."""
     first, *others = CONTENTS[dtype]
-    if border is not Border.VALID:
-        yield from ((first, shape) for shape in SHAPES)
-        yield from ((content, (5, 35)) for content in others)
-        return
-    yield from ((first, shape) for shape in SHAPES if min(shape) >= side)
-    yield first, (side, side)
-    yield from ((content, (side + 2, side + 30)) for content in CONTENTS[dtype])
+    if number < len(SHAPES):
+        content, (height, width) = first, SHAPES[number]
+    else:
+        content, (height, width) = others[(number - len(SHAPES)) % len(others)], (5, 35)
+    if border is Border.VALID:  # which needs room for the mask
+        height, width = max(height, side), max(width, side)
+    return content, (height, width)
 
 
 @pytest.fixture
@@ -217,42 +227,99 @@ def test_has_an_oracle_and_cases(spec: FilterSpec) -> None:
             assert tried == {choice.value for choice in parameter.choices}
 
 
+class Oracle:
+    """Compares levels with the oracle of one case, which computes each result once."""
+
+    def __init__(self, filter_id: str, case: int, backend: CpuBackend) -> None:
+        self.spec, self.backend = filters.get(filter_id), backend
+        self.parameters = parameters_of(filter_id, case)
+        self.side = 2 * self.spec.radius(self.parameters) + 1
+        self.expected = functools.cache(
+            lambda dtype, content, shape, colours, border: expected(
+                filter_id,
+                without_alpha(make(dtype, content, shape), colours),
+                self.parameters,
+                border,
+            )
+        )
+
+    def check(
+        self,
+        dtype: np.dtype[Any],
+        level: Level,
+        border: Border,
+        content: str,
+        shape: tuple[int, int],
+        channels: int,
+    ) -> None:
+        spec, parameters = self.spec, self.parameters
+        colours = 1 if channels < 3 else 3
+        rgba = make(dtype, content, shape)
+        colour, alpha = without_alpha(rgba, colours), rgba[:, :, 3:]
+        source = np.concatenate([colour, alpha], axis=2) if channels > colours else colour
+        before = source.copy()
+        request = Request.create(Image.from_array(source), spec.id, parameters, border=border)
+        label = f"{level.id}, {border}, {dtype}, {content} {shape}, {channels} channels"
+        wanted = self.expected(dtype, content, shape, colours, border)
+        actual = run(self.backend, request, level)
+        tolerance = getattr(test_module(spec.id), "tolerance", default_tolerance)
+        assert_close(
+            actual[:, :, : wanted.shape[2]], wanted, colour, tolerance(parameters, dtype), label
+        )
+        radius = self.side // 2
+        crop = slice(radius, -radius) if border is Border.VALID and radius else slice(None)
+        np.testing.assert_array_equal(
+            actual[:, :, wanted.shape[2] :],
+            alpha[crop, crop, : channels - colours],
+            f"alpha, {label}",
+        )
+        np.testing.assert_array_equal(source, before, f"the input was changed, {label}")
+
+
+@functools.cache
+def rows(filter_id: str) -> dict[int, list[tuple[Any, ...]]]:
+    """Return ((border, number of a picture), (type, level), channels) of each case.
+
+    They have every pair of these and of the case: each level works on each type at each border in
+    each shape, and in each case.
+    """
+    spec, found = filters.get(filter_id), dict[int, list[tuple[Any, ...]]]()
+    for views, variant, case, channels in all_pairs(
+        list(itertools.product(spec.borders, range(PICTURES))),
+        variants(spec),
+        range(len(test_module(filter_id).CASES)),  # type: ignore[union-attr]
+        (1, 2, 3, 4),
+    ):
+        found.setdefault(case, []).append((views, variant, channels))
+    return found
+
+
+@pytest.mark.parametrize(("filter_id", "case"), each_case())
+def test_equals_its_oracle(filter_id: str, case: int, backend: CpuBackend) -> None:
+    oracle = Oracle(filter_id, case, backend)
+    for (border, number), (dtype, level), channels in rows(filter_id)[case]:
+        content, shape = picture(number, dtype, oracle.side, border)
+        if shape == MOST_PIXELS and is_slow(oracle.spec, oracle.parameters, level):
+            shape = SHAPES[5]
+        oracle.check(dtype, level, border, content, shape, channels)
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("filter_id", "case"), each_case())
 @dtypes
 @borders
-def test_equals_its_oracle(
+def test_equals_its_oracle_in_every_combination(
     filter_id: str, case: int, dtype: np.dtype[Any], border: Border, backend: CpuBackend
 ) -> None:
-    spec = filters.get(filter_id)
-    if border not in spec.borders:
-        pytest.skip("the filter does not offer this border")
-    parameters = parameters_of(filter_id, case)
-    tolerance = getattr(test_module(filter_id), "tolerance", default_tolerance)(parameters, dtype)
-    radius = spec.radius(parameters)
-    crop = slice(radius, -radius) if border is Border.VALID and radius else slice(None)
-    for content, shape in images(dtype, 2 * radius + 1, border):
-        rgba = make(dtype, content, shape)
-        alpha = rgba[:, :, 3:]
-        for colours in (1, 3):
-            colour = without_alpha(rgba, colours)
-            wanted = expected(filter_id, colour, parameters, border)
-            for source in (colour, np.concatenate([colour, alpha], axis=2)):
-                before = source.copy()
-                request = Request.create(
-                    Image.from_array(source), filter_id, parameters, border=border
-                )
-                for level in levels(spec, dtype):
-                    if shape == MOST_PIXELS and is_slow(spec, parameters, level):
-                        continue
-                    label = f"{level.id}, {content} {shape}, {source.shape[2]} channels"
-                    actual = run(backend, request, level)
-                    assert_close(actual[:, :, : wanted.shape[2]], wanted, colour, tolerance, label)
-                    np.testing.assert_array_equal(
-                        actual[:, :, wanted.shape[2] :],
-                        alpha[crop, crop, : source.shape[2] - colours],
-                        f"alpha, {label}",
-                    )
-                np.testing.assert_array_equal(source, before, "the input was changed")
+    oracle = Oracle(filter_id, case, backend)
+    if border not in oracle.spec.borders:
+        return
+    for number, level, channels in itertools.product(
+        range(PICTURES), levels(oracle.spec, dtype), (1, 2, 3, 4)
+    ):
+        content, shape = picture(number, dtype, oracle.side, border)
+        if shape != MOST_PIXELS or not is_slow(oracle.spec, oracle.parameters, level):
+            oracle.check(dtype, level, border, content, shape, channels)
 
 
 @pytest.mark.parametrize(("filter_id", "case"), each_case())
@@ -260,7 +327,7 @@ def test_refuses_what_valid_would_leave_empty(filter_id: str, case: int) -> None
     parameters = parameters_of(filter_id, case)
     side = 2 * filters.get(filter_id).radius(parameters) + 1
     if side == 1:
-        pytest.skip("a filter of single pixels fits everywhere")
+        return  # a filter of single pixels fits everywhere
     for shape in ((side - 1, side), (side, side - 1)):
         with pytest.raises(InvalidParameter, match="valid"):
             Request.create(
@@ -271,28 +338,47 @@ def test_refuses_what_valid_would_leave_empty(filter_id: str, case: int) -> None
             )
 
 
-@pytest.mark.parametrize(("filter_id", "case"), each_case())
-@dtypes
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.REDUCE, Border.VALID])
-def test_bands_do_not_matter(
-    filter_id: str, case: int, dtype: np.dtype[Any], border: Border
+def assert_bands_do_not_matter(
+    filter_id: str, case: int, dtype: np.dtype[Any], level: Level, border: Border
 ) -> None:
     """The same bytes for every split into bands, whatever the order in which they run."""
     spec = filters.get(filter_id)
-    if border not in spec.borders:
-        pytest.skip("the filter does not offer this border")
     parameters = parameters_of(filter_id, case)
     side = 2 * spec.radius(parameters) + 1
     source = without_alpha(make(dtype, "random", (max(17, side + 16), max(33, side))), 3)
     source.flags.writeable = False
-    for level in levels(spec, dtype):
-        results = []
-        for rows in (source.shape[0], 16, 3, 1):
-            output = np.empty(spec.output_shape(source.shape, parameters, border), dtype)
-            task = CpuTask(source, output, parameters, border, level.id)
-            for sweep in spec.implementation(Cpu).plan(task):
-                for start in reversed(range(0, sweep.rows, rows)):
-                    sweep.kernel(*sweep.arguments, start, min(start + rows, sweep.rows))
-            results.append(output)
-        for result in results[1:]:
-            np.testing.assert_array_equal(result, results[0], level.id)
+    results = []
+    for rows in (source.shape[0], 16, 3, 1):
+        output = np.empty(spec.output_shape(source.shape, parameters, border), dtype)
+        task = CpuTask(source, output, parameters, border, level.id)
+        for sweep in spec.implementation(Cpu).plan(task):
+            for start in reversed(range(0, sweep.rows, rows)):
+                sweep.kernel(*sweep.arguments, start, min(start + rows, sweep.rows))
+        results.append(output)
+    for result in results[1:]:
+        np.testing.assert_array_equal(
+            result, results[0], f"{parameters}, {level.id}, {border}, {dtype}"
+        )
+
+
+def of_bands(spec: FilterSpec) -> list[Border]:
+    """Return borders that are read, that shrink the mask and that shrink the picture."""
+    return [each for each in (Border.REFLECT, Border.REDUCE, Border.VALID) if each in spec.borders]
+
+
+@pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
+def test_bands_do_not_matter(spec: FilterSpec) -> None:
+    cases = range(len(test_module(spec.id).CASES))  # type: ignore[union-attr]
+    for case, (dtype, level), border in all_pairs(cases, variants(spec), of_bands(spec)):
+        assert_bands_do_not_matter(spec.id, case, dtype, level, border)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("filter_id", "case"), each_case())
+@dtypes
+def test_bands_do_not_matter_in_any_combination(
+    filter_id: str, case: int, dtype: np.dtype[Any]
+) -> None:
+    spec = filters.get(filter_id)
+    for level, border in itertools.product(levels(spec, dtype), of_bands(spec)):
+        assert_bands_do_not_matter(filter_id, case, dtype, level, border)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,11 +26,13 @@ from kernelscope.images.volume import Volume
 from kernelscope.spec.borders import Border
 from kernelscope.spec.crop import Box
 from kernelscope.spec.levels import Level
-from tests.contract.test_pictures import each_case, is_slow, levels, make, parameters_of
+from kernelscope.spec.samples import Kind
+from tests.contract.test_pictures import each_case, is_slow, levels, make, parameters_of, variants
 from tests.contract.test_volumes import SHAPES as VOLUME_SHAPES
 from tests.contract.test_volumes import cases as volume_cases
 from tests.contract.test_volumes import make as make_volume
 from tests.contract.test_volumes import test_module
+from tests.pairs import all_pairs
 
 SHAPES = ((37, 53), (19, 71))
 """Odd, no multiple of any vector; the second is hardly higher than some masks."""
@@ -64,56 +67,79 @@ def regions(shape: tuple[int, ...], random: np.random.Generator) -> list[Region]
     return found
 
 
-def assert_parts(
-    step: Step, image: Image, backends: Any, label: str, without: Collection[Level] = ()
+def assert_parts(step: Step, image: Image, level: Level, backends: Any, label: str) -> None:
+    """Compare regions with the whole result."""
+    options = RunOptions(level=level.id)
+    whole = execute(Request(image, step, options), backends).output.planes
+    random = np.random.default_rng(zlib.crc32(label.encode()))
+    for region in regions(whole.shape, random):
+        request = Request(image, step, options, region=region)
+        result = execute(request, backends)
+        assert result.request is request
+        assert result.output.planes.shape == request.output_shape
+        np.testing.assert_array_equal(
+            result.output.planes, region.of(whole), f"{label}, {level.id}, {region.describe()}"
+        )
+
+
+def assert_parts_of(
+    filter_id: str,
+    case: int,
+    dtype: np.dtype[Any],
+    level: Level,
+    border: Border,
+    shape: tuple[int, int],
+    backends: Any,
 ) -> None:
-    """Compare regions with the whole result, at every level of the processor but some."""
-    for level in [
-        each.id for each in levels(step.filter, image.pixels.dtype) if each not in without
-    ]:
-        options = RunOptions(level=level)
-        whole = execute(Request(image, step, options), backends).output.planes
-        random = np.random.default_rng(zlib.crc32(label.encode()))
-        for region in regions(whole.shape, random):
-            request = Request(image, step, options, region=region)
-            result = execute(request, backends)
-            assert result.request is request
-            assert result.output.planes.shape == request.output_shape
-            np.testing.assert_array_equal(
-                result.output.planes, region.of(whole), f"{label}, {level}, {region.describe()}"
-            )
+    """Compare regions of a case with the whole result, where there is one."""
+    spec, parameters = filters.get(filter_id), parameters_of(filter_id, case)
+    if spec.uncroppable(parameters):
+        return
+    if border is Border.VALID and 2 * spec.radius(parameters) + 1 > min(shape):
+        return
+    if shape == MOST_PIXELS and is_slow(spec, parameters, level):
+        shape = SHAPES[1]
+    pixels: NDArray[Any] = make(dtype, "random", shape)
+    channels = 1 if shape == SHAPES[0] else 4
+    image = Image.from_array(pixels[:, :, :channels].copy())
+    step = Step.of_numbers(filter_id, parameters, border=border)
+    label = f"case {case}, {border}, {shape}, {dtype}, {channels} channels"
+    assert_parts(step, image, level, backends, label)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("filter_id", filters.discover())
+def test_a_region_is_that_part_of_the_whole(
+    filter_id: str, backends: dict[str, CpuBackend]
+) -> None:
+    """In all pairs of case, border, shape, and level with type."""
+    spec = filters.get(filter_id)
+    for case, (dtype, level), border, shape in all_pairs(
+        range(len(test_module(filter_id).CASES)),
+        variants(spec),
+        spec.borders,
+        SHAPES,
+    ):
+        assert_parts_of(filter_id, case, dtype, level, border, shape, backends)
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("filter_id", "case"), each_case())
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_a_region_is_that_part_of_the_whole(
+def test_any_region_is_that_part_of_the_whole(
     filter_id: str, case: int, dtype: np.dtype[Any], backends: dict[str, CpuBackend]
 ) -> None:
     spec = filters.get(filter_id)
-    parameters = parameters_of(filter_id, case)
-    if spec.uncroppable(parameters):
-        pytest.skip("needs the whole picture")
-    slow = [each for each in levels(spec, dtype) if is_slow(spec, parameters, each)]
-    for border in spec.borders:
-        for shape in SHAPES:
-            without = slow if shape == MOST_PIXELS else ()
-            side = 2 * spec.radius(parameters) + 1
-            if border is Border.VALID and side > min(shape):
-                continue
-            pixels: NDArray[Any] = make(dtype, "random", shape)
-            channels = 1 if shape is SHAPES[0] else 4
-            image = Image.from_array(pixels[:, :, :channels].copy())
-            step = Step.of_numbers(filter_id, parameters, border=border)
-            label = f"{border}, {shape}, {channels} channels"
-            assert_parts(step, image, backends, label, without)
+    for level, border, shape in itertools.product(levels(spec, dtype), spec.borders, SHAPES):
+        assert_parts_of(filter_id, case, dtype, level, border, shape, backends)
 
 
 @pytest.mark.parametrize("border", Border)
 def test_greyscale_first_is_cropped_too(border: Border, backends: dict[str, CpuBackend]) -> None:
     image = Image.from_array(make(np.dtype(np.uint8), "random", (33, 41))[:, :, :3].copy())
     step = Step.of_numbers("median", {"size": 5}, border=border, grey=True)
-    assert_parts(step, image, backends, border)
+    for level in levels(step.filter, np.dtype(np.uint8)):
+        assert_parts(step, image, level, backends, border)
 
 
 def test_masks_larger_than_the_picture(backends: dict[str, CpuBackend]) -> None:
@@ -121,7 +147,8 @@ def test_masks_larger_than_the_picture(backends: dict[str, CpuBackend]) -> None:
     for border in Border:
         if border is not Border.VALID:
             step = Step.of_numbers("mean", {"size": 31}, border=border)
-            assert_parts(step, image, backends, border)
+            for level in levels(step.filter, np.dtype(np.uint16)):
+                assert_parts(step, image, level, backends, border)
 
 
 IMAGE = Image.from_array(np.zeros((40, 30), np.uint8))
@@ -189,19 +216,38 @@ def scan_of(shape: tuple[int, int, int], components: int, dtype: str = "float32"
     return Scan(tuple(Volume.from_array(each, f"{c}") for c, each in enumerate(volumes)))
 
 
-@pytest.mark.slow
-@volume_cases
-@pytest.mark.parametrize("components", [1, 3])
-def test_a_box_is_that_part_of_the_whole(
-    filter_id: str, case: int, components: int, backends: dict[str, CpuBackend]
+BOX_SHAPES = (*VOLUME_SHAPES, (13, 21, 17))
+
+
+def assert_boxes_of(
+    filter_id: str, case: int, components: int, shape: tuple[int, int, int], backends: Any
 ) -> None:
+    """Compare boxes of a case with the whole result; a case may have a sigma for each component."""
     parameters = test_module(filter_id).CASES[case]
     sigma = parameters.get("sigma", ())
-    if len(sigma) not in (0, 1, components):
-        pytest.skip("sigmas of other components")
-    for shape in (*VOLUME_SHAPES, (13, 21, 17)):
-        step = Step.of_numbers(filter_id, parameters)
-        assert_boxes(step, scan_of(shape, components), backends, f"{shape}, {components}")
+    if len(sigma) > 1:
+        components = len(sigma)
+    step = Step.of_numbers(filter_id, parameters)
+    assert_boxes(step, scan_of(shape, components), backends, f"case {case}, {shape}, {components}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filter_id", filters.discover(Kind.VOLUME))
+def test_a_box_is_that_part_of_the_whole(filter_id: str, backends: dict[str, CpuBackend]) -> None:
+    """In all pairs of case, number of components and shape."""
+    cases = range(len(test_module(filter_id).CASES))
+    for case, components, shape in all_pairs(cases, (1, 3), BOX_SHAPES):
+        assert_boxes_of(filter_id, case, components, shape, backends)
+
+
+@pytest.mark.exhaustive
+@volume_cases
+@pytest.mark.parametrize("components", [1, 3])
+def test_any_box_is_that_part_of_the_whole(
+    filter_id: str, case: int, components: int, backends: dict[str, CpuBackend]
+) -> None:
+    for shape in BOX_SHAPES:
+        assert_boxes_of(filter_id, case, components, shape, backends)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +36,7 @@ from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import SERIAL
 from kernelscope.spec.parameters import ChoiceParameter
 from kernelscope.spec.samples import Kind
+from tests.pairs import all_pairs
 
 pytestmark = pytest.mark.slow
 
@@ -127,17 +129,35 @@ def test_it_is_described_and_mirrors_its_border(filter_id: str) -> None:
         assert parameter.parse(parameter.format(parameter.default)) == parameter.default
 
 
+def assert_equals_its_oracle(
+    filter_id: str, case: int, components: int, shape: tuple[int, int, int], level: str
+) -> None:
+    spec, module = filters.get(filter_id), test_module(filter_id)
+    source = make(shape, components)
+    parameters = module.CASES[case]
+    wanted = module.oracle(source, spec.resolve(source, spec.validate(parameters)))
+    actual = run(filter_id, source, parameters, level)
+    assert_close(actual, wanted, f"case {case}, {level} {shape}, {components} components")
+
+
+@each
+def test_every_level_equals_the_oracle(filter_id: str) -> None:
+    """In all pairs of case, level, number of components and shape."""
+    for case, level, components, shape in all_pairs(
+        range(len(test_module(filter_id).CASES)),
+        [level.id for level in filters.get(filter_id).levels("cpu")],
+        (1, 2, 3),
+        SHAPES,
+    ):
+        assert_equals_its_oracle(filter_id, case, components, shape, level)
+
+
+@pytest.mark.exhaustive
 @cases
 @pytest.mark.parametrize("components", [1, 2, 3])
-def test_every_level_equals_the_oracle(filter_id: str, case: int, components: int) -> None:
-    spec, module = filters.get(filter_id), test_module(filter_id)
-    parameters = module.CASES[case]
-    for shape in SHAPES:
-        source = make(shape, components)
-        wanted = module.oracle(source, spec.resolve(source, spec.validate(parameters)))
-        for level in spec.levels("cpu"):
-            actual = run(filter_id, source, parameters, level.id)
-            assert_close(actual, wanted, f"{level.id} {shape}")
+def test_every_combination_equals_the_oracle(filter_id: str, case: int, components: int) -> None:
+    for shape, level in itertools.product(SHAPES, filters.get(filter_id).levels("cpu")):
+        assert_equals_its_oracle(filter_id, case, components, shape, level.id)
 
 
 @cases

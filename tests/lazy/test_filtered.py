@@ -29,7 +29,8 @@ from kernelscope.lazy.source import ArraySource, LazySource, Sides
 from kernelscope.spec.borders import Border
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
-from tests.contract.test_pictures import each_case, make, parameters_of
+from tests.contract.test_pictures import each_case, make, parameters_of, test_module
+from tests.pairs import all_pairs
 
 Compute = Any
 
@@ -80,21 +81,38 @@ def assert_blocks(step: Step, pixels: NDArray[Any], compute: Compute, label: str
         np.testing.assert_array_equal(joined(lazy, sides), wanted, f"{label}, {sides}")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("filter_id", "case"), each_case())
-def test_blocks_of_every_filter_at_every_border(
-    filter_id: str, case: int, compute: Compute
+SAMPLES = (((37, 29), 1, "uint8"), ((19, 41), 4, "uint16"), ((21, 17), 3, "float32"))
+
+
+def assert_blocks_of(
+    filter_id: str, case: int, border: Border, sample: tuple[Any, int, str], compute: Compute
 ) -> None:
+    """Compare the blocks of a case, if blocks are allowed and the border leaves anything."""
     spec, parameters = filters.get(filter_id), parameters_of(filter_id, case)
+    shape, channels, dtype = sample
     if spec.uncroppable(parameters):
-        pytest.skip("needs the whole picture")
-    shapes = (((37, 29), 1, "uint8"), ((19, 41), 4, "uint16"), ((21, 17), 3, "float32"))
-    for border, (shape, channels, dtype) in itertools.product(spec.borders, shapes):
-        if border is Border.VALID and 2 * spec.radius(parameters) + 1 > min(shape):
-            continue
-        pixels = make(np.dtype(dtype), "random", shape)[:, :, :channels].copy()
-        step = Step.of_numbers(filter_id, parameters, border=border)
-        assert_blocks(step, pixels, compute, f"{border}, {shape}, {channels}, {dtype}")
+        return
+    if border is Border.VALID and 2 * spec.radius(parameters) + 1 > min(shape):
+        return
+    pixels = make(np.dtype(dtype), "random", shape)[:, :, :channels].copy()
+    step = Step.of_numbers(filter_id, parameters, border=border)
+    assert_blocks(step, pixels, compute, f"case {case}, {border}, {shape}, {channels}, {dtype}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filter_id", filters.discover())
+def test_blocks_of_every_filter_at_every_border(filter_id: str, compute: Compute) -> None:
+    """In all pairs of case, border, and type with shape and channels."""
+    cases = range(len(test_module(filter_id).CASES))  # type: ignore[union-attr]
+    for case, border, sample in all_pairs(cases, filters.get(filter_id).borders, SAMPLES):
+        assert_blocks_of(filter_id, case, border, sample, compute)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("filter_id", "case"), each_case())
+def test_blocks_of_every_combination(filter_id: str, case: int, compute: Compute) -> None:
+    for border, sample in itertools.product(filters.get(filter_id).borders, SAMPLES):
+        assert_blocks_of(filter_id, case, border, sample, compute)
 
 
 @pytest.mark.parametrize("border", Border)
