@@ -348,10 +348,10 @@ __device__ inline void load_own(
 }
 
 // Two and four channels have alpha behind their colours, which is as good as any value: it is put back
-// later.
+// later. One layer clears it: the others have the same pixels.
 __device__ inline void clear_alpha(Sample* output, const Geometry& g, const Place& place)
 {
-    if (g.channels % 2 == 0)
+    if (g.channels % 2 == 0 && blockIdx.z == 0)
         for_pixels(g, place, [&](int y, int x, int, int) {
             output[output_offset(g, y, x) + g.channels - 1] = 0;
         });

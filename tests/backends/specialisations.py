@@ -85,44 +85,20 @@ def _kernels(filter_id: str) -> Mapping[frozenset[tuple[str, str]], set[str]]:
     return found
 
 
-MOST_CHOICES = 20
-"""Specialisations of a filter that CI has the time to compile."""
+def covering(sets: Sequence[dict[str, str]], together: int) -> list[dict[str, str]]:
+    """Return a few of `sets` that have all values of each macro, or of `together` macros, if 2.
 
-Choice = frozenset[tuple[str, str]]
-"""Macros other than the border, and their values."""
-
-
-def covering(sets: Sequence[dict[str, str]], start: int = 0) -> list[dict[str, str]]:
-    """Return some of `sets`: every choice of all macros but the border, and every border.
-
-    Where there are too many choices, every pair of values of two macros. All of `sets` take
-    minutes and are left to the tests on a GPU. The choices come with one border after the
-    other, the first of them with border number `start`.
+    All of them take half an hour, and are left to the tests on a GPU.
     """
-    choices: dict[Choice, list[dict[str, str]]] = {}
-    for macros in sets:
-        choice = frozenset(item for item in macros.items() if item[0] != "BORDER")
-        choices.setdefault(choice, []).append(macros)
-    wanted = list(choices) if len(choices) <= MOST_CHOICES else _with_all_pairs(list(choices))
-    chosen = [
-        choices[choice][(start + n) % len(choices[choice])] for n, choice in enumerate(wanted)
-    ]
-    borders = {macros["BORDER"] for macros in chosen}
-    for macros in sets:
-        if macros["BORDER"] not in borders:
-            chosen.append(macros)
-            borders.add(macros["BORDER"])
-    return chosen
-
-
-def _with_all_pairs(choices: Sequence[Choice]) -> list[Choice]:
-    """Return a few of `choices` that have all pairs of values that any of them has."""
-    pairs = {choice: set(itertools.combinations(sorted(choice), 2)) for choice in choices}
-    left = set().union(*pairs.values())
-    chosen = []
+    found = {
+        frozenset(choice.items()): set(itertools.combinations(sorted(choice.items()), together))
+        for choice in sets
+    }
+    left, chosen = set().union(*found.values()), list[dict[str, str]]()
     while left:
-        chosen.append(max(choices, key=lambda choice: len(pairs[choice] & left)))
-        left -= pairs[chosen[-1]]
+        best = max(found, key=lambda choice: len(found[choice] & left))
+        left -= found[best]
+        chosen.append(dict(best))
     return chosen
 
 

@@ -45,20 +45,31 @@ def compiler() -> CubinCache:
     return CubinCache(Nvrtc(), builds.kept(f"cubins-{hashlib.sha256(code).hexdigest()[:16]}"))
 
 
+def assert_compiles(
+    spec: FilterSpec, architecture: str, macros: dict[str, str], compiler: CubinCache
+) -> None:
+    cubin = compiler.get(spec.id, read_source(spec.id), architecture, macros)
+    assert cubin.code.startswith(b"\x7fELF"), macros
+    assert "warning" not in cubin.log, f"{macros}\n{cubin.log}"
+    for kernel in kernels(spec)[frozenset(macros.items())]:
+        assert resources(cubin.log, kernel), f"{kernel} is missing with {macros}"
+
+
+@each_filter
+def test_compiles_at_every_choice_of_each_macro(spec: FilterSpec, compiler: CubinCache) -> None:
+    """The architectures take turns."""
+    for number, macros in enumerate(covering(defines(spec), together=1)):
+        assert_compiles(spec, ARCHITECTURES[number % 2], macros, compiler)
+
+
+@pytest.mark.exhaustive
 @each_filter
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_compiles_at_every_choice_of_macros(
+def test_compiles_at_all_pairs_of_choices(
     spec: FilterSpec, architecture: str, compiler: CubinCache
 ) -> None:
-    """The architectures take turns: all choices for both would take minutes more."""
-    turn = ARCHITECTURES.index(architecture)
-    wanted = kernels(spec)
-    for macros in covering(defines(spec), start=3 * turn)[turn::2]:
-        cubin = compiler.get(spec.id, read_source(spec.id), architecture, macros)
-        assert cubin.code.startswith(b"\x7fELF"), macros
-        assert "warning" not in cubin.log, f"{macros}\n{cubin.log}"
-        for kernel in wanted[frozenset(macros.items())]:
-            assert resources(cubin.log, kernel), f"{kernel} is missing with {macros}"
+    for macros in covering(defines(spec), together=2):
+        assert_compiles(spec, architecture, macros, compiler)
 
 
 @each_filter

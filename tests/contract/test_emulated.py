@@ -1,12 +1,16 @@
-"""Every kernel runs on the processor and gives the results of its filter's oracle.
+"""Every kernel runs on the processor, gives the results of its filter's oracle, and errs nowhere.
 
 The emulated GPU runs the plans, launches and kernels of the real one, so a wrong rank, border or
-tile is found without a card. Each border is tried with one type, one number of channels and one
-set of parameters, in turn, at every level that a GPU has.
+tile is found without a card. Half of the kernels are compiled so that each access is looked at as
+well: outside the arrays, at cells without a value, beyond the size of an array, and of two threads
+that no barrier orders. Compiling takes the time: every level is compiled with every border, and
+cases, types and channels take turns so that each pair of two occurs.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +20,7 @@ import pytest
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.emulator import EmulatorBackend
+from kernelscope.backends.emulator.checking import CheckedBackend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.images.image import DTYPES, Image
@@ -24,7 +29,7 @@ from kernelscope.images.volume import Volume
 from kernelscope.spec import launch
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import TUNED
+from kernelscope.spec.levels import SHARED, Level
 from kernelscope.spec.samples import Kind
 from tests.backends.quick_compiler import quick_compiler
 from tests.contract.test_pictures import (
@@ -36,22 +41,27 @@ from tests.contract.test_pictures import (
     test_module,
     without_alpha,
 )
+from tests.pairs import all_pairs
 
 pytestmark = pytest.mark.slow
 
-ROWS = 17
+ROWS, COLUMNS = 17, 33
 
-SHAPES = ((ROWS, 33), (5, 5), (3, 131))
+SHAPES = ((ROWS, COLUMNS), (5, 5), (3, 131))
 
 SPECS = [spec for spec in filters.discover(Kind.PICTURE).values() if spec.levels("gpu")]
 
-HAVE_TUNED = [spec for spec in SPECS if TUNED in spec.levels("gpu")]
+at_each_border = pytest.mark.parametrize(
+    ("spec", "border"),
+    [
+        pytest.param(spec, border, id=f"{spec.id}-{border}")
+        for spec in SPECS
+        for border in spec.borders
+    ],
+)
 
-TURNS = [
-    pytest.param(spec, turn, border, id=f"{spec.id}-{border}")
-    for number, spec in enumerate(SPECS)
-    for turn, border in enumerate(spec.borders, start=number)
-]
+DELIBERATE = {("turned_tiles", "no-barrier")}
+"""The level that shows what a missing barrier does."""
 
 
 def rows_of(parameters: Mapping[str, Any]) -> int:
@@ -70,80 +80,135 @@ def backend() -> Iterator[EmulatorBackend]:
     backend.close()
 
 
-@pytest.mark.parametrize(("spec", "turn", "border"), TURNS)
-def test_equals_its_oracle(
-    spec: FilterSpec,
-    turn: int,
-    border: Border,
-    backend: EmulatorBackend,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture(scope="module")
+def checked() -> CheckedBackend:
+    backend = CheckedBackend(quick_compiler())
+    assert backend.availability().available, "g++ or clang++ runs the kernels of these tests"
+    return backend
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "BY_SIZE", False)  # level *tuned* runs its own kernel
-    module = test_module(spec.id)
-    assert module is not None
-    parameters = parameters_of(spec.id, turn % len(module.CASES))
-    dtype, colours = DTYPES[turn % len(DTYPES)], (1, 3)[turn % 2]
+
+
+def run(backend: EmulatorBackend, request: Request, level: Level, label: str) -> Any:
+    """Return the result. A level reports mistakes if it is there to make them, and no other."""
+    if not isinstance(backend, CheckedBackend):
+        return backend.run(request, level, RunContext()).planes
+    backend.findings.clear()
+    result = backend.run(request, level, RunContext()).planes
+    found = [str(each) for each in backend.findings]
+    if (request.step.filter.id, level.id) in DELIBERATE:
+        assert any("without a barrier" in each for each in found), (label, found)
+    else:
+        assert not found, (label, found)
+        assert backend.unwritten == 0, label
+    return result
+
+
+def compare(
+    backend: EmulatorBackend,
+    spec: FilterSpec,
+    level: Level,
+    border: Border,
+    case: int,
+    dtype: np.dtype[Any],
+    channels: int,
+) -> None:
+    """Compare a level with the oracle in all `SHAPES`, or in the first if accesses are checked."""
+    module, parameters = test_module(spec.id), parameters_of(spec.id, case)
+    if not level.exact and dtype.kind == "f":
+        dtype = np.dtype(np.uint16)  # floats without a value may be NaN, which no picture holds
     tolerance = getattr(module, "tolerance", default_tolerance)(parameters, dtype)
     side = 2 * spec.radius(parameters) + 1
-    rows = rows_of(parameters)
-    shapes = ((rows, 33), *SHAPES[1:])
-    if border is Border.VALID:
-        shapes = ((side, side), (side + 2, side + 30), (max(rows, side), max(33, side)))
-    for shape in shapes:
+    first = max(rows_of(parameters), side), max(COLUMNS, side)
+    others = ((side, side), (side + 2, side + 30)) if border is Border.VALID else SHAPES[1:]
+    for shape in (first,) if isinstance(backend, CheckedBackend) else (first, *others):
         rgba = make(dtype, "random", shape)
-        colour = without_alpha(rgba, colours)
-        source = np.concatenate([colour, rgba[:, :, 3:]], axis=2) if turn % 3 == 0 else colour
+        colour = without_alpha(rgba, 1 if channels < 3 else 3)
+        source = np.concatenate([colour, rgba[:, :, 3:]], axis=2) if channels % 2 == 0 else colour
         wanted = expected(spec.id, colour, parameters, border)
         request = Request.create(Image.from_array(source), spec.id, parameters, border=border)
-        for level in backend.levels(spec):
-            actual = backend.run(request, level, RunContext()).planes
-            same = actual[:, :, : wanted.shape[2]]
-            if not level.exact:
-                assert same.shape == wanted.shape
-                continue
-            label = f"{level.id}, {dtype}, {shape}, {source.shape[2]} channels"
-            assert_close(same, wanted, colour, tolerance, label)
+        label = f"{level.id}, {border}, case {case}, {dtype}, {shape}, {channels} channels"
+        actual = run(backend, request, level, label)[:, :, : wanted.shape[2]]
+        if level.exact:
+            assert_close(actual, wanted, colour, tolerance, label)
+        else:
+            assert actual.shape == wanted.shape, label
 
 
-@pytest.mark.parametrize(
-    "spec", [spec for spec in SPECS if TUNED in spec.levels("gpu")], ids=lambda spec: spec.id
-)
-def test_tuned_equals_its_oracle_in_every_case(
-    spec: FilterSpec, backend: EmulatorBackend, monkeypatch: pytest.MonkeyPatch
+@functools.cache
+def turns(filter_id: str) -> dict[Border, list[tuple[Any, ...]]]:
+    """Return (level, case, type, channels, whether accesses are checked) at each border."""
+    spec = filters.get(filter_id)
+    levels, cases = spec.levels("gpu"), range(len(test_module(filter_id).CASES))  # type: ignore[union-attr]
+    found: dict[Border, list[tuple[Any, ...]]] = {border: [] for border in spec.borders}
+    seen: dict[tuple[Level, Border], int] = {}
+    for level, border, *others in all_pairs(levels, spec.borders, cases, DTYPES, (1, 2, 3, 4)):
+        # In turn over levels, borders and filters, and over the cases of one level and border.
+        number = seen[level, border] = seen.get((level, border), -1) + 1
+        turn = levels.index(level) + spec.borders.index(border) + SPECS.index(spec) + number
+        found[border].append((level, *others, turn % 2 == 0))
+    return found
+
+
+@at_each_border
+def test_equals_its_oracle_and_errs_nowhere(
+    spec: FilterSpec, border: Border, backend: EmulatorBackend, checked: CheckedBackend
 ) -> None:
-    """Several kernels share the level; parameters and types choose between them."""
-    monkeypatch.setattr(launch, "BY_SIZE", False)
-    module = test_module(spec.id)
-    assert module is not None
-    for case in range(len(module.CASES)):
-        for dtype in DTYPES:
-            parameters = parameters_of(spec.id, case)
-            colour = without_alpha(make(dtype, "random", (rows_of(parameters), 33)), 1)
-            border = spec.borders[0]
-            wanted = expected(spec.id, colour, parameters, border)
-            image = Image.from_array(colour)
-            request = Request.create(image, spec.id, parameters, border=border)
-            actual = backend.run(request, TUNED, RunContext()).planes
-            tolerance = getattr(module, "tolerance", default_tolerance)(parameters, dtype)
-            assert_close(actual, wanted, colour, tolerance, f"{parameters}, {dtype}")
+    for level, case, dtype, channels, is_checked in turns(spec.id)[border]:
+        chosen = checked if is_checked else backend
+        compare(chosen, spec, level, border, case, dtype, channels)
 
 
-@pytest.mark.parametrize("components", [1, 3])
-def test_volumes_equal_those_of_the_processor(components: int, backend: EmulatorBackend) -> None:
+@pytest.mark.exhaustive
+@at_each_border
+def test_every_combination_equals_its_oracle_and_errs_nowhere(
+    spec: FilterSpec, border: Border, backend: EmulatorBackend, checked: CheckedBackend
+) -> None:
+    cases = range(len(test_module(spec.id).CASES))  # type: ignore[union-attr]
+    for level, case, dtype in itertools.product(spec.levels("gpu"), cases, DTYPES):
+        compare(backend, spec, level, border, case, dtype, 1)
+        compare(checked, spec, level, border, case, dtype, 4)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_blocks_that_compute_several_tiles(
+    spec: FilterSpec, checked: CheckedBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in large pictures: a tile is not overwritten while threads read it."""
+    monkeypatch.setattr(launch, "PIXELS_A_STRIDE", 1)
+    source = make(np.dtype(np.uint8), "random", (37, 33))[:, :, :1]
+    parameters, border = parameters_of(spec.id, 0), spec.borders[0]
+    request = Request.create(Image.from_array(source), spec.id, parameters, border=border)
+    for level in checked.levels(spec):
+        if level is SHARED:
+            run(checked, request, level, spec.id)
+
+
+@pytest.mark.parametrize("components", [1, 2, 3])
+def test_volumes_equal_those_of_the_processor(
+    components: int, backend: EmulatorBackend, checked: CheckedBackend
+) -> None:
+    """Of one and three components the results, and of one and two the accesses as well."""
     random = np.random.default_rng(components)
-    voxels = [
-        100 + 20 * random.standard_normal((9, 11, 13)).astype(np.float32) for _ in range(components)
-    ]
+    shape = (5, 6, 7) if components < 3 else (9, 11, 13)
+    voxels = 100 + 20 * random.standard_normal((components, *shape)).astype(np.float32)
     scan = Scan(tuple(Volume.from_array(each, str(n)) for n, each in enumerate(voxels)))
     cpu = CpuBackend(threads=1)
     try:
         for spec in filters.discover(Kind.VOLUME).values():
-            parameters = {"sigma": 20.0} if "sigma" in spec.defaults() else {}
+            values = {"search_radius": 2, "sigma": 20.0}
+            values |= {"sigma_from": "local", "sigma": ()} if components == 2 else {}
+            known = spec.defaults()
+            parameters = {name: value for name, value in values.items() if name in known}
             request = Request.create(scan, spec.id, parameters)
             wanted = cpu.run(request, cpu.levels(spec)[0], RunContext()).planes
             assert np.ptp(wanted) > 1
             for level in backend.levels(spec):
-                actual = backend.run(request, level, RunContext()).planes
-                np.testing.assert_allclose(actual, wanted, atol=2e-3, err_msg=level.id)
+                label = f"{spec.id}, {level.id}, {components} components"
+                actual = run(checked if components < 3 else backend, request, level, label)
+                np.testing.assert_allclose(actual, wanted, atol=2e-3, err_msg=label)
     finally:
         cpu.close()

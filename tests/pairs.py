@@ -1,0 +1,58 @@
+"""Covering arrays: a few rows of a product of axes, with every pair of values of two axes."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+
+def all_pairs(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return rows with one value of each axis; every pair of values of two axes is in a row.
+
+    Always the same rows for axes of the same lengths.
+    """
+    return [
+        tuple(axis[index] for axis, index in zip(axes, row, strict=True))
+        for row in _rows(tuple(map(len, axes)))
+    ]
+
+
+@functools.cache
+def _rows(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the indices: each row takes the first pair that is left, and others with it."""
+    order = sorted(range(len(sizes)), key=lambda axis: -sizes[axis])  # most values first
+    left = dict.fromkeys(
+        ((one, first), (two, second))
+        for one, two in itertools.combinations(order, 2)
+        for first, second in itertools.product(range(sizes[one]), range(sizes[two]))
+    )
+    if len(sizes) == 1:
+        return [(index,) for index in range(sizes[0])]
+    used = {(axis, index): 0 for axis in order for index in range(sizes[axis])}
+    rows = []
+    while left:
+        row = dict(next(iter(left)))
+        for axis in order:
+            if axis not in row:
+                # Most new pairs; of as many the value that was taken least.
+                row[axis] = max(
+                    range(sizes[axis]),
+                    key=lambda index: (
+                        sum(_pair(order, (axis, index), each) in left for each in row.items()),
+                        -used[axis, index],
+                    ),
+                )
+        for one, two in itertools.combinations(order, 2):
+            left.pop(((one, row[one]), (two, row[two])), None)
+        for each in row.items():
+            used[each] += 1
+        rows.append(tuple(row[axis] for axis in range(len(sizes))))
+    return rows
+
+
+def _pair(
+    order: list[int], one: tuple[int, int], two: tuple[int, int]
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (one, two) if order.index(one[0]) < order.index(two[0]) else (two, one)
