@@ -6,8 +6,9 @@ The package ``zarr`` decodes the chunks. A missing chunk has the fill value, as 
 from __future__ import annotations
 
 import itertools
-import json
 import math
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from kernelscope.installed import install_command
 from kernelscope.lazy.ome import VERSIONS, Multiscale, parsed
 from kernelscope.lazy.opened import refused
 from kernelscope.lazy.source import Head, Sides
+from kernelscope.lazy.zarr_bounds import Codecs, check_chunk, check_declared, inside, read_json
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 
@@ -60,6 +62,8 @@ class ZarrSource:
         Names of the axes of `shape`; an axis that the array lacks has one sample.
     fixed : dict of str to int
         Index along each other axis.
+    codecs : Codecs
+        Those of the array.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class ZarrSource:
         wanted: tuple[str, str, str],
         fixed: dict[str, int],
         head: Head,
+        codecs: Codecs,
     ) -> None:
         self._folder, self._array, self._axes = path, array, multiscale.axes
         self._place = path / multiscale.path
@@ -80,21 +85,20 @@ class ZarrSource:
         self.shape = self._sides(array.shape)
         self.grain = self._sides(array.chunks)
         self._stored = self._sides(array.shards or array.chunks)
-        counts = [-(-side // step) for side, step in zip(self.shape, self._stored, strict=True)]
-        self._states = np.zeros(counts, np.int64)
-        for index in np.ndindex(*counts):
-            self._states[index] = self._state(index)
+        self._codecs = codecs
+        self._states = self._present()
         self._described = self._metadata()
 
     def read(self, box: Box) -> NDArray[Any]:
         output = np.empty(box.sides, self.dtype)
         for part in _pieces(box, self.grain):
-            self._check_chunk(part)
+            key = self._key(part.first)
+            self._check_chunk(key, part.first)
             inside = tuple(
                 slice(a - first, a - first + side)
                 for a, first, side in zip(part.first, box.first, part.sides, strict=True)
             )
-            output[inside] = self._part(part)
+            output[inside] = self._part(part, key)
         return output
 
     def working_bytes(self, box: Box) -> int:
@@ -111,9 +115,8 @@ class ZarrSource:
         """
         if self._metadata() != self._described:
             raise self._changed()
-        for index in np.ndindex(*self._states.shape):
-            if self._states[index] != self._state(index):
-                raise self._changed()
+        if self._present() != self._states:
+            raise self._changed()
 
     def close(self) -> None:
         """Do nothing: chunks are closed when they were read."""
@@ -123,7 +126,7 @@ class ZarrSource:
         first, second, third = (along.get(name, 1) for name in self._wanted)
         return first, second, third
 
-    def _part(self, part: Box) -> NDArray[Any]:
+    def _part(self, part: Box, key: str) -> NDArray[Any]:
         """Return samples of one chunk, with the wanted axes."""
         ranges = {
             name: slice(first, first + side)
@@ -134,7 +137,6 @@ class ZarrSource:
             with damage_explained("OME-Zarr"):
                 samples = np.asarray(self._array[chosen])
         except Unreadable as error:
-            key = self._key(self._index(part))
             raise ImageReadError(
                 f"{self._folder.name}: chunk {key}: {error.cause}", error.hint
             ) from error
@@ -142,31 +144,68 @@ class ZarrSource:
         order = [kept.index(name) for name in self._wanted if name in kept]
         return samples.transpose(order).reshape(part.sides)
 
-    def _index(self, part: Box) -> tuple[int, ...]:
-        return tuple(a // step for a, step in zip(part.first, self._stored, strict=True))
+    def _cells(self, first: Sides) -> tuple[int, ...]:
+        """Return the place of a sample along the axes of the array."""
+        along = dict(zip(self._wanted, first, strict=True))
+        return tuple(along.get(name, self._fixed.get(name, 0)) for name in self._axes)
 
-    def _key(self, index: tuple[int, ...]) -> str:
-        """Return the name of a stored chunk below the folder of the array."""
-        along = dict(zip(self._wanted, index, strict=True))
+    def _key(self, first: Sides) -> str:
+        """Return the name of the stored chunk of a sample, below the folder of the array."""
         stored = self._array.shards or self._array.chunks
-        place = tuple(
-            along[name] if name in along else self._fixed.get(name, 0) // step
-            for name, step in zip(self._axes, stored, strict=True)
-        )
+        place = tuple(at // step for at, step in zip(self._cells(first), stored, strict=True))
         return str(self._array.metadata.encode_chunk_key(place))
 
-    def _state(self, index: tuple[int, ...]) -> int:
+    def _present(self) -> dict[str, int]:
+        """Return the states of the chunks that are stored, whatever the array declares."""
+        found = {}
+        for root, _, names in os.walk(self._place):
+            for name in names:
+                key = Path(root, name).relative_to(self._place).as_posix()
+                if self._is_wanted(key) and (state := self._state(key)):
+                    found[key] = state
+        return found
+
+    def _is_wanted(self, key: str) -> bool:
+        """Return whether a file is a chunk of this picture or volume."""
+        place = [int(each) for each in re.split(r"[./]", key) if each.isdecimal()]
+        stored = self._array.shards or self._array.chunks
+        return len(place) == len(stored) and all(
+            at == self._fixed[name] // step
+            for name, at, step in zip(self._axes, place, stored, strict=True)
+            if name in self._fixed
+        )
+
+    def _state(self, key: str) -> int:
         """Return a number that differs once a chunk was written to; 0 for a missing one."""
         try:
-            info = (self._place / self._key(index)).stat()
+            info = (self._place / key).stat()
         except OSError:
             return 0
         return hash((info.st_size, info.st_mtime_ns, info.st_ino)) or 1
 
-    def _check_chunk(self, part: Box) -> None:
-        index = self._index(part)
-        if self._states[index] != self._state(index):
+    def _check_chunk(self, key: str, first: Sides) -> None:
+        """Refuse a chunk that changed, lies elsewhere, or unpacks to more than its samples."""
+        if self._states.get(key, 0) != self._state(key):
             raise self._changed()
+        chunks, stored = self._array.chunks, self._array.shards or self._array.chunks
+        counts = [whole // side for whole, side in zip(stored, chunks, strict=True)]
+        inner = [
+            at % whole // side
+            for at, whole, side in zip(self._cells(first), stored, chunks, strict=True)
+        ]
+        try:
+            check_chunk(
+                inside(self._folder, self._place / key),
+                self._codecs,
+                chunks,
+                int(np.ravel_multi_index(inner, counts)),
+                math.prod(counts),
+                self.dtype.itemsize,
+            )
+        except Unreadable as error:
+            raise ImageReadError(
+                f"{self._folder.name}: chunk {key}: {error.cause}", error.hint
+            ) from error
 
     def _metadata(self) -> list[bytes]:
         places = [folder / name for folder in (self._folder, self._place) for name in METADATA]
@@ -215,10 +254,13 @@ def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
     try:
         multiscale = parsed(_attributes(path))
         with damage_explained("OME-Zarr"):
-            array = zarr.open_array(
-                path / multiscale.path, mode="r", zarr_format=VERSIONS[multiscale.version]
-            )
-        return _chosen(path, array, multiscale, number)
+            number_of_zarr = VERSIONS[multiscale.version]
+            place = inside(path, path / multiscale.path)
+            file = place / (".zarray" if number_of_zarr == 2 else "zarr.json")
+            codecs = Codecs(read_json(path, file))
+            array = zarr.open_array(place, mode="r", zarr_format=number_of_zarr)
+            check_declared(array, place)
+        return _chosen(path, array, codecs, multiscale, number)
     except Several as error:
         raise SeveralVolumes(
             f"{path.name}: {error.cause}", error.hint, error.names, alike=error.alike
@@ -231,14 +273,16 @@ def _attributes(path: Path) -> dict[str, Any]:
     """Return the attributes of a group, of whichever version of Zarr."""
     with damage_explained("OME-Zarr"):
         if (path / "zarr.json").is_file():
-            found = json.loads((path / "zarr.json").read_text("utf-8"))
+            found = read_json(path, path / "zarr.json")
             return dict(found.get("attributes", {}))
         if (path / ".zattrs").is_file():
-            return dict(json.loads((path / ".zattrs").read_text("utf-8")))
+            return dict(read_json(path, path / ".zattrs"))
     return {}
 
 
-def _chosen(path: Path, array: Any, multiscale: Multiscale, number: int | None) -> ZarrSource:
+def _chosen(
+    path: Path, array: Any, codecs: Codecs, multiscale: Multiscale, number: int | None
+) -> ZarrSource:
     axes, shape = multiscale.axes, array.shape
     if len(axes) != len(shape) or min(shape) < 1:
         raise Unreadable("its axes do not fit its array.")
@@ -266,4 +310,4 @@ def _chosen(path: Path, array: Any, multiscale: Multiscale, number: int | None) 
     fixed = dict(zip(others, places[chosen], strict=True))
     wanted = ("z", "y", "x") if is_volume else ("y", "x", "c" if colours else "")
     head = Head(multiscale.spacing, notices=tuple(notices), ome_version=multiscale.version)
-    return ZarrSource(path, array, multiscale, wanted, fixed, head)
+    return ZarrSource(path, array, multiscale, wanted, fixed, head, codecs)
