@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,13 +25,16 @@ class Cluster:
     ----------
     folder : Path
         For the scheduler's address and the files of workers.
+    tls : sequence of str
+        Options that name keys.
     """
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
+    def __init__(self, folder: Path, workers: int = 2, tls: Sequence[str] = ()) -> None:
         self._folder, found = folder, folder / "scheduler.json"
+        self._tls = tls
         self.scheduler = self._start(
             "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
-            "--scheduler-file", str(found),
+            "--scheduler-file", str(found), *self._tls,
         )  # fmt: skip
         self.workers: list[subprocess.Popen[bytes]] = []
         try:
@@ -57,7 +61,7 @@ class Cluster:
     def add_worker(self, **variables: str) -> subprocess.Popen[bytes]:
         return self._start(
             "worker", self.address, "--no-nanny", "--nthreads", "1", "--no-dashboard",
-            "--local-directory", str(self._folder), **variables,
+            "--local-directory", str(self._folder), *self._tls, **variables,
         )  # fmt: skip
 
     def _start(self, what: str, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:

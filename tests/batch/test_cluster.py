@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -16,12 +18,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Security
 
 from kernelscope.batch import JOURNAL, Item, Journal, Outcome, Status, find_items
 from kernelscope.batch.cluster import (
     ClusterBatch,
     SchedulerLost,
     connected,
+    local_workers,
     pinned,
     share_of_cores,
 )
@@ -224,6 +228,69 @@ def test_the_command_line_on_a_scheduler(
     assert batch(*command) == 1
     assert capsys.readouterr().err.count("the file is there already") == FILES
     assert (out / "00.png").read_bytes() == b"mine"
+
+
+@pytest.mark.slow
+def test_local_workers_refuse_other_users_of_the_machine() -> None:
+    with local_workers(1, threads=1) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        stranger = [sys.executable, str(Path(__file__).with_name("stranger.py")), address]
+        done = subprocess.run(
+            stranger, capture_output=True, text=True, timeout=300, check=False, cwd="/"
+        )
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        assert [line.partition(":")[0] for line in lines] == ["refused", "refused"], done.stdout
+        assert client.submit(os.getppid).result(timeout=PATIENCE)  # who has the keys is let in
+
+
+def keys(folder: Path) -> dict[str, Path]:
+    """Write a certificate and its key, signed by itself; return the files."""
+    security = Security.temporary()
+    content = {"ca-file": security.tls_ca_file, "cert": security.tls_client_cert}
+    content["key"] = security.tls_client_key
+    files = {}
+    for name, text in content.items():
+        files[name] = folder / f"{name}.pem"
+        files[name].write_text(text)
+    return files
+
+
+@pytest.mark.slow
+def test_the_command_line_on_a_scheduler_with_tls(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = keys(tmp_path)
+    tls = [str(part) for name, file in files.items() for part in (f"--tls-{name}", file)]
+    command = recipe, folder, "--device", "cpu", "--scheduler"
+    with Cluster(tmp_path, 1, [*tls, "--protocol", "tls"]) as cluster:
+        assert cluster.address.startswith("tls://")
+        assert batch(*command, cluster.address, "--out", tmp_path / "out", *tls) == 0
+        capsys.readouterr()
+        assert batch(*command, cluster.address, "--out", tmp_path / "no") == 1
+    assert "--tls-ca-file, --tls-cert and --tls-key" in capsys.readouterr().err
+    assert contents(tmp_path / "out") == local(recipe, folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--scheduler tls://x:1 --tls-cert a", "Give --tls-ca-file and --tls-key as well"),
+        ("--tls-cert a --tls-key b --tls-ca-file c", "--tls-ca-file is for --scheduler"),
+        ("--local-cluster 1 --tls-cert a --tls-key b --tls-ca-file c", "makes its own keys"),
+        (
+            "--scheduler tls://x:1 --tls-cert no --tls-key b --tls-ca-file no.pem",
+            r"no\.pem: the file cannot be read",
+        ),
+    ],
+)
+def test_keys_that_are_missing_or_of_no_use(
+    recipe: Path, folder: Path, tmp_path: Path, options: str, message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    assert batch(recipe, folder, "--out", tmp_path / "out", *options.split()) in (1, 2)
+    assert re.search(message, capsys.readouterr().err)
 
 
 @pytest.mark.slow

@@ -21,7 +21,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernelscope.batch.conductor import Outcome, Status, check_target
 from kernelscope.batch.hints import COMMAND_LINE, Hints
@@ -57,26 +58,51 @@ _BEGUN, _TRIES = 2, 5
 """A file that so many workers began may have ended others; one that only waited is sent again."""
 
 
+class Tls(NamedTuple):
+    """The files with which a command shows a scheduler who it is, and knows the scheduler."""
+
+    ca_file: Path
+    cert: Path
+    key: Path
+
+
 class SchedulerLost(AppError):
     """The scheduler ended, or cannot be reached any more."""
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Client]:
+def connected(address: str, tls: Tls | None = None) -> Iterator[Client]:
     """Provide a connection to the scheduler at an address such as ``tcp://node1:8786``.
 
     Raises
     ------
     AppError
-        If Dask is not installed, or no scheduler answers.
+        If Dask is not installed, or no scheduler answers, or it does not accept the keys.
     """
     distributed = _distributed()
+    security = None
+    if tls is not None:
+        for file in tls:
+            try:
+                file.open("rb").close()
+            except OSError as error:
+                raise AppError(f"{file}: the file cannot be read ({error.strerror}).") from error
+        security = distributed.Security(
+            require_encryption=True,
+            tls_ca_file=str(tls.ca_file),
+            tls_client_cert=str(tls.cert),
+            tls_client_key=str(tls.key),
+        )
     try:
-        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:  # the last two of an impossible address
+        client = distributed.Client(
+            address, timeout=_CONNECT_SECONDS, set_as_default=False, security=security
+        )
+    # Of an impossible address, or of a TLS scheduler without keys.
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        keys = "" if tls else ", and --tls-ca-file, --tls-cert and --tls-key if it begins with tls"
         raise AppError(
             f"No scheduler answers at “{address}”.",
-            "Use the address that “dask scheduler” prints, such as tcp://node1:8786.",
+            f"Use the address that “dask scheduler” prints, such as tcp://node1:8786{keys}.",
         ) from error
     with _closing(client):
         yield client
@@ -88,6 +114,9 @@ def local_workers(
 ) -> Iterator[Client]:
     """Provide a cluster of `count` worker processes on this machine.
 
+    They and this process know each other by keys that are made for the run and held in memory, so
+    that no other user of the machine can send them work.
+
     Parameters
     ----------
     gpus : sequence of int, optional
@@ -97,7 +126,20 @@ def local_workers(
         Files that a worker has in work at a time; one of them is filtered.
     """
     distributed = _distributed()
-    with tempfile.TemporaryDirectory(prefix="kernelscope-workers-") as folder:
+    import dask
+
+    try:
+        security = distributed.Security.temporary()
+    except ImportError as error:
+        raise AppError(
+            "Local workers need the package cryptography, which is not installed.",
+            f"Install it: {install_command('cluster')}",
+        ) from error
+    silent = {f"distributed.{each}.http.routes": [] for each in ("scheduler", "worker", "nanny")}
+    with (
+        tempfile.TemporaryDirectory(prefix="kernelscope-workers-") as folder,
+        dask.config.set(silent),
+    ):
         workers = {
             number: {
                 "cls": distributed.Nanny,
@@ -108,6 +150,8 @@ def local_workers(
                     # A picture too large for the memory is refused, and its worker not killed.
                     "memory_limit": 0,
                     "host": "127.0.0.1",
+                    "protocol": "tls",
+                    "security": security,
                     "dashboard": False,
                     "dashboard_address": "127.0.0.1:0",
                     "silence_logs": logging.CRITICAL,
@@ -118,14 +162,20 @@ def local_workers(
         # Its usual port may be taken, and other machines have no business there.
         host = {
             "host": "127.0.0.1",
+            "protocol": "tls",
+            "security": security,
             "port": 0,
             "dashboard": False,
             "dashboard_address": "127.0.0.1:0",
         }
         scheduler = {"cls": distributed.Scheduler, "options": host}
         with (
-            distributed.SpecCluster(workers, scheduler, silence_logs=logging.CRITICAL) as cluster,
-            _closing(distributed.Client(cluster, set_as_default=False)) as client,
+            distributed.SpecCluster(
+                workers, scheduler, security=security, silence_logs=logging.CRITICAL
+            ) as cluster,
+            _closing(
+                distributed.Client(cluster, set_as_default=False, security=security)
+            ) as client,
         ):
             yield client
 

@@ -21,6 +21,7 @@ from kernelscope.cli.common import (
     run_steps,
     unlogged,
 )
+from kernelscope.cli.tls import tls_of
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.errors import InvalidParameter, UnknownName
@@ -67,7 +68,7 @@ def apply(arguments: list[str]) -> int:
             from kernelscope.cli.streamed import apply_streamed
 
             apply_streamed(command)
-        elif command.local_cluster or command.scheduler:
+        elif command.local_cluster or command.scheduler or tls_of(command):
             option = "--scheduler" if command.scheduler else "--local-cluster"
             raise UnknownName(
                 f"{option} computes blocks, and there are none without --memory.",

@@ -32,6 +32,7 @@ from kernelscope.cli.common import (
     volume_numbers,
 )
 from kernelscope.cli.filter_options import add_filter_options, escape, step_of
+from kernelscope.cli.tls import add_tls_options
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
@@ -66,6 +67,9 @@ _COMMAND = {
     "memory": "memory",
     "local_cluster": "local_cluster",
     "scheduler": "scheduler",
+    "tls_ca_file": "tls_ca_file",
+    "tls_cert": "tls_cert",
+    "tls_key": "tls_key",
     "gpu": "gpus",
     "quiet": "quiet",
     "verbose": "verbose",
@@ -376,6 +380,7 @@ def _add_block_options(group: argparse._ArgumentGroup) -> None:
         help="with --memory: compute the blocks on the workers of a Dask cluster, such as "
         "tcp://node1:8786; all machines have the files under the same names",
     )
+    add_tls_options(group)
 
 
 def _add_comparison_options(group: argparse._ArgumentGroup) -> None:

@@ -29,6 +29,7 @@ from kernelscope.cli.common import (
     real_number,
     unlogged,
 )
+from kernelscope.cli.tls import add_tls_options, tls_of
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.errors import UnknownName
@@ -54,6 +55,7 @@ def batch(arguments: list[str]) -> int:
     """Filter many files with a recipe, and go on after an interruption."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    tls_of(options)
     if options.scheduler and options.gpu is not None:
         parser.error("--gpu is for this machine: pin workers of --scheduler as they are started")
     if options.summary and not options.summary.name.lower().endswith((".json", ".csv")):
@@ -192,7 +194,7 @@ def _on_cluster(
     with (
         local_workers(count, options.gpu, options.jobs or _JOBS)
         if count
-        else connected(options.scheduler) as client
+        else connected(options.scheduler, tls_of(options)) as client
     ):
         if not client.scheduler_info()["workers"]:
             say.notices([f"{options.scheduler} has no workers yet: the batch waits for them."])
@@ -411,3 +413,4 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         help="filter on the workers of a Dask cluster, such as tcp://node1:8786; all machines "
         "have INPUT and DIR under the same names",
     )
+    add_tls_options(parser)

@@ -82,6 +82,8 @@ class ApplyCommand:
         Worker processes of this machine that filter in blocks.
     scheduler : str or None
         Address of a Dask cluster whose workers do.
+    tls_ca_file, tls_cert, tls_key : Path or None
+        For a scheduler that wants TLS.
     gpus : tuple of int or None
         Numbers of the GPUs to use; None for the default.
     quiet, verbose, json : bool
@@ -95,6 +97,9 @@ class ApplyCommand:
     memory: int | None = None
     local_cluster: int | None = None
     scheduler: str | None = None
+    tls_ca_file: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
     gpus: tuple[int, ...] | None = None
     quiet: bool = False
     verbose: bool = False

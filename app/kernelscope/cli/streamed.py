@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernelscope.cli.command import ApplyCommand
 from kernelscope.cli.common import Speaker, StatusLine, interruptible, open_backends
+from kernelscope.cli.tls import tls_of
 from kernelscope.cli.volumes import across
 from kernelscope.engine.costs import Costs, default_path
 from kernelscope.errors import InvalidParameter, UnknownName
@@ -105,7 +106,7 @@ def _workers(command: ApplyCommand, say: Speaker) -> Iterator[Workers | None]:
             yield Workers(client, share_of_cores(count))
         return
     assert address is not None
-    with connected(address) as client:
+    with connected(address, tls_of(command)) as client:
         if not client.scheduler_info()["workers"]:
             say.notices([f"{address} has no workers yet: the command waits for them."])
         yield Workers(client)
