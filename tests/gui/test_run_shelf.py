@@ -141,7 +141,7 @@ def test_two_chosen_runs_lie_over_each_other(
     assert not window.findChild(QAction, "swipeRuns").isEnabled()
     strip = window.runs.strip
     window.docks[DockName.RUNS].raise_()
-    place = strip.visualItemRect(strip.item(0)).center()
+    place = strip.visualRect(strip.tile(0)).center()
     qtbot.waitUntil(strip.isVisible)
     control = Qt.KeyboardModifier.ControlModifier
     qtbot.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, control, place)

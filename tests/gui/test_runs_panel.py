@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QComboBox, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QComboBox, QListWidget, QTreeWidget, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
@@ -117,16 +118,38 @@ def column(panel: RunsPanel, title: str) -> list[str]:
     return [line[header.index(title)] for line in lines]
 
 
-def item(panel: RunsPanel, row: int) -> QTreeWidgetItem:
-    """Return the row of the n-th run in the table."""
-    return panel.table._items[panel.table.shown[row]]
+def cell(panel: RunsPanel, row: int, column: int = 0) -> QModelIndex:
+    """Return a cell of the n-th run in the table."""
+    return panel.table.cell(panel.table.shown[row], column)
+
+
+def tip(panel: RunsPanel, row: int, column: int) -> str:
+    """Return the tooltip of a cell."""
+    return str(cell(panel, row, column).data(Qt.ItemDataRole.ToolTipRole))
+
+
+def is_bold(panel: RunsPanel, row: int) -> bool:
+    """Return whether the speed-up of the n-th run is bold."""
+    font = cell(panel, row, SPEED_UP).data(Qt.ItemDataRole.FontRole)
+    return font is not None and bool(font.bold())
+
+
+def headings(panel: RunsPanel) -> list[str]:
+    """Return the titles of the columns, as they are shown."""
+    model = panel.table.model()
+    count = range(len(COLUMN_NAMES))
+    return [model.headerData(number, Qt.Orientation.Horizontal) for number in count]
 
 
 def groups(panel: RunsPanel) -> list[tuple[str, int]]:
     """Return the text of each group and how many rows it has."""
-    table = panel.table
-    tops = (table.topLevelItem(n) for n in range(table.topLevelItemCount()))
-    return [(top.text(0), top.childCount()) for top in tops]
+    table, found = panel.table, list[tuple[str, int]]()
+    for row in range(table.model().rowCount()):
+        if table.isFirstColumnSpanned(row, QModelIndex()):
+            found.append((table.model().index(row, 0).data(), 0))
+        else:
+            found[-1] = found[-1][0], found[-1][1] + 1
+    return found
 
 
 # The table -----------------------------------------------------------------------------
@@ -149,11 +172,14 @@ def test_times_have_few_digits_and_their_unit(panel: RunsPanel) -> None:
 
 def test_headings_over_numbers_are_aligned_right_as_the_numbers(panel: RunsPanel) -> None:
     add(panel, result())
-    header = panel.table.headerItem()
+    role, model = Qt.ItemDataRole.TextAlignmentRole, panel.table.model()
     for number, name in enumerate(COLUMN_NAMES):
-        right = bool(header.textAlignment(number) & Qt.AlignmentFlag.AlignRight)
-        assert right == (name not in ("Run", "Run on", "Parts")), name
-        assert bool(item(panel, 0).textAlignment(number) & Qt.AlignmentFlag.AlignRight) == right
+        found = (
+            model.headerData(number, Qt.Orientation.Horizontal, role),
+            cell(panel, 0, number).data(role),
+        )
+        right = [bool(each and each & Qt.AlignmentFlag.AlignRight) for each in found]
+        assert right == 2 * [name not in ("Run", "Run on", "Parts")], name
 
 
 def test_the_bars_take_the_room_and_compare_within_a_group(panel: RunsPanel) -> None:
@@ -162,18 +188,18 @@ def test_the_bars_take_the_room_and_compare_within_a_group(panel: RunsPanel) -> 
     panel.resize(1740, 320)
     wider = [panel.table.columnWidth(n) for n in range(len(COLUMN_NAMES))]
     assert [n for n, (a, b) in enumerate(zip(widths, wider, strict=True)) if a != b] == [PARTS]
-    ends = [item(panel, row).data(PARTS, bars.BARS)[-1][2] for row in range(3)]
+    ends = [cell(panel, row, PARTS).data(bars.BARS)[-1][2] for row in range(3)]
     assert ends == pytest.approx([1.0, 0.25, 1.0])
 
 
 def test_a_bar_shows_kernel_transfers_and_the_rest(panel: RunsPanel) -> None:
     add(panel, gpu_result("tuned", 5.0, 2.0, upload=2.9))
-    shown = item(panel, 0).data(PARTS, bars.BARS)
+    shown = cell(panel, 0, PARTS).data(bars.BARS)
     assert [name for name, _, _ in shown] == ["kernel", "transfers", "other stages"]
     assert [round(stop, 2) for _, _, stop in shown] == [0.5, 0.99, 1.0]
     table = panel.table
     table.clearSelection()
-    area = table.visualItemRect(item(panel, 0))
+    area = table.visualRect(cell(panel, 0))
     left, width = table.columnViewportPosition(PARTS), table.columnWidth(PARTS)
     drawn = table.viewport().grab().toImage()
     found = [
@@ -190,10 +216,10 @@ def test_a_bar_shows_kernel_transfers_and_the_rest(panel: RunsPanel) -> None:
 
 def test_a_level_has_its_colour_and_its_name(panel: RunsPanel) -> None:
     add(panel, gpu_result("shared", 1.0, 1.0))
-    cell = item(panel, 0)
-    square = cell.icon(run_table.WHERE).pixmap(6, 6).toImage()
+    where = cell(panel, 0, run_table.WHERE)
+    square = where.data(Qt.ItemDataRole.DecorationRole).pixmap(6, 6).toImage()
     assert square.pixelColor(1, 1) == QColor(colour("shared"))
-    assert cell.text(run_table.WHERE) == "GPU shared memory"
+    assert where.data() == "GPU shared memory"
 
 
 def test_quality_stays_in_view_beside_long_names_of_levels(qtbot: QtBot, panel: RunsPanel) -> None:
@@ -224,9 +250,7 @@ def test_a_click_on_a_heading_sorts_groups_and_rows(
     for _ in range(2):
         qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
         orders.append(column(panel, "Run"))
-        (mark,) = (
-            t for t in map(panel.table.headerItem().text, range(header.count())) if t[-1] in "▾▴"
-        )
+        (mark,) = (t for t in headings(panel) if t[-1] in "▾▴")
         assert mark[:-2] == heading
     expected = {"Run": ["1", "2", "3"], "Total": ["2", "1", "3"], "PSNR": ["1", "2", "3"]}[heading]
     assert expected in orders
@@ -238,8 +262,8 @@ def test_quality_names_its_reference(qtbot: QtBot, panel: RunsPanel) -> None:
     made = with_psnr(result(), 30.0)
     add(panel, replace(made, request=replace(made.request, reference=truth)))
     for name, gain in (("PSNR", "+3.00 dB by the run. "), ("SSIM", "")):
-        tip = item(panel, 0).toolTip(COLUMN_NAMES.index(name))
-        assert tip == f"{gain}Reference: clean.png"
+        found = tip(panel, 0, COLUMN_NAMES.index(name))
+        assert found == f"{gain}Reference: clean.png"
 
 
 def test_copy_gives_the_whole_table_with_the_filter(qtbot: QtBot, panel: RunsPanel) -> None:
@@ -265,7 +289,7 @@ def test_the_same_work_at_the_same_level_is_never_a_speed_up(panel: RunsPanel) -
     add(panel, result(4.0, level="parallel"))
     gains = dict(zip(column(panel, "Run"), column(panel, "Speed-up"), strict=True))
     assert gains == {"5": "–", "4": "baseline", "3": "–", "2": "–", "1": "–"}
-    assert "compared with run 4" in item(panel, 2).toolTip(SPEED_UP)
+    assert "compared with run 4" in tip(panel, 2, SPEED_UP)
 
 
 def test_measured_runs_at_two_levels_are_compared_at_once(panel: RunsPanel) -> None:
@@ -277,8 +301,8 @@ def test_measured_runs_at_two_levels_are_compared_at_once(panel: RunsPanel) -> N
     assert column(panel, "Speed-up") == ["5×", "baseline"]
     assert column(panel, "Kernel speed-up") == ["5×", "baseline"]
     assert column(panel, "Spread") == ["± 5 %, 3 runs", "± 10 %, 3 runs"]
-    assert item(panel, 0).font(SPEED_UP).bold()
-    assert item(panel, 0).toolTip(SPEED_UP).splitlines() == [
+    assert is_bold(panel, 0)
+    assert tip(panel, 0, SPEED_UP).splitlines() == [
         "total: CPU serial (run 1) / CPU parallel (run 2) = 5",
         "CPU serial (run 1): 10.0 ms, median of 3 (9.00 ms to 11.0 ms)",
         "CPU parallel (run 2): 2.00 ms, median of 3 (1.90 ms to 2.10 ms)",
@@ -297,12 +321,10 @@ def test_a_speed_up_is_the_ratio_of_two_rows(panel: RunsPanel) -> None:
     assert column(panel, "Total") == ["13.1 ms", "433 µs", "237 ms"]
     assert column(panel, "Speed-up") == ["≈ 18.1×", "547×", "baseline"]
     assert column(panel, "Kernel speed-up") == ["≈ 18.1×", "547×", "baseline"]
-    bold = [item(panel, row).font(SPEED_UP).bold() for row in range(3)]
+    bold = [is_bold(panel, row) for row in range(3)]
     assert bold == [False, True, False]
-    assert (
-        item(panel, 0)
-        .toolTip(SPEED_UP)
-        .endswith("Times vary: other programs may be busy. Run it again to be sure.")
+    assert tip(panel, 0, SPEED_UP).endswith(
+        "Times vary: other programs may be busy. Run it again to be sure."
     )
 
 
@@ -352,7 +374,7 @@ def test_nothing_is_bold_while_times_vary(
         replace(measured(kernel, *tuned), device="gpu"),
     )
     texts = column(panel, "Run on")
-    bold = [text for row, text in enumerate(texts) if item(panel, row).font(SPEED_UP).bold()]
+    bold = [text for row, text in enumerate(texts) if is_bold(panel, row)]
     assert bold == ([expected] if expected else [])
 
 
@@ -360,7 +382,7 @@ def test_a_first_run_is_marked_and_compared_with_nothing(panel: RunsPanel) -> No
     add(panel, result(90.0), result(8.0, level="parallel"))
     assert column(panel, "Spread") == ["first run", "first run"]
     assert column(panel, "Speed-up") == ["–", "–"]
-    assert item(panel, 0).toolTip(SPREAD) == run_table.FIRST_HELP
+    assert tip(panel, 0, SPREAD) == run_table.FIRST_HELP
     add(panel, result(2.0, level="parallel"), result(10.0))
     assert column(panel, "Spread") == ["one run", "one run", "first run", "first run"]
     assert column(panel, "Speed-up") == ["baseline", "≈ 5×", "–", "–"]
@@ -377,8 +399,8 @@ def test_the_median_of_an_even_number_of_repeats_was_measured(panel: RunsPanel) 
     (run,) = add(panel, measured(result(2.0), 2.0, 6.0))
     assert run.totals.median == run.seconds
     assert column(panel, "Spread") == ["times vary, 2 runs"]
-    assert item(panel, 0).toolTip(SPREAD).startswith("± 100 %, times vary: other programs")
-    assert item(panel, 0).toolTip(SPREAD).endswith("2.00 ms, median of 2 (2.00 ms to 6.00 ms)")
+    assert tip(panel, 0, SPREAD).startswith("± 100 %, times vary: other programs")
+    assert tip(panel, 0, SPREAD).endswith("2.00 ms, median of 2 (2.00 ms to 6.00 ms)")
 
 
 def test_repeats_that_overlap_are_toned_down(panel: RunsPanel) -> None:
@@ -387,11 +409,11 @@ def test_repeats_that_overlap_are_toned_down(panel: RunsPanel) -> None:
         measured(result(14.0), 11.0, 14.0, 15.0),
         measured(result(11.0, level="parallel"), 9.0, 11.0, 12.0),
     )
-    gain = item(panel, 0)
-    assert gain.text(SPEED_UP) == "≈ 1.27×"
-    assert gain.foreground(SPEED_UP).color() == quiet_text(panel.palette())
-    assert "may be chance" in gain.toolTip(SPEED_UP)
-    assert not gain.font(SPEED_UP).bold()
+    gain = cell(panel, 0, SPEED_UP)
+    assert gain.data() == "≈ 1.27×"
+    assert QColor(gain.data(Qt.ItemDataRole.ForegroundRole)) == quiet_text(panel.palette())
+    assert "may be chance" in tip(panel, 0, SPEED_UP)
+    assert gain.data(Qt.ItemDataRole.FontRole) is None
 
 
 @pytest.mark.parametrize(
@@ -402,7 +424,7 @@ def test_repeats_that_overlap_are_toned_down(panel: RunsPanel) -> None:
 def test_only_the_same_work_is_compared(panel: RunsPanel, other: dict[str, Any]) -> None:
     twice(panel, result(10.0), result(5.0, level="parallel", **other))
     assert column(panel, "Speed-up") == ["–"] * 4
-    assert "Nothing else did the same work" in item(panel, 0).toolTip(SPEED_UP)
+    assert "Nothing else did the same work" in tip(panel, 0, SPEED_UP)
 
 
 def test_runs_with_other_transfers_are_measured_apart(panel: RunsPanel) -> None:
@@ -411,8 +433,8 @@ def test_runs_with_other_transfers_are_measured_apart(panel: RunsPanel) -> None:
     assert column(panel, "Transfers")[:2] == ["3.80 ms ↑↓", "1.80 ms ↓"]
     assert column(panel, "Speed-up")[:2] == ["≈ 2.5×", "≈ 5×"]
     transfers = COLUMN_NAMES.index("Transfers")
-    assert "No upload: the picture was on the card" in item(panel, 1).toolTip(transfers)
-    assert "Upload: 2.00 ms" in item(panel, 0).toolTip(transfers)
+    assert "No upload: the picture was on the card" in tip(panel, 1, transfers)
+    assert "Upload: 2.00 ms" in tip(panel, 0, transfers)
     panel.gallery.runs.choose(panel.table.shown[1])
     panel.refresh()
     assert column(panel, "Speed-up")[:2] == ["–", "baseline"], "the same level"
@@ -420,8 +442,8 @@ def test_runs_with_other_transfers_are_measured_apart(panel: RunsPanel) -> None:
 
 def test_repeats_of_a_kernel_count_each(panel: RunsPanel) -> None:
     twice(panel, result(10.0), gpu_result("tuned", 0.2, 2.0, repeats=(0.1, 0.2, 0.4)))
-    tip = item(panel, 0).toolTip(run_table.KERNEL_TIME)
-    assert tip.startswith("GPU tuned, kernel: 200 µs, median of 3 (100 µs to 400 µs)")
+    found = tip(panel, 0, run_table.KERNEL_TIME)
+    assert found.startswith("GPU tuned, kernel: 200 µs, median of 3 (100 µs to 400 µs)")
     assert column(panel, "Kernel speed-up")[0] == "≈ 45×"
 
 
@@ -481,7 +503,7 @@ def test_a_click_wants_a_run_and_a_second_with_control_a_pair(
 ) -> None:
     one, two = add(panel, result(), result(size=5))
     view = panel.strip.viewport()
-    places = [panel.strip.visualItemRect(panel.strip.item(n)).center() for n in (0, 1)]
+    places = [panel.strip.visualRect(panel.strip.tile(n)).center() for n in (0, 1)]
     with qtbot.waitSignal(panel.wanted) as wanted:
         qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=places[1])
     assert wanted.args == [one]
@@ -497,14 +519,12 @@ def test_a_click_on_a_row_wants_the_run_and_one_on_a_group_does_not(
 ) -> None:
     (run,) = add(panel, result())
     table = panel.table
-    area = table.visualItemRect(item(panel, 0))
+    area = table.visualRect(cell(panel, 0))
     with qtbot.waitSignal(panel.wanted) as wanted:
         qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=area.center())
     assert wanted.args == [run]
     assert panel.strip.selected() == [run]
-    first = table.topLevelItem(0)
-    assert first is not None
-    heading = table.visualItemRect(first)
+    heading = table.visualRect(table.model().index(0, 0))
     with qtbot.assertNotEmitted(panel.wanted):
         qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=heading.center())
 
@@ -522,11 +542,11 @@ def test_arrows_move_and_show_nothing(qtbot: QtBot, panel: RunsPanel) -> None:
 
 def test_a_tile_names_only_the_settings_that_distinguish_it(panel: RunsPanel) -> None:
     one, two = add(panel, result(), result(size=5))
-    words = panel.strip.item(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    words = panel.strip.tile(0).data(Qt.ItemDataRole.AccessibleTextRole)
     assert words == f"Run 2, {FILTER.name}, 5×5, CPU serial, 10.0 ms, first run"
     two.name, two.starred = "the best", True
     panel.refresh()
-    words = panel.strip.item(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    words = panel.strip.tile(0).data(Qt.ItemDataRole.AccessibleTextRole)
     assert words.startswith("Run 2, the best, 5×5")
     assert words.endswith("starred")
     assert column(panel, "Run") == ["★ 2  the best", "1"]
@@ -536,7 +556,7 @@ def test_a_tile_names_only_the_settings_that_distinguish_it(panel: RunsPanel) ->
 def test_the_thumbnail_is_drawn(panel: RunsPanel) -> None:
     white = np.full((50, 100), 255, np.uint8)
     add(panel, replace(result(), output=Image.from_array(white)))
-    area = panel.strip.visualItemRect(panel.strip.item(0))
+    area = panel.strip.visualRect(panel.strip.tile(0))
     drawn = panel.strip.viewport().grab().toImage()
     middle = area.center() - QPoint(0, panel.fontMetrics().height())
     assert drawn.pixelColor(middle) == QColor("#ffffff")
@@ -566,3 +586,22 @@ def test_the_list_is_bounded_and_keeps_baselines_and_stars(
     numbers = sorted(run.number for run in panel.table.shown)
     assert len(numbers) == 8
     assert numbers[:2] == [2, 4], "the baseline and the star; the others went"
+
+
+def test_no_widget_owns_runs(panel: RunsPanel) -> None:
+    """Items of Qt with Python objects were destroyed while other threads ran, which crashed."""
+    assert not panel.findChildren(QTreeWidget)
+    assert not panel.findChildren(QListWidget)
+    runs = add(panel, result(), result(size=5), result(level="parallel"))
+    panel.choose(runs[0])
+    gone = weakref.ref(runs.pop(0))
+    deleted = gone()
+    assert deleted is not None
+    panel.gallery.remove(deleted)
+    del deleted
+    panel.refresh()
+    panel.choose(runs[0])
+    assert gone() is None, "nothing keeps a run that was removed"
+    assert panel.strip.runs() == [runs[1], runs[0]]
+    assert panel.table.shown == [runs[1], runs[0]]
+    assert panel.selected == [runs[0]]

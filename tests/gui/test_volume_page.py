@@ -288,9 +288,9 @@ def test_a_run_shows_output_residual_and_timing(
     assert request.step.parameters["sigma"] == (20.0, 15.0)
     assert caption(window).startswith("Output: CPU parallel, MRI NLM")
     assert "megavoxels/s" in state(window)
-    heading = window.runs.table.topLevelItem(0)
-    assert heading.text(0).endswith("8×9×6")
-    assert "2 volumes" in heading.toolTip(0)
+    heading = window.runs.table.model().index(0, 0)
+    assert heading.data().endswith("8×9×6")
+    assert "2 volumes" in heading.data(Qt.ItemDataRole.ToolTipRole)
     assert window.volumes.viewer.output.volume is window.volumes.result.scan.volumes[0]
 
     press(qtbot, window, "F3")

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import (
+    QAbstractListModel,
+    QItemSelection,
     QItemSelectionModel,
     QModelIndex,
     QPersistentModelIndex,
@@ -25,8 +27,7 @@ from PySide6.QtGui import (
     QWheelEvent,
 )
 from PySide6.QtWidgets import (
-    QListWidget,
-    QListWidgetItem,
+    QListView,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -51,7 +52,43 @@ _MARGIN, _GAP = 4, 3
 _LINES = 2
 
 
-class RunStrip(QListWidget):
+_ROOT = QModelIndex()
+_Index = QModelIndex | QPersistentModelIndex
+
+
+class _Runs(QAbstractListModel):
+    """The runs from left to right, as a model for the reason of `RunRows`."""
+
+    def __init__(self, strip: RunStrip) -> None:
+        super().__init__(strip)
+        self.runs: tuple[Run, ...] = ()
+        self._settings: tuple[tuple[str, ...], ...] = ()
+        self.shown: Run | None = None
+        """The one whose picture is in the viewer."""
+
+    def show(self, runs: Sequence[Run], settings: Sequence[tuple[str, ...]]) -> None:
+        """Show runs, each with the settings that distinguish it."""
+        self.beginResetModel()
+        self.runs, self._settings = tuple(runs), tuple(settings)
+        self.endResetModel()
+
+    def rowCount(self, parent: _Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self.runs)
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        run, settings = self.runs[index.row()], self._settings[index.row()]
+        if role == _RUN:
+            return run
+        if role == _SETTINGS:
+            return ", ".join(settings)
+        if role == _SHOWN:
+            return run is self.shown
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return describe(run, settings)
+        return _tip(run) if role == Qt.ItemDataRole.ToolTipRole else None
+
+
+class RunStrip(QListView):
     """The runs of a gallery in a row, in the order that is chosen.
 
     Signals
@@ -68,52 +105,62 @@ class RunStrip(QListWidget):
     def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._gallery = gallery
-        self._shown: Run | None = None
+        self._runs = _Runs(self)
         self._pixmaps: dict[int, QPixmap] = {}
         self.order = Order.NEWEST
         self.setObjectName("runStrip")
         self.setAccessibleName("Runs as pictures")
-        self.setFlow(QListWidget.Flow.LeftToRight)
+        self.setFlow(QListView.Flow.LeftToRight)
         self.setWrapping(False)
         self.setUniformItemSizes(True)
-        self.setSelectionMode(QListWidget.SelectionMode.ExtendedSelection)
-        self.setHorizontalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
+        self.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
+        self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         self.setItemDelegate(_Tile(self))
         self.setSpacing(2)
-        self.currentItemChanged.connect(lambda: self.chosen.emit())
-        self.itemSelectionChanged.connect(self.chosen)
+        self.setModel(self._runs)
+        self.selectionModel().currentChanged.connect(lambda: self.chosen.emit())
+        self.selectionModel().selectionChanged.connect(lambda: self.chosen.emit())
 
     def current(self) -> Run | None:
         """Return the run of the current tile."""
-        item = self.currentItem()
-        run: Run | None = item.data(_RUN) if item is not None else None
-        return run
+        return self._run_at(self.currentIndex())
+
+    def _run_at(self, index: QModelIndex) -> Run | None:
+        return self._runs.runs[index.row()] if index.isValid() else None
 
     def selected(self) -> list[Run]:
         """Return the selected runs from left to right."""
-        return [item.data(_RUN) for item in self._tiles() if item.isSelected()]
+        rows = {index.row() for index in self.selectionModel().selectedRows()}
+        return [run for row, run in enumerate(self._runs.runs) if row in rows]
 
     def runs(self) -> list[Run]:
         """Return the runs from left to right."""
-        return [item.data(_RUN) for item in self._tiles()]
+        return list(self._runs.runs)
+
+    def tile(self, row: int) -> QModelIndex:
+        """Return the place of the n-th run in the model."""
+        return self._runs.index(row)
 
     def select(self, runs: Sequence[Run], current: Run | None) -> None:
         """Select these runs, without a signal, and bring the current one into view."""
         blocked = self.blockSignals(True)
-        for item in self._tiles():
-            if item.data(_RUN) is current:
-                self.setCurrentItem(item, QItemSelectionModel.SelectionFlag.NoUpdate)
-                self.scrollToItem(item)
-            item.setSelected(item.data(_RUN) in runs)
+        flags, chooser = QItemSelectionModel.SelectionFlag, self.selectionModel()
+        selection = QItemSelection()
+        for row, run in enumerate(self._runs.runs):
+            if run is current:
+                chooser.setCurrentIndex(self.tile(row), flags.NoUpdate)
+                self.scrollTo(self.tile(row))
+            if run in runs:
+                selection.select(self.tile(row), self.tile(row))
+        chooser.select(selection, flags.ClearAndSelect)
         self.blockSignals(blocked)
 
     def mark(self, shown: Run | None) -> None:
         """Mark the run whose picture is shown in the viewer."""
-        self._shown = shown
-        for item in self._tiles():
-            item.setData(_SHOWN, item.data(_RUN) is shown)
+        self._runs.shown = shown
+        self.viewport().update()
 
     def refresh(self) -> None:
         """Fill the strip with the runs as they are now; the selection stays."""
@@ -121,17 +168,9 @@ class RunStrip(QListWidget):
         runs = self._gallery.sorted(self.order)
         numbers = {run.number for run in runs}
         self._pixmaps = {n: pixmap for n, pixmap in self._pixmaps.items() if n in numbers}
+        settings = [tuple(self._gallery.distinguishing(run)) for run in runs]
         blocked = self.blockSignals(True)
-        self.clear()
-        for run in runs:
-            settings = self._gallery.distinguishing(run)
-            item = QListWidgetItem()
-            item.setData(_RUN, run)
-            item.setData(_SETTINGS, ", ".join(settings))
-            item.setData(_SHOWN, run is self._shown)
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, describe(run, settings))
-            item.setToolTip(_tip(run))
-            self.addItem(item)
+        self._runs.show(runs, settings)
         self.blockSignals(blocked)
         self.select(selected, current)
 
@@ -176,13 +215,10 @@ class RunStrip(QListWidget):
     def mouseReleaseEvent(self, event: Any) -> None:
         """Show a run that was clicked without a modifier."""
         super().mouseReleaseEvent(event)
-        item = self.itemAt(event.position().toPoint())
+        run = self._run_at(self.indexAt(event.position().toPoint()))
         plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
-        if item is not None and plain and event.button() == Qt.MouseButton.LeftButton:
-            self.clicked_run.emit(item.data(_RUN))
-
-    def _tiles(self) -> list[QListWidgetItem]:
-        return [self.item(row) for row in range(self.count())]
+        if run is not None and plain and event.button() == Qt.MouseButton.LeftButton:
+            self.clicked_run.emit(run)
 
 
 class _Tile(QStyledItemDelegate):

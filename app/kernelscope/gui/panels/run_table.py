@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QIcon, QPixmap
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, QWidget
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QEvent,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QIcon, QPixmap
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QWidget
 
 from kernelscope.bench.statistics import short
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
 from kernelscope.gui.panels.bars import BARS, BarDelegate, end_to_end
-from kernelscope.gui.widgets.copyable_tree import CopyableTree
+from kernelscope.gui.widgets.copyable_tree import CopyKey
 from kernelscope.gui.widgets.theme import quiet_text
 from kernelscope.spec.level_colours import colour
 
@@ -69,8 +81,9 @@ _TIMES = (TOTAL_TIME, PARTS, SPREAD, SPEED_UP, KERNEL_TIME, KERNEL_GAIN, CARRIED
 
 _LEFT_ALIGNED = (RUN, WHERE, PARTS)
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_RUN = Qt.ItemDataRole.UserRole + 1
-"""Role under which a row keeps its run."""
+_ROOT = QModelIndex()
+_Index = QModelIndex | QPersistentModelIndex
+_Roles = Qt.ItemDataRole
 
 _LEAST_BAR = 10
 """Characters that the bars need at least; they get the room that the other columns leave."""
@@ -81,7 +94,89 @@ FIRST_HELP = (
 )
 
 
-class RunTable(CopyableTree):
+@dataclass(frozen=True)
+class _Row:
+    """A line of the table: a run, or the settings of the runs below it."""
+
+    texts: tuple[str, ...]
+    run: Run | None = None
+    tip: str = ""
+    bars: tuple[tuple[str, float, float], ...] = ()
+    quiet: frozenset[int] = frozenset()
+    """Columns in a quiet colour."""
+    bold: frozenset[int] = frozenset()
+
+
+class RunRows(QAbstractTableModel):
+    """The lines of the table, made anew from the gallery when runs change.
+
+    Qt asks for cells and owns none: objects of the view that hold Python objects are not
+    destroyed while other threads run.
+    """
+
+    def __init__(self, table: RunTable) -> None:
+        super().__init__(table)
+        self._table = table
+        self._sorted = ""
+        self.rows: tuple[_Row, ...] = ()
+
+    def show(self, rows: Sequence[_Row], column: int, *, down: bool) -> None:
+        """Show these lines, sorted by `column`."""
+        self.beginResetModel()
+        self.rows = tuple(rows)
+        self._sorted = f"{COLUMN_NAMES[column]} {'▾' if down else '▴'}"
+        self.endResetModel()
+
+    # --- Qt ---
+
+    def rowCount(self, parent: _Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: _Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(COLUMN_NAMES)
+
+    def flags(self, index: _Index) -> Qt.ItemFlag:
+        heading = self.rows[index.row()].run is None
+        return Qt.ItemFlag.ItemIsEnabled if heading else super().flags(index)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = _Roles.DisplayRole
+    ) -> Any:
+        name = COLUMN_NAMES[section]
+        if role == _Roles.DisplayRole:  # Qt's own mark takes room in every heading
+            return _heading(self._sorted if self._sorted[:-2] == name else name)
+        if role == _Roles.AccessibleTextRole:
+            return name
+        if role == _Roles.ToolTipRole:
+            return f"{_COLUMNS[name]}{_BASELINE_HELP if section in _SPEED_UPS else ''}"
+        if role == _Roles.TextAlignmentRole and section not in _LEFT_ALIGNED:
+            return _RIGHT
+        return None
+
+    def data(self, index: _Index, role: int = _Roles.DisplayRole) -> Any:
+        row, column = self.rows[index.row()], index.column()
+        if role == _Roles.ToolTipRole:
+            return row.tip if row.run is None else self._table.tip(row.run, column)
+        if row.run is None:
+            if role == _Roles.BackgroundRole:
+                return self._table.palette().alternateBase()
+            return row.texts[column] if role == _Roles.DisplayRole and column == RUN else None
+        if role == _Roles.DisplayRole:
+            return row.texts[column]
+        if role == _Roles.DecorationRole and column == WHERE:
+            return _swatch(row.run.level, self._table.fontMetrics().height() // 2)
+        if role == _Roles.TextAlignmentRole and column not in _LEFT_ALIGNED:
+            return _RIGHT
+        if role == _Roles.ForegroundRole and column in row.quiet:
+            return quiet_text(self._table.palette())
+        if role == _Roles.FontRole and column in row.bold:
+            font = QFont(self._table.font())
+            font.setBold(True)
+            return font
+        return row.bars if role == BARS and column == PARTS else None
+
+
+class RunTable(QTreeView):
     """Shows the runs of a gallery, newest first until a click on a heading sorts them otherwise.
 
     Runs that did the same work stand below a line with its settings.
@@ -101,9 +196,12 @@ class RunTable(CopyableTree):
     parts_shown = Signal(bool)
 
     def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
-        super().__init__(self.text, parent)
+        super().__init__(parent)
         self._gallery = gallery
-        self._items: dict[Run, QTreeWidgetItem] = {}
+        self._places: dict[Run, int] = {}
+        """The row of each run."""
+        self._rows = RunRows(self)
+        self._key = CopyKey(self, self.text)
         self.setObjectName("runTable")
         self.setAccessibleName("Table of runs")
         self.setRootIsDecorated(False)
@@ -117,19 +215,12 @@ class RunTable(CopyableTree):
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.viewport().installEventFilter(self)
         self.setItemDelegateForColumn(PARTS, BarDelegate(self))
+        self.setModel(self._rows)
         self._set_up_header()
-        self.currentItemChanged.connect(lambda: self.chosen.emit())
-        self.itemSelectionChanged.connect(self.chosen)
+        self.selectionModel().currentChanged.connect(lambda: self.chosen.emit())
+        self.selectionModel().selectionChanged.connect(lambda: self.chosen.emit())
 
     def _set_up_header(self) -> None:
-        self.setHeaderLabels(list(COLUMN_NAMES))
-        heading = self.headerItem()
-        for number, (name, tip) in enumerate(_COLUMNS.items()):
-            more = _BASELINE_HELP if number in _SPEED_UPS else ""
-            heading.setToolTip(number, f"{tip}{more}")
-            heading.setData(number, Qt.ItemDataRole.AccessibleTextRole, name)
-            if number not in _LEFT_ALIGNED:
-                heading.setTextAlignment(number, _RIGHT)
         header = self.header()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # see `fit_columns`
         header.setStretchLastSection(False)
@@ -144,26 +235,35 @@ class RunTable(CopyableTree):
     @property
     def shown(self) -> list[Run]:
         """The runs in the order of the rows."""
-        return list(self._items)
+        return list(self._places)
+
+    def cell(self, run: Run, column: int = RUN) -> QModelIndex:
+        """Return the place of a run in the model."""
+        return self._rows.index(self._places[run], column)
 
     def current(self) -> Run | None:
         """Return the run of the current row."""
-        item = self.currentItem()
-        run: Run | None = item.data(0, _RUN) if item is not None else None
-        return run
+        return self._run_at(self.currentIndex())
+
+    def _run_at(self, index: QModelIndex) -> Run | None:
+        return self._rows.rows[index.row()].run if index.isValid() else None
 
     def selected(self) -> list[Run]:
         """Return the selected runs, in the order of the rows."""
-        return [run for run, item in self._items.items() if item.isSelected()]
+        rows = {index.row() for index in self.selectionModel().selectedRows()}
+        return [run for run, row in self._places.items() if row in rows]
 
     def select(self, runs: Sequence[Run], current: Run | None) -> None:
         """Select these runs, without a signal."""
         blocked = self.blockSignals(True)
-        if current in self._items:
-            flag = QItemSelectionModel.SelectionFlag.NoUpdate
-            self.setCurrentItem(self._items[current], 0, flag)
-        for run, item in self._items.items():
-            item.setSelected(run in runs)
+        flags, chooser = QItemSelectionModel.SelectionFlag, self.selectionModel()
+        if current in self._places:
+            chooser.setCurrentIndex(self.cell(current), flags.NoUpdate)
+        selection = QItemSelection()
+        for run in self._places:
+            if run in runs:
+                selection.select(self.cell(run), self.cell(run, RATE))
+        chooser.select(selection, flags.ClearAndSelect)
         self.blockSignals(blocked)
 
     def refresh(self) -> None:
@@ -176,61 +276,44 @@ class RunTable(CopyableTree):
         groups: dict[Any, list[Run]] = {}
         for run in runs:
             groups.setdefault(run.work, []).append(run)
+        rows = [row for group in groups.values() for row in self._group(group)]
         blocked = self.blockSignals(True)
-        self.clear()
-        self._items = {}
-        for number, name in enumerate(COLUMN_NAMES):  # Qt's own mark takes room in every heading
-            mark = (" ▾" if down else " ▴") if number == column else ""
-            self.headerItem().setText(number, _heading(name) + mark)
-        for group in groups.values():
-            self._add_group(group)
+        self._places = {row.run: place for place, row in enumerate(rows) if row.run is not None}
+        self._rows.show(rows, column, down=down)
+        for place, row in enumerate(rows):
+            self.setFirstColumnSpanned(place, _ROOT, row.run is None)
         self.blockSignals(blocked)
         self.select(selected, current)
         self.fit_columns()
 
-    def _add_group(self, runs: Sequence[Run]) -> None:
+    def _group(self, runs: Sequence[Run]) -> list[_Row]:
+        """Return the lines of runs that did the same work, with their heading."""
         first = runs[0]
         chips = "  ".join(chip.text for chip in first.chips)
-        heading = QTreeWidgetItem(
-            [f"{first.filter_name}  {chips}  –  {first.picture}, {first.size}"]
+        heading = _Row(
+            (f"{first.filter_name}  {chips}  –  {first.picture}, {first.size}",),
+            tip=f"{first.settings}\n{first.picture}, {first.size}, {first.mode}",
         )
-        heading.setFlags(Qt.ItemFlag.ItemIsEnabled)
-        heading.setBackground(0, self.palette().alternateBase())
-        heading.setToolTip(0, f"{first.settings}\n{first.picture}, {first.size}, {first.mode}")
-        self.addTopLevelItem(heading)
-        heading.setFirstColumnSpanned(True)
         slowest = max(run.seconds or 0.0 for run in runs)
-        for run in runs:
-            item = self._item(run, slowest)
-            heading.addChild(item)
-            self._items[run] = item
-        heading.setExpanded(True)
+        return [heading, *(self._row(run, slowest) for run in runs)]
 
-    def _item(self, run: Run, slowest: float) -> QTreeWidgetItem:
-        texts = self._texts(run)
-        item = QTreeWidgetItem(list(texts))
-        item.setData(0, _RUN, run)
-        item.setIcon(WHERE, _swatch(run.level, self.fontMetrics().height() // 2))
-        for column in range(len(COLUMN_NAMES)):
-            item.setToolTip(column, self._tip(run, column))
-            if column not in _LEFT_ALIGNED:
-                item.setTextAlignment(column, _RIGHT)
-        quiet, bold = quiet_text(self.palette()), self.font()
-        bold.setBold(True)
-        runs = self._gallery.runs
+    def _row(self, run: Run, slowest: float) -> _Row:
+        quiet, bold, runs = set(), set(), self._gallery.runs
         for column, quantity in _SPEED_UPS.items():
             gain = runs.speed_up(run, quantity)
             if gain is None or not gain.sure:
-                item.setForeground(column, quiet)
+                quiet.add(column)
             if runs.is_fastest(run, quantity):
-                item.setFont(column, bold)
+                bold.add(column)
         if run.first or run.seconds is None:
-            item.setForeground(SPREAD, quiet)
+            quiet.add(SPREAD)
         whole = max(sum(part.seconds for part in run.parts), slowest, 1e-12)
-        item.setData(
-            PARTS, BARS, end_to_end([(part.name, part.seconds / whole) for part in run.parts])
-        )
-        return item
+        bars = end_to_end((part.name, part.seconds / whole) for part in run.parts)
+        return _Row(self._texts(run), run, "", tuple(bars), frozenset(quiet), frozenset(bold))
+
+    def copy(self) -> None:
+        """Put the table on the clipboard."""
+        self._key.copy()
 
     def text(self) -> str:
         """Return the table as it is sorted, with its header, cells separated by tabs."""
@@ -311,7 +394,8 @@ class RunTable(CopyableTree):
         )
         return f"{warning}{run.where}, total: {run.totals.describe()}"
 
-    def _tip(self, run: Run, column: int) -> str:
+    def tip(self, run: Run, column: int) -> str:
+        """Return the tooltip of a cell."""
         runs = self._gallery.runs
         if run.seconds is None and column in _TIMES:
             return WHY_NOT_TIMED
@@ -339,7 +423,7 @@ class RunTable(CopyableTree):
         if not run.is_measured(quantity):
             return FIRST_HELP
         if not runs.has_rivals(run):
-            return "Nothing else did the same work yet: run it at another level, or press L."
+            return "Nothing else did the same work yet: run it at another level, or press Ctrl+F5."
         base = runs.baseline(run)
         if base is run:
             return "The other levels are compared with this run."
@@ -369,7 +453,7 @@ class RunTable(CopyableTree):
         shown[PARTS] += max(0, self.viewport().width() - sum(shown.values()))
         for column, width in shown.items():
             header.resizeSection(column, width)
-        self.parts_shown.emit(bool(self._items))
+        self.parts_shown.emit(bool(self._places))
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:
@@ -394,19 +478,17 @@ class RunTable(CopyableTree):
     def _hint(self, column: int) -> int:
         """Return the width of the cells of a column; headings of groups span all columns."""
         metrics = self.fontMetrics()
-        texts = (item.text(column) for item in self._items.values())
+        texts = (row.texts[column] for row in self._rows.rows if row.run is not None)
         icon = metrics.height() if column == WHERE else 0
         return icon + max((metrics.horizontalAdvance(text) for text in texts), default=0) + 12
 
     def mouseReleaseEvent(self, event: Any) -> None:
         """Show a run that was clicked without a modifier."""
         super().mouseReleaseEvent(event)
-        item = self.itemAt(event.position().toPoint())
+        run = self._run_at(self.indexAt(event.position().toPoint()))
         plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
-        if item is not None and plain and event.button() == Qt.MouseButton.LeftButton:
-            run = item.data(0, _RUN)
-            if run is not None:
-                self.clicked_run.emit(run)
+        if run is not None and plain and event.button() == Qt.MouseButton.LeftButton:
+            self.clicked_run.emit(run)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Fit the columns when the viewport gets another size, also by a scroll bar."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QTreeWidget, QWidget
 
 
-class CopyableTree(QTreeWidget):
-    """Puts a text on the clipboard when Ctrl+C is pressed in it.
+class CopyKey(QObject):
+    """Puts a text on the clipboard when Ctrl+C is pressed in a view.
 
     Qt offers a key to the widget in focus before it looks for shortcuts (``ShortcutOverride``);
     a widget that accepts the offer gets the key press in place of the window's action.
@@ -21,15 +21,16 @@ class CopyableTree(QTreeWidget):
         Returns the text to copy.
     """
 
-    def __init__(self, text: Callable[[], str], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._text_to_copy = text
+    def __init__(self, view: QWidget, text: Callable[[], str]) -> None:
+        super().__init__(view)
+        self._text = text
+        view.installEventFilter(self)
 
     def copy(self) -> None:
         """Put the text on the clipboard."""
-        QGuiApplication.clipboard().setText(self._text_to_copy())
+        QGuiApplication.clipboard().setText(self._text())
 
-    def event(self, event: QEvent) -> bool:
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if (
             isinstance(event, QKeyEvent)
             and event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
@@ -39,4 +40,16 @@ class CopyableTree(QTreeWidget):
             if event.type() == QEvent.Type.KeyPress:
                 self.copy()
             return True
-        return super().event(event)
+        return super().eventFilter(watched, event)
+
+
+class CopyableTree(QTreeWidget):
+    """A tree with a `CopyKey`."""
+
+    def __init__(self, text: Callable[[], str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._key = CopyKey(self, text)
+
+    def copy(self) -> None:
+        """Put the text on the clipboard."""
+        self._key.copy()
