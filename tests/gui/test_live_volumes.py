@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QListWidget
 from pytestqt.qtbot import QtBot
 
@@ -20,13 +22,15 @@ from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, Pace, next_run
+from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, Pace, next_run, pixels_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
+from kernelscope.gui.widgets import theme
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
+from kernelscope.spec.borders import Border
 from kernelscope.spec.crop import Box
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, press
 from tests.gui.test_live import badge, settled
@@ -307,13 +311,101 @@ def test_a_slow_slice_waits_until_the_hand_rests() -> None:
     assert probe is not None
     assert probe.region == Box((0, 76, 7), (40, 48, 1))
     for cost, resting, there in (
-        (MOVING, False, True),
-        (2 * MOVING, False, False),
-        (2 * MOVING, True, True),
-        (2 * RESTING, True, False),
+        (MOVING, False, box),
+        (4 * MOVING, False, Box((4, 69, 7), (32, 62, 1))),
+        (4 * MOVING, True, box),
+        (4 * RESTING, True, Box((4, 69, 7), (32, 62, 1))),
+        (100 * RESTING, True, None),
     ):
         found = run(cost, resting=resting)
-        assert (found is not None and found.region == box) is there
+        assert (found.region if found is not None else None) == there
+
+
+def test_slow_slices_are_shown_in_part(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpu: FakeCpu
+) -> None:
+    """A stack of pictures: its planes across y and x are quick, that across z is not."""
+    shape = (10, 400, 600)
+    monkeypatch.setattr(
+        Pace,
+        "expect",
+        lambda self, request: 1e-4 * pixels_of(request),  # 24 s for a plane across z
+    )
+    open_scan(qtbot, window, write(tmp_path / "stack.nii", np.ones(shape, np.uint8)))
+    viewer = window.volumes.viewer
+    part = Box((5, 129, 194), (1, 141, 212))
+    qtbot.waitUntil(lambda: window.live.resting and badge(window).count("1 in part") == 1)
+    assert badge(window).startswith("◐ preview: slices in view, 1 in part, of 600×400×10 voxels")
+    kept = window.volumes.previews.kept.at(0, 5)
+    assert kept is not None
+    assert kept.part == part
+    assert notes(window) == ["Part of the slice", "", ""]
+    image = viewer.output.views[0].grab().toImage()
+    middle, corner = (viewer.output.views[0]._area for _ in range(2))
+    assert image.pixelColor(middle.center().toPoint()) != QColor(theme.CANVAS_GROUND)
+    outside = corner.topLeft().toPoint() + QPoint(4, 4)
+    assert image.pixelColor(outside) == QColor(theme.CANVAS_GROUND)
+    said: list[str] = []
+    viewer.described.connect(said.append)
+    for place, there in (((300, 200), True), ((10, 10), False)):
+        viewer._hover(0, place)
+        assert ("output" in said[-1]) is there, said[-1]
+    before = len(cpu.requests)
+    window.live.touch()
+    qtbot.waitUntil(lambda: window.live.resting)
+    assert len(cpu.requests) == before, "it would show nothing new"
+
+
+def test_a_part_of_a_slice_has_the_voxels_of_the_whole(backends: dict[str, CpuBackend]) -> None:
+    volume = Volume.from_array(voxels(2).astype(np.float32), "v")
+    source = Scan((volume,))
+    for step in (
+        Step.of_numbers("median", {"size": 3}, axis=2),
+        Step.of_numbers("mean", {"size": 5}, border=Border.WRAP, axis=1),
+        Step.of_numbers("ripple", axis=0),  # needs all of a slice
+        Step.of_numbers("gaussian_noise", axis=0),  # draws its numbers from the left
+        Step.of_numbers("mri_nlm", {"sigma": (5.0,)}),
+    ):
+        whole = execute(Request(source, step), backends).scan.volumes[0].voxels
+        axis = step.axis or 0
+        box = Box.slice_of(SHAPE, axis, 2).middle((4, 5, 3))
+        request = Request(source, step, region=box)
+        part = execute(request, backends)
+        np.testing.assert_array_equal(part.scan.volumes[0].voxels, box.of(whole))
+        assert place_of(request) == (axis, 2)
+        previews = SlicePreviews()
+        assert previews.put(part)
+        shown = previews.at(axis, 2)
+        assert shown is not None
+        assert shown.part == box
+        np.testing.assert_array_equal(box.of(shown.volumes[0].voxels), box.of(whole))
+
+
+def test_an_unknown_slice_of_a_filter_for_pictures_is_tried_with_a_part() -> None:
+    volume = Volume.from_array(np.ones((4, 200, 300), np.float32), "v")
+    box = Box.slice_of((4, 200, 300), 0, 1)
+
+    def run(filter_id: str, cost: float | None) -> Any:
+        wanted = Request(Scan((volume,)), Step.of_numbers(filter_id, axis=0))
+        expect = lambda request: 100.0 if request.region is None else cost  # noqa: E731
+        found = next_run(wanted, box, expect, resting=True)
+        return None if found is None else found.region
+
+    assert run("median", None) == Box((1, 52, 102), (1, 96, 96))
+    assert run("median", 4 * RESTING) == Box((1, 50, 75), (1, 100, 150))
+    assert run("ripple", None) == box
+    assert run("ripple", 4 * RESTING) is None, "a part takes as long"
+
+
+def test_the_place_of_a_part_is_known_where_the_volume_is_thin() -> None:
+    volume = Volume.from_array(np.ones((1, 80, 90), np.float32), "v")
+    for box, place in (
+        (Box((0, 20, 20), (1, 40, 40)), (0, 0)),
+        (Box((0, 7, 20), (1, 1, 40)), (1, 7)),
+        (Box((0, 20, 8), (1, 40, 1)), (2, 8)),
+    ):
+        request = Request(Scan((volume,)), Step.of_numbers("mri_nlm"), region=box)
+        assert place_of(request) == place
 
 
 def test_the_first_of_several_steps_is_measured_by_a_slice() -> None:
@@ -359,10 +451,9 @@ def test_one_slice_is_kept_of_each_place(backends: dict[str, CpuBackend]) -> Non
         box = Box.slice_of(source.shape, 1, number % 9)
         assert previews.put(execute(Request(source, step, region=box), backends))
     assert len(list(previews)) == 9
-    part = Request(source, step, region=Box((0, 1, 0), (6, 1, 3)))
-    assert not previews.put(execute(part, backends)), "it is no whole slice"
     shown = previews.at(1, 4)
     assert shown is not None
+    assert shown.part is None
     assert shown.volumes[0].voxels.shape == SHAPE
     assert shown.volumes[0].voxels.base.nbytes == 6 * 8 * 4
 

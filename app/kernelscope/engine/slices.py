@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import Progress
+from kernelscope.engine.cropping import crop_of
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
@@ -69,10 +70,10 @@ def filter_slices(
             context.token.check()
             picture = picture_of(volume, axis, index)
             one = Request(picture, step_of(request.step, number * depth + index), request.options)
-            filtered = run(one, report).planes[:, :, 0]
+            filtered = _filter_one(one, _region(box, axis), lambda each: run(each, report))
             if output is None:
                 output = np.empty(part.voxels.shape, filtered.dtype)
-            np.moveaxis(output, axis, 0)[place] = _inside(filtered, axis, box)
+            np.moveaxis(output, axis, 0)[place] = filtered
             done += 1
         assert output is not None  # a volume has slices
         if output.dtype == np.float32:
@@ -81,12 +82,24 @@ def filter_slices(
     return Scan(tuple(results))
 
 
-def _inside(filtered: NDArray[Any], axis: int, box: Box | Region | None) -> NDArray[Any]:
-    """Return the part of a slice that belongs to the box."""
+def _region(box: Box | Region | None, axis: int) -> Region | None:
+    """Return the part of each slice that belongs to a box."""
     if not isinstance(box, Box):
-        return filtered
+        return None
     (top, left), (height, width) = (np.delete(each, axis).tolist() for each in box)
-    return filtered[top : top + height, left : left + width]
+    return Region(top, left, height, width)
+
+
+def _filter_one(
+    request: Request, region: Region | None, run: Callable[[Request], Image]
+) -> NDArray[Any]:
+    """Return a filtered slice, or a region of it: from a crop where the filter allows that."""
+    if region is None or region == Region.all_of(request.image.planes.shape):
+        return run(request).planes[:, :, 0]
+    if request.step.filter.uncroppable(request.step.parameters):
+        return region.of(run(request).planes)[:, :, 0]
+    crop, place = crop_of(replace(request, region=region))
+    return place.inside.of(run(crop).planes)[:, :, 0]
 
 
 def step_of(step: Step, number: int) -> Step:

@@ -46,6 +46,22 @@ class Box(NamedTuple):
         ends = zip(self.first, self.sides, shape, strict=False)
         return all(first >= 0 and 1 <= side <= most - first for first, side, most in ends)
 
+    def contains(self, other: Box) -> bool:
+        """Return whether all voxels of `other` belong to this box."""
+        both = zip(self.first, self.sides, other.first, other.sides, strict=True)
+        return all(a <= b and b + inner <= a + side for a, side, b, inner in both)
+
+    def has(self, voxel: tuple[int, int, int]) -> bool:
+        """Return whether a voxel belongs to this box."""
+        return self.contains(Box(voxel, (1, 1, 1)))
+
+    def middle(self, most: tuple[int, int, int]) -> Box:
+        """Return the middle of this box, of at most these sides."""
+        sides = [min(both) for both in zip(self.sides, most, strict=True)]
+        rows = zip(self.first, self.sides, sides, strict=True)
+        first = [start + (whole - side) // 2 for start, whole, side in rows]
+        return Box((first[0], first[1], first[2]), (sides[0], sides[1], sides[2]))
+
     def of(self, voxels: NDArray[Any]) -> NDArray[Any]:
         """Return this part of an array of shape (depth, height, width, ...), as a view."""
         ends = zip(self.first, self.sides, strict=True)

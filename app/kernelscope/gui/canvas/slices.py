@@ -9,13 +9,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from PySide6.QtGui import QColor
 
 from kernelscope.gui.canvas.slice_images import Drawn
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.projection import Projection, project, project_change, slab
 from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.widgets import theme
 from kernelscope.images.planes import Plane, Position, Window
 from kernelscope.images.volume import Volume
+from kernelscope.spec.crop import Box
 
 _AT_ONCE = 1 << 20
 """Voxels of a slab that is projected on the GUI thread. Of seven times as many, a maximum took 2 ms
@@ -38,12 +41,19 @@ class Content:
         By which that is amplified.
     window : Window, optional
         In place of the common one.
+    part : Box, optional
+        The voxels that were computed, if not all of a slice.
     """
 
     volume: Volume | None = None
     minus: Volume | None = None
     gain: int = 1
     window: Window | None = None
+    part: Box | None = None
+
+    def at(self, voxel: Position) -> Volume | None:
+        """Return the volume, if it has a value at a voxel."""
+        return self.volume if self.part is None or self.part.has(voxel) else None
 
 
 class OutputContent:
@@ -53,30 +63,32 @@ class OutputContent:
     ----------
     whole : Content
     previews : mapping
-        Slices in place of those of the whole: the axis that one lies across, to its index and a
-        volume with it.
+        Slices in place of those of the whole: the axis that one lies across, to its index, a
+        volume with it, and the part of it that was computed, None for all.
     earlier : frozenset of int
         Axes of the planes that show an output of earlier settings, while others do not.
     """
 
     def __init__(self, whole: Content | None = None) -> None:
         self.whole = whole or Content()
-        self.previews: Mapping[int, tuple[int, Volume]] = {}
+        self.previews: Mapping[int, tuple[int, Volume, Box | None]] = {}
         self.earlier: frozenset[int] = frozenset()
 
     def at(self, position: Position, planes: Sequence[Plane], look: Look) -> Content:
         """Return the preview that shows a voxel in one of `planes`, or else the whole."""
         if look.projection is Projection.SLICE:
             for plane in planes:
-                index, preview = self.previews.get(plane.axis, (-1, None))
+                index, preview, part = self.previews.get(plane.axis, (-1, None, None))
                 if preview is not None and index == position[plane.axis]:
-                    return Content(preview)
+                    return Content(preview, part=part)
         return self.whole
 
     def state(self, plane: Plane, content: Content) -> str:
         """Return how a plane relates to the settings, where planes differ."""
         if plane.axis in self.earlier:
             return "Earlier settings"
+        if content.part is not None:
+            return "Part of the slice"
         return "Not computed yet" if self.previews and content.volume is None else ""
 
 
@@ -151,7 +163,10 @@ class Slabs:
             return Drawn()
         values = self.values(volume, minus, plane, index, look)
         if minus is None:
-            return None if values is None else Drawn(look.steps(values, window), look.colour_map)
+            if values is None:
+                return None
+            cover = None if content.part is None else _cover(content.part, plane, volume)
+            return Drawn(look.steps(values, window), look.colour_map, cover)
         anatomy = self.values(minus, None, plane, index, look) if look.overlaid else values
         if values is None or anatomy is None:
             return None
@@ -160,3 +175,16 @@ class Slabs:
             return Drawn(look.steps(anatomy, window), ColourMap.GREY, layer)
         zero = np.zeros((), np.float32)
         return Drawn(window.difference(values, zero, content.gain), look.difference_map)
+
+
+def _cover(part: Box, plane: Plane, volume: Volume) -> NDArray[np.uint8]:
+    """Return a layer that hides the voxels of a slice that were not computed."""
+    shape = volume.voxels.shape
+    last = [first + side - 1 for first, side in zip(part.first, part.sides, strict=True)]
+    corners = plane.place(part.first, shape), plane.place((last[0], last[1], last[2]), shape)
+    (left, right), (top, bottom) = (sorted(both) for both in zip(*corners, strict=True))
+    layer = np.empty((shape[plane.rows], shape[plane.columns], 4), np.uint8)
+    ground = QColor(theme.CANVAS_GROUND)
+    layer[:] = ground.red(), ground.green(), ground.blue(), 255
+    layer[top : bottom + 1, left : right + 1] = 0
+    return layer

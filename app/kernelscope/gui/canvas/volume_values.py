@@ -45,7 +45,7 @@ def values_at(
         By which values are multiplied; see `factor_of`.
     """
     second = "map" if content.window else "output"
-    contents = [("input", Content(volume)), (second, Content(content.volume))]
+    contents = [("input", Content(volume)), (second, Content(content.at(position)))]
     if content.minus is not None:
         contents.append(("residual" if content.minus is volume else "difference", content))
     texts = []

@@ -37,6 +37,7 @@ from kernelscope.gui.model.projection import Projection, slab
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.images.planes import Plane, Position, Window, planes_of
 from kernelscope.images.volume import Volume
+from kernelscope.spec.crop import Box
 
 
 class VolumeViewer(QWidget):
@@ -163,14 +164,14 @@ class VolumeViewer(QWidget):
         self._draw()
 
     def show_previews(
-        self, slices: Mapping[int, tuple[int, Volume]], caption: str, brief: str
+        self, slices: Mapping[int, tuple[int, Volume, Box | None]], caption: str, brief: str
     ) -> None:
         """Show slices in place of those of the output, until `show_output`.
 
         Parameters
         ----------
         slices : mapping
-            The axis that a slice lies across, to its index and a volume with it.
+            As in `OutputContent`.
         caption, brief : str
             As for `show_output`.
         """

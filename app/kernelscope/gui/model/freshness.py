@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
+from typing import Any
 
 from kernelscope.engine.costs import kind_of
 from kernelscope.engine.options import Device
@@ -100,9 +101,6 @@ def describe_part(shown: Request) -> str:
     height, width = shown.whole_shape[:2]
     if isinstance(region, Region):
         return f"{region.width}×{region.height} of {width}×{height} pixels"
-    if isinstance(region, Box):
-        size = "×".join(str(side) for side in reversed(shown.whole_shape[:3]))
-        return f"slices in view, of {size} voxels"
     if shown.reduction > 1:
         return f"{width}×{height} pixels, reduced {shown.reduction}:1"
     return ""
@@ -177,14 +175,20 @@ def pixels_of(request: Request) -> int:
     return len(part.rows) * len(part.columns)
 
 
-def is_worthwhile(shown: Region, new: Region, visible: Region) -> bool:
+def is_worthwhile(
+    shown: Region | Box | None, new: Region | Box | None, visible: Region | Box | None
+) -> bool:
     """Return whether a part shows enough that the `shown` part of the same result does not.
 
     Every run changes the expected time, and with it the part that would be affordable.
     """
-    if shown.contains(new):
+    if shown is None or new is None or type(shown) is not type(new):
+        return True
+    before: Any = shown
+    after: Any = new
+    if before.contains(after):
         return False
-    return new == visible or not new.contains(shown) or 4 * new.pixels >= 5 * shown.pixels
+    return new == visible or not after.contains(before) or 4 * new.pixels >= 5 * shown.pixels
 
 
 def next_run(
@@ -272,18 +276,30 @@ def _emulated(
 def _slice(
     wanted: Request, box: Box, expect: Callable[[Request], float | None], *, resting: bool
 ) -> Request | None:
-    """Return the request for a slice of a volume, or for its middle if the cost is unknown."""
+    """Return the request for a slice of a volume, or for as much of it as there is time for."""
     request = replace(wanted, region=box)
-    cost = expect(request)
-    if cost is None and not wanted.by_slices:
-        sides = [min(side, _PROBE_OF_SLICE) for side in box.sides]
-        first = [
-            start + (all_ - side) // 2
-            for start, all_, side in zip(box.first, box.sides, sides, strict=True)
-        ]
-        probe = Box((first[0], first[1], first[2]), (sides[0], sides[1], sides[2]))
-        return replace(wanted, region=probe)
-    return request if cost is None or cost <= (RESTING if resting else MOVING) else None
+    cost, limit = expect(request), RESTING if resting else MOVING
+    if wanted.by_slices and wanted.step.filter.uncroppable(wanted.step.parameters):
+        return request if cost is None or cost <= limit else None
+    if cost is None:
+        side = PROBE_SIDE if wanted.by_slices else _PROBE_OF_SLICE
+        return replace(wanted, region=box.middle((side, side, side)))
+    if cost <= limit:
+        return request
+    part = _middle_of_slice(box, limit / cost)
+    both = zip(part.sides, box.sides, strict=True)
+    seen = all(side >= min(_SMALLEST_SIDE, whole) for side, whole in both)
+    return replace(wanted, region=part) if seen else None
+
+
+def _middle_of_slice(box: Box, share: float) -> Box:
+    """Return the middle of a slice, about that share of its voxels, and no narrow strip of it."""
+    _, short, long = sorted(range(3), key=lambda axis: box.sides[axis])
+    sides = list(box.sides)
+    least = min(_SMALLEST_SIDE, sides[short])
+    sides[short] = max(least, round(sides[short] * math.sqrt(share)))
+    sides[long] = int(share * box.pixels / sides[short])
+    return box.middle((sides[0], sides[1], sides[2]))
 
 
 def _measuring(wanted: Request, expect: Callable[[Request], float | None]) -> Request | None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -23,7 +25,7 @@ _MOST = 64
 
 @dataclass(frozen=True, eq=False)
 class SlicePreview:
-    """A slice of an output.
+    """A slice of an output, or a part of one.
 
     Attributes
     ----------
@@ -31,7 +33,7 @@ class SlicePreview:
         Of a request whose region is the slice.
     volumes : tuple of Volume
         Each component in the shape of the whole, with this slice in place of every slice across
-        its axis; they take no memory.
+        its axis; they take the memory of a slice. Voxels outside of `part` mean nothing.
     """
 
     result: Result
@@ -40,6 +42,14 @@ class SlicePreview:
     @property
     def request(self) -> Request:
         return self.result.request
+
+    @property
+    def part(self) -> Box | None:
+        """The voxels that were computed; None for all of the slice."""
+        box = self.request.region
+        assert isinstance(box, Box)
+        axis, index = _place(box, self.request)
+        return None if box == Box.slice_of(self.request.source.shape, axis, index) else box
 
 
 class SlicePreviews:
@@ -58,13 +68,14 @@ class SlicePreviews:
         self._slices.clear()
 
     def put(self, result: Result) -> bool:
-        """Keep the result of a slice; return whether it is one: a part of it only measures."""
-        place = place_of(result.request)
+        """Keep the result of a slice or a part of one; return whether it is one."""
+        place, box = place_of(result.request), result.request.region
         if place is None:
             return False
+        assert isinstance(box, Box)
         sources = result.request.scan.volumes
         volumes = tuple(
-            replace(source, voxels=np.broadcast_to(part.voxels, source.voxels.shape))
+            replace(source, voxels=_spread(part.voxels, box, source.voxels.shape, place))
             for source, part in zip(sources, result.scan.volumes, strict=True)
         )
         self._slices.pop(place, None)
@@ -77,19 +88,33 @@ class SlicePreviews:
         """Return the slice at this place, of whatever settings."""
         return self._slices.get((axis, index))
 
-    def has(self, wanted: Request, axis: int, index: int) -> bool:
-        """Return whether a slice of the settings of `wanted` is there."""
+    def of(self, wanted: Request, axis: int, index: int) -> SlicePreview | None:
+        """Return the slice at this place if it has the settings of `wanted`."""
         found = self.at(axis, index)
-        return found is not None and alike(found.request, wanted)
+        return found if found is not None and alike(found.request, wanted) else None
 
 
 def place_of(request: Request) -> tuple[int, int] | None:
-    """Return axis and index of the slice of a request; None if its region is not one."""
-    box, shape = request.region, request.source.shape
-    if not isinstance(box, Box):
-        return None
+    """Return axis and index of the slice that the region of a request is a part of."""
+    box = request.region
+    return _place(box, request) if isinstance(box, Box) else None
+
+
+def _place(box: Box, request: Request) -> tuple[int, int]:
+    shape = request.source.shape[:3]
     axes = [request.step.axis] if request.by_slices else range(3)
-    for axis in axes:
-        if box == Box.slice_of(shape, axis, box.first[axis]):
-            return axis, box.first[axis]
-    return None
+    # A volume of one slice is thin along that axis in every direction.
+    axis = min(axes, key=lambda each: (box.sides[each], box.sides[each] == shape[each]))
+    return axis, box.first[axis]
+
+
+def _spread(
+    voxels: NDArray[Any], box: Box, shape: tuple[int, ...], place: tuple[int, int]
+) -> NDArray[Any]:
+    """Return a part of a slice in place of every slice across its axis, in the whole shape."""
+    whole = Box.slice_of(shape, *place)
+    if box != whole:
+        part, voxels = voxels, np.zeros(whole.sides, voxels.dtype)
+        first = [a - b for a, b in zip(box.first, whole.first, strict=True)]
+        Box((first[0], first[1], first[2]), box.sides).of(voxels)[:] = part
+    return np.broadcast_to(voxels, shape)

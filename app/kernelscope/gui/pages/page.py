@@ -27,6 +27,7 @@ from kernelscope.gui.model.comparison import View, following, quality_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
+from kernelscope.gui.model.freshness import alike, describe_part
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.model.history import History, Moment, Opened, Origin, Part, Reference
 from kernelscope.gui.model.sketches import Scene
@@ -323,6 +324,15 @@ class Page(QWidget, Generic[Opened, Part]):
     def visible_parts(self, request: Request) -> Sequence[Region | Box]:
         """Return the parts of the result to be computed for the view, first to last."""
         return ()
+
+    def part_shown(self, request: Request) -> Region | Box | None:
+        """Return the part of the result of `request` that is shown; None for none or all."""
+        shown = self.previewed
+        return shown.region if shown is not None and alike(shown, request) else None
+
+    def describe_part(self, shown: Request) -> str:
+        """Return which part of the result of a request is shown; empty for all of it."""
+        return describe_part(shown)
 
     def shows_part(self, request: Request) -> bool:
         """Return whether the part of a request is still in view."""

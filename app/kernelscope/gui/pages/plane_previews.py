@@ -8,6 +8,7 @@ from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.model.form_state import RunSettings, made_with
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
+from kernelscope.images.volume import Volume
 from kernelscope.spec.crop import Box
 
 
@@ -26,19 +27,40 @@ class PlanePreviews:
         self.kept.clear()
 
     def put(self, result: Result) -> bool:
-        """Keep a slice; return whether the result is one: a part of it only measures the pace."""
+        """Keep a slice or a part of one; return whether the result is one."""
         return self.kept.put(result)
 
     def missing(self, request: Request) -> tuple[Box, ...]:
-        """Return the slices in view of the result of `request` that are not there yet."""
+        """Return the slices in view of the result of `request` that are not there as a whole."""
+        places = self._in_view(request)
+        found = [self.kept.of(request, axis, index) for axis, index in places]
         return tuple(
             Box.slice_of(request.source.shape, axis, index)
-            for axis, index in self._in_view(request)
-            if not self.kept.has(request, axis, index)
+            for (axis, index), preview in zip(places, found, strict=True)
+            if preview is None or preview.part is not None
         )
 
+    def part_of(self, request: Request) -> Box | None:
+        """Return the part that is there of the slice of a request, with its settings."""
+        place = place_of(request)
+        found = self.kept.of(request, *place) if place is not None else None
+        return found.part if found is not None else None
+
+    def describe(self, shown: Request) -> str:
+        """Return how much of the slices in view is there with the settings of `shown`."""
+        viewer = self._viewer
+        places = [(plane.axis, viewer.position[plane.axis]) for plane in viewer.visible_planes]
+        found = [each for each in (self.kept.of(shown, *place) for place in places) if each]
+        parts = sum(each.part is not None for each in found)
+        count = "" if len(found) == len(places) else f"{len(found)} of {len(places)} "
+        size = "×".join(str(side) for side in reversed(shown.whole_shape[:3]))
+        words = f"{count}slices in view" if len(places) > 1 else "slice in view"
+        if parts:
+            words += f", {parts} in part" if len(places) > 1 else " in part"
+        return f"{words}, of {size} voxels"
+
     def shows(self, request: Request) -> bool:
-        """Return whether the slice of a request is in view; a part of it is not shown at all."""
+        """Return whether the slice of a request is in view."""
         place = place_of(request)
         return place is None or place in self._in_view(request)
 
@@ -56,11 +78,12 @@ class PlanePreviews:
         """Show the slices in view, of whatever settings; return the request of the last one."""
         viewer = self._viewer
         places = {plane.axis: viewer.position[plane.axis] for plane in viewer.visible_planes}
-        slices, last = {}, None
+        slices: dict[int, tuple[int, Volume, Box | None]] = {}
+        last = None
         for preview in self.kept:  # the last one that was computed comes last
             axis, index = place_of(preview.request) or (-1, -1)
             if places.get(axis) == index:
-                slices[axis] = index, preview.volumes[component]
+                slices[axis] = index, preview.volumes[component], preview.part
                 last = preview.result
         if last is None:
             return None

@@ -271,6 +271,14 @@ class VolumePage(Page[Scan, Volume]):
         output = self._view is View.OUTPUT and not self.shows_map
         return self.previews.missing(request) if output else ()
 
+    def part_shown(self, request: Request) -> Box | None:
+        return self.previews.part_of(request)
+
+    def describe_part(self, shown: Request) -> str:
+        if isinstance(shown.region, Box):
+            return self.previews.describe(shown)
+        return super().describe_part(shown)
+
     def shows_part(self, request: Request) -> bool:
         return self.previews.shows(request)
 

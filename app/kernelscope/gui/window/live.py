@@ -25,7 +25,6 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from kernelscope.bench.recorded import Recorded
 from kernelscope.durations import about, duration
 from kernelscope.engine.options import Device
-from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
@@ -35,7 +34,6 @@ from kernelscope.gui.model.freshness import (
     Freshness,
     Pace,
     alike,
-    describe_part,
     freshness,
     is_worthwhile,
     next_run,
@@ -283,19 +281,13 @@ class Live(QObject):
             request = next_run(
                 wanted, visible, self.pace.expect, resting=self._resting, reduction=reduction
             )
-            if request is not None:
+            if request is not None and is_worthwhile(
+                page.part_shown(request), request.region, visible
+            ):
                 break
         else:
             return
         if known and shown is not None and shown.region is None and request.reduction > 1:
-            return
-        region, new = shown.region if known and shown is not None else None, request.region
-        if (
-            isinstance(region, Region)
-            and isinstance(new, Region)
-            and isinstance(visible, Region)
-            and not is_worthwhile(region, new, visible)
-        ):
             return
         self._failed = None
         self._submit(request, replace(request, live=True))
@@ -448,7 +440,7 @@ class Live(QObject):
             return failed[1]
         part = ""
         if fresh is Freshness.PREVIEW and shown is not None:
-            part = describe_part(shown)
+            part = self.page().describe_part(shown)
         if self._estimates.pending:
             return part or "estimating…"
         if self.runner.busy or self._running is not None or not self._resting:
