@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,20 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
+from kernelscope.engine.area import Area
+from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Order
 from kernelscope.gui.model.history import Origin
+from kernelscope.gui.model.kept_steps import kept_steps
+from kernelscope.gui.model.pipeline import Card, Pipeline
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from kernelscope.images.volume import Volume
 from kernelscope.menus import DockName
-from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, wait_until
+from kernelscope.spec.borders import Border
+from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, wait_until, write_picture
 from tests.gui.test_volume_page import open_scan, voxels, write
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -291,12 +300,108 @@ def test_an_evicted_input_is_computed_again(qtbot: QtBot, live: MainWindow, cpu:
     assert ran(cpu)[:2] == ["gaussian_noise", "mean"]
 
 
-def test_opening_a_picture_forgets_the_steps(qtbot: QtBot, live: MainWindow, picture: Path) -> None:
-    other = picture.with_name("other.png")
-    picture.rename(other)
+def status(window: MainWindow) -> str:
+    return window.statusBar().currentMessage()
+
+
+def test_a_picture_that_is_opened_gets_the_steps(
+    qtbot: QtBot, live: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    live.steps.switch(1)
+    settle(qtbot, live)
+    before, end = cards(live), live.page.result.output
+    other = write_picture(picture.with_name("other.png"), 5)
     load(qtbot, live, other)
     settle(qtbot, live)
-    assert cards(live) == ["median*"]
+    assert cards(live) == ["gaussian_noise*", "(mean)", "median"]
+    assert live.panel.filter_id == "gaussian_noise"
+    assert live.page.result.request.image.title == "other.png"
+    assert [each.step.filter.id for each in live.page.result.requests] == [
+        "gaussian_noise", "median",
+    ]  # fmt: skip
+    press(qtbot, live, "Ctrl+Z")
+    settle(qtbot, live)
+    assert cards(live) == before
+    assert live.page.result.output is end
+    assert live.panel.filter_id == "median"
+
+
+def test_the_steps_that_are_kept_are_named(qtbot: QtBot, live: MainWindow, picture: Path) -> None:
+    load(qtbot, live, write_picture(picture.with_name("other.png"), 5))
+    assert status(live).endswith("Its steps: Gaussian noise, Mean and Median.")
+
+
+def test_pictures_that_join_get_the_steps_when_they_are_looked_at(
+    qtbot: QtBot, live: MainWindow, picture: Path
+) -> None:
+    paths = [write_picture(picture.with_name(f"{n}.png"), n) for n in range(2)]
+    live.open_pictures.open_all(paths)
+    wait_until(qtbot, lambda: len(live.open_pictures.documents) == 3)
+    settle(qtbot, live)
+    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    live.steps.delete(1)
+    settle(qtbot, live)
+    live.open_pictures.step(1)
+    wait_until(qtbot, lambda: live.page.source.title == "1.png")
+    settle(qtbot, live)
+    assert cards(live) == ["gaussian_noise*", "median"]
+    live.open_pictures.step(1)
+    settle(qtbot, live)
+    assert cards(live) == ["gaussian_noise", "mean", "median*"], "it has steps of its own"
+
+
+def test_steps_go_to_volumes_and_back_as_far_as_they_fit(
+    qtbot: QtBot, live: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    live.panel._options.set_texts({"border": Border.VALID.value})
+    live.live.touch()
+    settle(qtbot, live)
+    open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
+    assert cards(live) == ["gaussian_noise*", "mean"]
+    assert live.panel.filter_id == "gaussian_noise"
+    assert "Not applied: Median. Slices have to keep their size" in status(live)
+    live.panel.set_filter("mri_nlm")
+    wait_until(qtbot, lambda: not live.runner.bridge.busy)
+    assert cards(live) == ["mri_nlm*", "mean"]
+    load(qtbot, live, write_picture(picture.with_name("other.png"), 5))
+    settle(qtbot, live)
+    assert cards(live) == ["mean*"]
+    assert "Not applied: MRI NLM. MRI NLM is for volumes; other.png is a picture." in status(live)
+
+
+def test_the_next_volume_of_a_file_and_other_volumes_get_the_steps(
+    qtbot: QtBot, live: MainWindow, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "several.nii", np.stack([voxels(3), voxels(4)]))
+    open_scan(qtbot, live, file)
+    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    live.files.members.next()
+    wait_until(qtbot, lambda: live.page.moment.name.startswith("Volume 2"))
+    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
+    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    live.volumes.add(Volume.from_array(voxels(1), "T2"))
+    wait_until(qtbot, lambda: len(live.page.source.volumes) == 2)
+    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+
+
+def test_what_belongs_to_one_picture_is_not_applied_to_another() -> None:
+    small = Image.from_array(np.zeros((20, 30), np.uint8), "small.png")
+    area = Area.parse("rectangle 40,40 60,60")
+    inside = Card(Step.create("median", within=area))
+    kept = kept_steps(Pipeline((Card(Step.create("nlm")), inside), 1), small, 0)
+    assert kept is not None
+    assert [card.step.filter.id for card in kept.pipeline.cards] == ["nlm"]
+    assert kept.form.automatic == Step.create("nlm").estimates, "estimated for this picture anew"
+    ((name, why),) = kept.lost
+    assert name == "Median"
+    assert why.endswith("lies outside of small.png.")
+    made = replace(Request.create(small, "nlm"), estimated=Step.create("nlm").estimates)
+    pipeline = Pipeline.of([made], inside)
+    assert pipeline.cards[0].step.estimates == ()
+    assert pipeline.reopened([made]).cards[0].step.estimates == made.estimated
+    alone = Card(Step.create("mri_nlm"))
+    assert kept_steps(Pipeline((alone, alone), 0), small, 0) is None
 
 
 def test_cards_do_not_follow_to_the_other_page(

@@ -169,6 +169,15 @@ class Pipeline:
 
     # --- changes ---
 
+    def reopened(self, requests: Sequence[Request]) -> Pipeline:
+        """Return the same with the numbers left open that `requests`, its first steps, estimated.
+
+        They were estimated for another input.
+        """
+        steps = {id(card): asked(each) for card, each in zip(self.before, requests, strict=False)}
+        cards = (replace(card, step=steps.get(id(card), card.step)) for card in self.cards)
+        return replace(self, cards=tuple(cards))
+
     def edited(self, card: Card) -> Pipeline:
         """Return the same with the settings of `card` for the card that the form edits."""
         if self.present.same_work(card):

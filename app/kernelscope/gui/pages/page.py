@@ -30,6 +30,7 @@ from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
 from kernelscope.gui.model.freshness import alike, describe_part
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.model.history import History, Moment, Opened, Origin, Part, Reference
+from kernelscope.gui.model.kept_steps import Kept
 from kernelscope.gui.model.sketches import Scene
 from kernelscope.gui.pages.evaluation import Evaluating, Evaluation, Savable
 from kernelscope.gui.panels.quality_panel import QualityPanel
@@ -112,6 +113,8 @@ class Page(QWidget, Generic[Opened, Part]):
         self._view = View.OUTPUT
         self.previewed: Request | None = None
         """The request of which a part is shown over the output."""
+        self.steps_for: Callable[[Source], Kept | None] = lambda _: None
+        """Returns the steps of the input before that can be applied to one that is opened."""
         self.keeps_settings = False
         """Whether a result with other settings is a step that Undo takes back."""
         self._wanted_gain: int | None = None
@@ -216,6 +219,9 @@ class Page(QWidget, Generic[Opened, Part]):
 
         Without `draw` the caller shows it.
         """
+        moment = history.current
+        if moment is not None and len(history.moments) == 1 and not (form or moment.form):
+            history.put(self._with_steps(moment))  # it is looked at for the first time
         self.opening.emit()
         self.history.leave()
         history.form, self.history = self.history.form, history
@@ -234,11 +240,31 @@ class Page(QWidget, Generic[Opened, Part]):
     def _keep(self, source: Opened, examined: Any) -> None:
         """Store the answer of `_examine`."""
 
+    @property
+    def slice_axis(self) -> int:
+        """The axis across which a filter for pictures takes slices."""
+        return 0
+
+    def _with_steps(self, moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
+        """Return an opened moment with the steps of the input before, as far as they fit."""
+        kept = self.steps_for(moment.source)
+        return replace(moment, pipeline=kept.pipeline, form=kept.form) if kept else moment
+
+    def _open(self, moment: Moment[Opened, Part]) -> None:
+        """Show an opened input, with the steps of the one before; Undo returns to that."""
+        self._push(self._with_steps(moment))
+
     def _push(self, moment: Moment[Opened, Part]) -> None:
         """Show `moment`; Undo returns to the current one."""
         self.opening.emit()
         self.history.push(moment)
+        self._show_form()
         self.show_moment()
+
+    def _show_form(self) -> None:
+        """Show the settings that were meant for an input without a result yet."""
+        if self.moment.form is not None and self.moment.result is None:
+            self.returned.emit(self.moment.form)
 
     # --- runs ---
 
@@ -319,6 +345,7 @@ class Page(QWidget, Generic[Opened, Part]):
             self.history.push(moment)
         else:
             self.history.put(moment)
+        self._show_form()
         self.show_moment(new=new)
 
     def visible_parts(self, request: Request) -> Sequence[Region | Box]:

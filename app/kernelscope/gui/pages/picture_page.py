@@ -105,7 +105,7 @@ class PicturePage(Page[Image, Image]):
         if reference is not None and reference.origin in (Origin.CHOSEN, Origin.KEPT):
             # One that was chosen may be meant for this picture too.
             references[opened] = Reference(reference.image, Origin.KEPT)
-        self._push(Moment(opened, f"Open {opened.title}", references=references))
+        self._open(Moment(opened, f"Open {opened.title}", references=references))
 
     def _push(self, moment: Moment[Image, Image]) -> None:
         had_none = self.reference is None

@@ -161,8 +161,12 @@ class VolumePage(Page[Scan, Volume]):
             scan, windows = stacked
             self._keep(scan, windows)
             references = self._references(volumes, truth)
-            steps = self._steps(volumes)
-            self._push(Moment(scan, name or f"Open {scan.title}", steps, references))
+            moment = Moment(scan, name or f"Open {scan.title}", references=references)
+            before = self.history.current
+            if before is not None and set(volumes) <= set(before.source.volumes):
+                self._push(replace(moment, steps=before.steps, pipeline=before.pipeline))
+            else:
+                self._open(moment)
 
         def failed(error: Exception) -> None:
             self._wanted = ()
@@ -187,14 +191,16 @@ class VolumePage(Page[Scan, Volume]):
         def show(answer: tuple[list[Scan], list[Window]]) -> None:
             for scan, window in zip(*answer, strict=True):
                 self._keep(scan, [window])
-            moments = [
+            *others, last = [
                 Moment(scan, f"Open {scan.title}", references=self._references(scan.volumes))
                 for scan in answer[0]
             ]
+            others = [self._with_steps(moment) for moment in others]
+            last = self._with_steps(last)
             self.opening.emit()
-            for moment in moments[:-1]:
+            for moment in others:
                 self.history.push(moment)
-            self._push(moments[-1])
+            self._open(last)
 
         self._background.start("scan", work, show, self._report)
 
@@ -202,7 +208,7 @@ class VolumePage(Page[Scan, Volume]):
         """Show another volume of the same file; several such steps are one for Undo."""
         scan, moment = Scan((volume,)), self.moment
         self._keep(scan, [self.viewer.window_])  # the same greys for all
-        new = Moment(scan, name, (), self._references(scan.volumes), pipeline=moment.pipeline)
+        new = self._with_steps(Moment(scan, name, references=self._references(scan.volumes)))
         measured = moment.result is not None and not moment.result.request.live
         stepped = moment.source is self._stepped and not measured
         self._stepped = scan
@@ -234,7 +240,7 @@ class VolumePage(Page[Scan, Volume]):
         A filter for pictures runs on the slices of the plane that is shown alone, or else on
         those across z.
         """
-        scan, axis = self.moment.source, self._slice_axis
+        scan, axis = self.moment.source, self.slice_axis
         if of_slice:
             return Request(picture_of(self.part, axis, self.viewer.position[axis]), *settings)
         step = settings.step
@@ -243,13 +249,13 @@ class VolumePage(Page[Scan, Volume]):
         return Request(scan, step, settings.options)
 
     @property
-    def _slice_axis(self) -> int:
+    def slice_axis(self) -> int:
         alone = self.viewer.plane_number
         return 0 if alone is None else self.viewer.planes[alone].axis
 
     def is_current(self, settings: RunSettings | None) -> bool:
         request = self.result.request if self.result else None
-        if request is not None and request.by_slices and request.step.axis != self._slice_axis:
+        if request is not None and request.by_slices and request.step.axis != self.slice_axis:
             return False
         return super().is_current(settings)
 
@@ -461,12 +467,6 @@ class VolumePage(Page[Scan, Volume]):
     ) -> dict[Volume, Reference[Volume]]:
         known = self.history.current.references if self.history.current else {}
         return references_of(volumes, truth, known, self.reference)
-
-    def _steps(self, volumes: Sequence[Volume]) -> tuple[Request, ...]:
-        """Return the runs that led to `volumes`, if they are the same for all of them."""
-        moment = self.history.current
-        of_this = moment is not None and set(volumes) <= set(moment.source.volumes)
-        return moment.steps if moment is not None and of_this else ()
 
     def _on_chosen(self) -> None:
         self._show()

@@ -69,6 +69,8 @@ class MainWindow(Frame):
     _close_when_saved = False
     _cold = False
     """Whether no filter has been compiled for yet."""
+    _arriving: tuple[Page[Any, Any], FormState] | None = None
+    """A page that is about to come to the front, and its settings."""
     _greets = False
     """Whether the first picture is still to be announced, with a hint."""
 
@@ -257,7 +259,7 @@ class MainWindow(Frame):
     def _connect_page(self, page: Page[Any, Any]) -> None:
         page.history.form = lambda: self.panel.state() if page is self.page else None
         page.opening.connect(self.runner.leave)
-        page.returned.connect(self._on_returned)
+        page.returned.connect(partial(self._on_returned, page))
         page.history_changed.connect(self._refresh_actions)
         page.reverted.connect(self.runner.show_state)
         page.changed.connect(partial(self._on_page, page))
@@ -293,9 +295,13 @@ class MainWindow(Frame):
         """Follow a page that shows another moment; `new` with another input."""
         if page is not self.page:
             self._set_page(page)
+            if self._arriving is not None and self._arriving[0] is page:
+                self.panel.show_state(self._arriving[1])
+        self._arriving = None
         self.setWindowTitle(f"{page.moment.source.title} – Kernelscope")
         if new:
-            self.show_status(f"{page.announce()}  {_GREETING}" if self._greets else page.announce())
+            more = _GREETING if self._greets else self.steps.take_notice()
+            self.show_status("  ".join(filter(None, (page.announce(), more))))
             self._greets = False
         self._warm_up()
 
@@ -309,9 +315,12 @@ class MainWindow(Frame):
     def _on_view(self) -> None:
         self.page.set_view(self._view, self._view_bar.gain)
 
-    def _on_returned(self, form: FormState) -> None:
-        """Show the settings that belong to the moment after undo or redo."""
-        self.panel.show_state(form)
+    def _on_returned(self, page: Page[Any, Any], form: FormState) -> None:
+        """Show the settings that belong to a moment, now or with the page that comes to front."""
+        if page is self.page:
+            self.panel.show_state(form)
+        else:
+            self._arriving = page, form
 
     def _on_settings(self) -> None:
         self.runner.forget_end()

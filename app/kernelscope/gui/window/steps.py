@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
@@ -27,11 +28,13 @@ from kernelscope.gui.model.card_rows import Subject, carried, examine, rows_of
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.form_state import FormState, RunSettings
 from kernelscope.gui.model.history import Moment
+from kernelscope.gui.model.kept_steps import Kept, kept_steps
 from kernelscope.gui.model.pipeline import Card, Facts, Pipeline, left_open
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.steps_panel import StepsPanel
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
+from kernelscope.images.source import Source
 
 _SOON_MS = 60
 """The cards follow a slider so often; the picture is more urgent."""
@@ -49,6 +52,7 @@ class Steps(QObject):
         self._pending: tuple[Pipeline, str] | None = None
         """Cards that wait for their input, and the name of the step for Undo."""
         self._derived: tuple[object, Pipeline] | None = None
+        self._notice = ""
         self._last: dict[int, Facts] = {}
         """The facts that each card showed last, by its key."""
         self._soon = QTimer(self)
@@ -66,10 +70,37 @@ class Steps(QObject):
 
     def follow(self, page: Page[Any, Any]) -> None:
         """Follow the inputs, outputs and references of a page."""
+        page.steps_for = partial(self._kept, page)
         page.opening.connect(self._give_up)
         page.returned.connect(lambda _: self._give_up())
         for signal in (page.changed, page.drawn, page.history_changed, page.evaluated):
             signal.connect(self._touch)
+
+    def _kept(self, page: Page[Any, Any], source: Source) -> Kept | None:
+        """Return the steps that are shown, or else those of `page`, as far as they fit `source`."""
+        for front, pipeline in ((self._page(), self.pipeline), (page, self._behind(page))):
+            if pipeline is None or len(pipeline.cards) < 2:
+                continue
+            if self._pending is None:
+                pipeline = pipeline.reopened(front.moment.steps)
+            kept = kept_steps(pipeline, source, page.slice_axis)
+            if kept is not None:
+                self._notice = kept.describe()
+                return kept
+            self._notice = "None of the steps can be applied to it."
+        return None
+
+    def _behind(self, page: Page[Any, Any]) -> Pipeline | None:
+        """Return the cards of a page that is not in front."""
+        moment = page.history.current
+        if moment is None or page is self._page():
+            return None
+        return moment.pipeline
+
+    def take_notice(self) -> str:
+        """Return once which steps were kept for the input that was opened."""
+        notice, self._notice = self._notice, ""
+        return notice
 
     # --- the cards as they are ---
 

@@ -1,0 +1,74 @@
+"""The steps of one input, to be applied to another that is opened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.step import Step
+from kernelscope.errors import AppError
+from kernelscope.gui.model.form_state import FormState, RunSettings
+from kernelscope.gui.model.pipeline import Card, Pipeline
+from kernelscope.images.source import Source
+from kernelscope.spec.samples import Kind
+from kernelscope.text import enumerated
+
+
+class Kept(NamedTuple):
+    """The cards that can be applied, of which the form edits the first, and its settings.
+
+    `lost` names each of the others, with the reason.
+    """
+
+    pipeline: Pipeline
+    form: FormState
+    lost: tuple[tuple[str, str], ...] = ()
+
+    def describe(self) -> str:
+        """Return how many steps are applied, and why others are not."""
+        names = enumerated([card.step.filter.name for card in self.pipeline.cards if card.on])
+        lost = (f"Not applied: {name}. {why}" for name, why in self.lost)
+        return "  ".join((f"Its steps: {names}.", *lost))
+
+
+def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> Kept | None:
+    """Return the steps of `pipeline` that can be applied to `source`; None for none.
+
+    Parameters
+    ----------
+    axis : int
+        Across which a filter for pictures takes the slices of volumes.
+    """
+    cards: list[Card] = []
+    lost = []
+    for card in pipeline.cards:
+        card = replace(card, step=_fitted(card, source, axis))
+        try:
+            _check(source, [*(each for each in cards if each.on and card.on), card])
+        except AppError as error:
+            name = card.step.filter.name
+            lost.append((name, error.message.removeprefix(f"{name}, a later step: ")))
+        else:
+            cards.append(card)
+    place = next((place for place, card in enumerate(cards) if card.on), None)
+    if place is None:
+        return None
+    first = cards[place]
+    settings = RunSettings(first.step.with_numbers(), first.options)
+    form = FormState.of_settings(settings, source.kind, first.step.estimates)
+    return Kept(Pipeline(tuple(cards), place), form, tuple(lost))
+
+
+def _fitted(card: Card, source: Source, axis: int) -> Step:
+    """Return the step of a card for data of another kind: volumes are grey, and have an axis."""
+    if source.kind is Kind.PICTURE:
+        return replace(card.step, axis=0)
+    return replace(card.step, axis=axis if card.step.filter.kind is Kind.PICTURE else 0, grey=False)
+
+
+def _check(source: Source, cards: list[Card]) -> None:
+    """Raise `AppError` if a step cannot work on the output of the one before."""
+    first, *others = cards
+    then = tuple(Follower(card.step, card.options) for card in others)
+    Request(source, first.step.with_numbers(), first.options, then=then)
