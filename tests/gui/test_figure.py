@@ -108,6 +108,7 @@ def test_what_is_switched_off_takes_no_room() -> None:
         (181, 0.5, "20 px", 20 / 90.5),
         (2, 1.0, "0.5 px", 0.25),
         (100_000, 1.0, "20,000 px", 0.2),
+        (400, 0.9999999999999998, "50 px", 0.125),
     ],
 )
 def test_the_scale_bar_has_a_round_length(

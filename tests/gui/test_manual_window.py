@@ -58,6 +58,25 @@ def test_pages_are_chosen_by_title(window: ManualWindow) -> None:
     assert seen == NAMES
 
 
+def test_the_title_of_a_section_leaves_the_page_as_it_is(
+    qtbot: QtBot, window: ManualWindow
+) -> None:
+    window.open_page("filters")
+    titles = window.findChild(QTreeWidget, "manualPages")
+    assert titles is not None
+    heading = titles.topLevelItem(0)
+    assert heading is not None
+    click = titles.visualItemRect(heading).center()
+    qtbot.mouseClick(titles.viewport(), Qt.MouseButton.LeftButton, pos=click)
+    assert titles.currentItem() is heading
+    assert window.page == "filters"
+    search(qtbot, window, "no page has these words")
+    assert window.findChild(QLabel, "manualNote").text() == "No page has this text."
+    titles.setCurrentItem(heading)
+    window.follow(QUrl("#borders"))
+    assert view_of(window).textCursor().block().text() == "Borders"
+
+
 def test_filters_are_in_the_page(window: ManualWindow) -> None:
     window.open_page("filters")
     assert "--filter-sigma" in view_of(window).toPlainText()

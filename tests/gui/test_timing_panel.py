@@ -241,6 +241,14 @@ def test_compiling_does_not_dwarf_the_rest(qtbot: QtBot, panel: TimingPanel) -> 
     assert lanes["Compile"].counted is False
 
 
+def test_a_run_that_ends_just_before_a_round_time_has_marks(
+    qtbot: QtBot, panel: TimingPanel
+) -> None:
+    axis = show_line(qtbot, panel).axis
+    axis.cuts, axis.end = [], 0.19999999999999998
+    assert [text for _, text in axis.ticks()] == [f"{n} ms" for n in (0, 50, 100, 150, 200)]
+
+
 def test_marks_of_a_short_run_behind_a_long_compilation_differ(
     qtbot: QtBot, panel: TimingPanel
 ) -> None:

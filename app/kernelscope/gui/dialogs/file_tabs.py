@@ -101,6 +101,8 @@ class SourceTabs(QTabWidget):
         self.setCurrentIndex(place)
 
     def _show_file(self, name: str) -> None:
-        """Show a file; its place may have changed since the menu was made."""
-        places = (place for place in range(self.count()) if self.tabText(place) == name)
-        self.show_place(next(places))
+        """Show a file, whose place may have changed since the menu was made."""
+        for place in range(self.count()):
+            if self.tabText(place) == name:
+                self.show_place(place)
+                return

@@ -41,6 +41,8 @@ class ManualWindow(QDialog):
         self.setObjectName("manualWindow")
         set_help(self, "window#help")
         self.setWindowTitle("Manual")
+        self.page = _NAMES[0]
+        """Name of the page that is shown."""
         self._titles = QTreeWidget()
         self._titles.setObjectName("manualPages")
         self._titles.setAccessibleName("Pages of the manual")
@@ -97,12 +99,6 @@ class ManualWindow(QDialog):
             head.setExpanded(True)
         return items
 
-    @property
-    def page(self) -> str:
-        """Name of the page that is shown."""
-        item = self._titles.currentItem()
-        return next(name for name, each in self._items.items() if each is item)
-
     def open_page(self, name: str, anchor: str = "") -> None:
         """Show a page, from its top or from a heading."""
         self._titles.setCurrentItem(self._items[name])
@@ -143,6 +139,7 @@ class ManualWindow(QDialog):
 
     def _show_item(self, item: QTreeWidgetItem | None) -> None:
         name = item.data(0, Qt.ItemDataRole.UserRole) if item is not None else None
-        if name:
+        if name:  # the title of a section has no page: the one that is shown stays
+            self.page = name
             self._note.setText("")
             self._view.show_page(name)

@@ -192,7 +192,8 @@ def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:
     """
     whole = picture.planes.shape[1] * picture.pixel[0]
     power = 10 ** math.floor(math.log10(whole / 4))
-    length = next(step * power for step in (5, 2, 1) if step * power <= whole / 4)
+    # A half, since the logarithm of 99.99999999999999 is rounded to 2.
+    length = next(step * power for step in (5, 2, 1, 0.5) if step * power <= whole / 4)
     return length / whole * width, f"{short(length)} {unit}"
 
 

@@ -138,7 +138,8 @@ class Axis:
         if not whole:
             return []
         step = 10.0 ** math.floor(math.log10(whole / 2))
-        step *= next(factor for factor in (5, 2, 1) if whole / (factor * step) >= 2)
+        # A half, since the logarithm of 99.99999999999999 is rounded to 2.
+        step *= next(factor for factor in (5, 2, 1, 0.5) if whole / (factor * step) >= 2)
         marks = []
         begin = 0.0
         for start, stop in (*self.cuts, (self.end, self.end)):
