@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator import tracing
+from kernelscope.backends.emulator.checking import Finding, Kind
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.backends.trial.protocol import Job, Limits
 from kernelscope.backends.trial.targets import COMPILE_ONLY
@@ -26,7 +27,7 @@ from kernelscope.gui.dialogs.xray_view import XrayView
 from kernelscope.gui.dialogs.xray_window import XrayWindow
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.trials import Version, work_for
-from kernelscope.gui.model.xray import Xray, compare
+from kernelscope.gui.model.xray import Step, Xray, compare
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
@@ -133,6 +134,14 @@ def test_the_window_shows_steps_with_their_lines(qtbot: QtBot, window: XrayWindo
     assert "writes ■ shared memory" in window.findChild(QLabel, "xrayStep").text()
     QTest.mouseClick(child(window, QPushButton, "xrayNextBarrier"), Qt.MouseButton.LeftButton)
     assert "waits at a barrier" in window.findChild(QLabel, "xrayStep").text()
+
+
+def test_an_index_has_no_groups_of_digits() -> None:
+    """``output[131,328]`` reads as two indices in the middle of C."""
+    step = Step(Event.WRITE, Space.GLOBAL, "output", 131328, 7, None, None)
+    assert step.text() == "writes ● global memory, output[131328]"
+    finding = Finding(Kind.INDEX, "mean", "", "output", 131328, 1, True, 0, 0, None, 1)
+    assert "the index 131328," in str(finding)
 
 
 def test_another_pixel_is_traced_and_drawn(qtbot: QtBot, window: XrayWindow) -> None:

@@ -80,7 +80,7 @@ def _drawing(subject: Subject, stride: int, first: int, size: int) -> Board:
             else:
                 board.rectangle(x, y, width, high, fill="#808080", opacity=0.55, thickness=0.5)
     if last + 1 > lines:
-        more = f"… the warp reads on to byte {(last + 1) * LINE - 1:,}"
+        more = f"… the warp reads on to byte {(last + 1) * LINE - 1}"
         board.text(left, top + lines * pitch + 12, more, size=13)
     return board
 

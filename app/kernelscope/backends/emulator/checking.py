@@ -84,14 +84,14 @@ class Finding:
     def __str__(self) -> str:
         verb = "writes" if self.write else "reads"
         count = "1 byte" if self.size == 1 else f"{self.size} bytes"
-        where = f"{count} at offset {self.offset:,} of {self.array or 'no array'}"
+        where = f"{count} at offset {self.offset} of {self.array or 'no array'}"
         match self.kind:
             case Kind.OUTSIDE:
                 text = f"{verb} outside its arrays: {where}"
             case Kind.UNINITIALISED:
                 text = f"reads what nothing has written: {where}"
             case Kind.INDEX:
-                text = f"uses the index {self.offset:,}, which is beyond the size of the array"
+                text = f"uses the index {self.offset}, which is beyond the size of the array"
             case _:
                 block, thread = self.other or (0, 0)
                 text = (

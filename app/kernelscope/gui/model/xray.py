@@ -61,7 +61,7 @@ class Step:
         if self.space is None:
             return "waits at a barrier for the other threads of the block"
         verb = "reads" if self.event is Event.READ else "writes"
-        behind = " outside the picture" if self.index < 0 else f"[{self.index:,}]"
+        behind = " outside the picture" if self.index < 0 else f"[{self.index}]"
         cell = "" if self.cell is None else f": pixel {self.cell[0]}, {self.cell[1]} of the input"
         memory = f"{SIGNS[self.space]} {NAMES[self.space]} memory"
         return f"{verb} {memory}, {self.array}{behind}{cell}"
