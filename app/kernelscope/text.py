@@ -49,6 +49,11 @@ def table_text(name: str) -> str:
     return json_text(name) if re.search(f'^"|[\x00-\x1f{_ODD}]', name) else name
 
 
+def without_name(text: str, name: str) -> str:
+    """Return a message on a file to be written behind its name, which most of them begin with."""
+    return text.removeprefix(f"{name}: ")
+
+
 def enumerated(words: Sequence[str], last: str = "and") -> str:
     """Return “A”, “A and B”, “A, B and C”; nothing for no words."""
     *others, final = words or ("",)

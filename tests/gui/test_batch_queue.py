@@ -65,7 +65,7 @@ def test_rows_follow_the_stages_of_their_files(queue: BatchQueue) -> None:
     queue.note(Outcome(ITEMS[0], Status.SKIPPED, notices=("CMYK converted.",)))
     assert queue.rows[0].remark == "CMYK converted."
     queue.note(ended(2, Status.FAILED, reason="2.png: this is no image."))
-    assert queue.rows[2].remark == "2.png: this is no image."
+    assert queue.rows[2].remark == "this is no image.", "the row has the name"
     assert queue.note(Outcome(Item(Path("/x"), Path("/y")), Status.DONE)) is None
 
 

@@ -145,7 +145,7 @@ def test_a_bad_file_shows_its_reason_and_the_others_go_on(
     assert model.index(0, 2).data() == "Failed"
     assert "this is no image" in model.index(0, 3).data()
     spoken = model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole)
-    assert spoken.startswith("2.png, failed, 2.png: this is no image")
+    assert spoken.startswith("2.png, failed, this is no image")
     batch.only_failed.click()
     assert len(shown(batch)) == COUNT
 

@@ -253,8 +253,7 @@ def test_files_that_cannot_be_read_are_listed_and_the_others_open(
     settle(qtbot, window, 2)
     box = dialog(qtbot, window, NoticeDialog)
     assert "2 of 4 files could not be opened." in said(box)
-    assert "text.png: " in said(box)
-    assert "gone.png: " in said(box)
+    assert said(box).count("text.png") == said(box).count("gone.png") == 1
     box.reject()
     assert window.film_strip.titles() == ["a.png", "b.png"]
     assert shown(window) == "a.png"

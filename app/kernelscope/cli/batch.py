@@ -33,7 +33,7 @@ from kernelscope.cli.tls import add_tls_options, tls_of
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.errors import UnknownName
-from kernelscope.text import PROGRAM, json_text, one_line, table_text
+from kernelscope.text import PROGRAM, json_text, one_line, table_text, without_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -208,7 +208,8 @@ def _run_options(options: argparse.Namespace) -> RunOptions:
 
 
 def _print_failure(outcome: Outcome) -> None:
-    text = one_line(f"failed: {outcome.item.source}: {outcome.reason}")
+    source = outcome.item.source
+    text = one_line(f"failed: {source}: {without_name(outcome.reason, source.name)}")
     print(text, file=sys.stderr, flush=True)
 
 

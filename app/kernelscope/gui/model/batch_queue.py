@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kernelscope.batch import Item, Outcome, Stage, Status
 from kernelscope.durations import about, duration
+from kernelscope.text import without_name
 
 Event = tuple[Item, Stage] | Outcome
 """A stage that begins, or what became of a file."""
@@ -74,7 +75,7 @@ class Row:
         if self.outcome is None:
             return ""
         if self.state is State.FAILED:
-            return self.outcome.reason
+            return without_name(self.outcome.reason, self.item.source.name)
         done = (
             f"{duration(self.seconds)}, {self.outcome.device}" if self.seconds is not None else ""
         )

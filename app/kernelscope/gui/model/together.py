@@ -11,6 +11,7 @@ import numpy as np
 from kernelscope.errors import AppError, NotANumber, SeveralVolumes
 from kernelscope.files.volumes import read_volume, series_of
 from kernelscope.images.volume import Volume, check_aligned
+from kernelscope.text import without_name
 
 _ALONE = "Open it alone, then add the others."
 
@@ -61,9 +62,10 @@ def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found
         except NotANumber:
             raise
         except SeveralVolumes as error:
-            found.append(Found(path, problem=f"{error.message} {_ALONE}"))
+            problem = f"{without_name(error.message, path.name)} {_ALONE}"
+            found.append(Found(path, problem=problem))
         except AppError as error:
-            found.append(Found(path, problem=str(error)))
+            found.append(Found(path, problem=without_name(str(error), path.name)))
         else:
             copies = (each.path for each in found if each.volume and _equal(each.volume, volume))
             copy = next(copies, None)

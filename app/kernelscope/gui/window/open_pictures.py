@@ -30,7 +30,7 @@ from kernelscope.gui.widgets.messages import show_error, show_notice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.text import enumerated
+from kernelscope.text import enumerated, without_name
 
 _TOPIC = "several"
 
@@ -182,7 +182,9 @@ class OpenPictures(QObject):
         if volumes:
             self.volumes_found.emit(volumes)
         if problems:
-            shown = [f"{name}: {why}" for name, why in problems[:_MOST_PROBLEMS]]
+            shown = [
+                f"{name}: {without_name(why, name)}" for name, why in problems[:_MOST_PROBLEMS]
+            ]
             more = len(problems) - len(shown)
             shown += [f"… and {more} others."] * bool(more)
             text = f"{len(problems)} of {count} files could not be opened."
