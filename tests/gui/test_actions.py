@@ -34,6 +34,14 @@ def test_ids_and_keys_are_unique() -> None:
     assert all(QKeySequence(key).toString() == key for key in keys)
 
 
+def test_no_command_has_a_key_that_types_a_character() -> None:
+    """Letters of a path, typed before the dialog for files was there, started runs."""
+    for action in ACTIONS:
+        for key in action.keys:
+            assert len(key) > 1, (action.id, key)
+            assert not key.startswith("Shift+") or key.startswith("Shift+F"), (action.id, key)
+
+
 @pytest.mark.parametrize(
     "menu", [each for top in menus.MENUS for each in submenus(top)], ids=lambda each: each.id
 )

@@ -311,7 +311,7 @@ def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainW
 def test_l_runs_the_levels_that_have_times_and_leaves_out_the_emulated(
     qtbot: QtBot, opened: MainWindow
 ) -> None:
-    press(qtbot, opened, "L")
+    press(qtbot, opened, "Ctrl+F5")
     wait_until(qtbot, lambda: entry(opened, Place(Device.CPU, "parallel")).parity is not None)
     wait_until(qtbot, lambda: opened.levels.race is None)
     assert entry(opened, SERIAL).time is not None

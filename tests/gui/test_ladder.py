@@ -132,7 +132,7 @@ def test_times_are_not_those_of_another_picture(
 
 def test_l_runs_all_levels_and_compares_them(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
     choose_place(ready, "cpu", "parallel")
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
     qtbot.waitUntil(lambda: note(ready) == "")
     for place in (SERIAL, PARALLEL):
@@ -153,7 +153,7 @@ def test_l_runs_all_levels_and_compares_them(qtbot: QtBot, ready: MainWindow, cp
 def test_after_all_levels_the_run_on_the_screen_is_selected(
     qtbot: QtBot, ready: MainWindow
 ) -> None:
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
     qtbot.waitUntil(lambda: note(ready) == "")
     shelf, result = ready.run_shelf, ready.pictures.result
@@ -165,11 +165,11 @@ def test_after_all_levels_the_run_on_the_screen_is_selected(
 def test_l_does_not_run_again_what_was_measured(
     qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
 ) -> None:
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
     qtbot.waitUntil(lambda: note(ready) == "")
     cpu.requests.clear()
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(ready) == "")
     assert cpu.requests == []
 
@@ -186,7 +186,7 @@ def test_results_that_differ_are_marked(
         return image
 
     monkeypatch.setattr(cpu, "run", wrong)
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
     parity = entry(ready, PARALLEL).parity
     assert parity is not None
@@ -199,7 +199,7 @@ def test_esc_stops_the_levels(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> 
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
     cpu.go.clear()
     cpu.entered.clear()
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(cpu.entered.is_set)
     qtbot.waitUntil(lambda: note(ready).startswith("Running CPU serial"))
     assert "Esc stops" in note(ready)
@@ -216,7 +216,7 @@ def test_other_settings_end_the_race(qtbot: QtBot, ready: MainWindow, cpu: FakeC
     click(ready, PARALLEL)
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
     cpu.go.clear()
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(ready).startswith("Running CPU serial"))
     child(ready, QSpinBox, "sizeBox").setValue(9)
     qtbot.waitUntil(lambda: not ready.runner.busy)
@@ -232,7 +232,7 @@ def test_a_level_that_takes_too_long_is_stopped_with_a_word(
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
     ready.levels.limit = 0.05
     cpu.go.clear()
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(ready).startswith("Not measured: CPU serial (stopped after"))
     assert not ready.runner.busy
     assert "Click to run" in entry(ready, SERIAL).remark
@@ -252,7 +252,7 @@ def test_levels_left_out_are_told_apart(
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
     ready.levels.limit = 0.05
     cpu.go.clear()
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(ready).startswith("Not measured"))
     cpu.go.set()
     assert note(ready) == (
@@ -280,7 +280,7 @@ def test_compiling_does_not_count_towards_the_limit(
 
     monkeypatch.setattr(cpu, "run", compile_and_run)
     cpu.go.clear()
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(ready).startswith("Running CPU serial"))
     assert is_limited()
     compiling.set()
@@ -298,7 +298,7 @@ def test_a_level_that_fails_does_not_stop_the_others(
     click(ready, PARALLEL)
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
     cpu.error = AppError("There is no memory left.", "Close something.")
-    press(qtbot, ready, "L")
+    press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(ready).startswith("Not measured: CPU serial (There is no mem"))
     assert "no memory left" in entry(ready, SERIAL).remark
 
@@ -436,7 +436,7 @@ def test_why_explains_a_level_and_leads_to_kernel_and_bench(
     qtbot.waitUntil(lambda: figure.path.name in state.text())
     bench.close()
     why.reject()
-    press(qtbot, ready, "W")
+    press(qtbot, ready, "Ctrl+Shift+W")
     assert why.isVisible()
     assert ready.findChildren(LevelDialog) == [why]
 
@@ -483,7 +483,7 @@ def test_with_a_card_its_rungs_run(qtbot: QtBot, open_window: Opener, picture: P
     assert entry(window, TUNED).figure is None
     click(window, TUNED)
     qtbot.waitUntil(lambda: entry(window, TUNED).time is not None)
-    press(qtbot, window, "L")
+    press(qtbot, window, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(window).startswith("Running"))
     qtbot.waitUntil(lambda: note(window) == "")
     runnable = [each for each in window.levels.entries()[1:] if not each.rung.obstacle]

@@ -138,7 +138,7 @@ def test_the_volumes_of_a_file_go_through_all_steps(
     settle(qtbot, window)
     qtbot.waitUntil(window.files.members.bar.isVisible)
     cpu.requests.clear()
-    press(qtbot, window, ".")
+    press(qtbot, window, "Alt+.")
     qtbot.waitUntil(lambda: np.array_equal(window.volumes.part.voxels, voxels(1)))
     settle(qtbot, window)
     assert cards(window) == ["negative*", "mri_nlm"]

@@ -981,7 +981,7 @@ def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_pat
     both = np.stack([np.nan_to_num(with_holes()), with_holes(), 3 * with_holes()])
     window.file_dialogs.open(write(tmp_path / "several.nii", both))
     qtbot.waitUntil(lambda: titles(window) == ["several.nii"])
-    press(qtbot, window, ".")
+    press(qtbot, window, "Alt+.")
     qtbot.waitUntil(lambda: "NaN" in dialog(qtbot, window, QInputDialog).labelText())
     asked = dialog(qtbot, window, QInputDialog)
     asked.setTextValue("7")
@@ -989,7 +989,7 @@ def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_pat
     for number in (1, 2):
         wanted = np.where(np.isnan(both[number]), 7, both[number])
         wait_until(qtbot, lambda wanted=wanted: np.array_equal(window.volumes.part.voxels, wanted))
-        press(qtbot, window, ".")
+        press(qtbot, window, "Alt+.")
 
 
 @pytest.mark.parametrize("text", ["", "black", "1e39"])

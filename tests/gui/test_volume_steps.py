@@ -60,11 +60,11 @@ def test_a_file_of_several_volumes_opens_with_the_first(
     assert bar.isVisible()
     child(window, Slider, "volumeStepSlider").setValue(2)
     shows(qtbot, window, 2)
-    press(qtbot, window, ".")
+    press(qtbot, window, "Alt+.")
     shows(qtbot, window, 3)
-    press(qtbot, window, ".")
+    press(qtbot, window, "Alt+.")
     shows(qtbot, window, 0)  # after the last one comes the first
-    press(qtbot, window, ",")
+    press(qtbot, window, "Alt+,")
     shows(qtbot, window, 3)
     assert child(window, Slider, "volumeStepSlider").accessibleName() == "Volume"
 
@@ -74,12 +74,12 @@ def test_steps_are_one_for_undo_and_a_run_ends_them(
 ) -> None:
     open_scan(qtbot, window, file)
     for number in (1, 2, 3):
-        press(qtbot, window, ".")
+        press(qtbot, window, "Alt+.")
         shows(qtbot, window, number)
     assert window.volumes.history.undo_name == "Volume 4 of bold.nii.gz"
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: window.volumes.result is not None)
-    press(qtbot, window, ",")
+    press(qtbot, window, "Alt+,")
     shows(qtbot, window, 2)
     assert window.volumes.result is None
     window.volumes.undo()
@@ -95,7 +95,7 @@ def test_level_window_and_place_stay(qtbot: QtBot, window: MainWindow, file: Pat
     viewer = window.volumes.viewer
     viewer.go_to((1, 2, 3))
     before = viewer.window_
-    press(qtbot, window, ".")
+    press(qtbot, window, "Alt+.")
     shows(qtbot, window, 1)
     assert viewer.window_ == before
     assert viewer.position == (1, 2, 3)
@@ -106,7 +106,7 @@ def test_values_name_the_volume(qtbot: QtBot, window: MainWindow, file: Path) ->
     window.volumes.described.connect(said.append)
     open_scan(qtbot, window, file)
     qtbot.waitUntil(lambda: said[-1].startswith("volume 1   x "))
-    press(qtbot, window, ".")
+    press(qtbot, window, "Alt+.")
     shows(qtbot, window, 1)
     value = voxels(1)[window.volumes.viewer.position]
     assert said[-1].startswith("volume 2   x ")
@@ -154,7 +154,7 @@ def test_components_are_stepped_through(
     add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
     qtbot.waitUntil(bar.isVisible)
     assert bar.text == "Component  1 / 2  T1.nii"
-    press(qtbot, window, ".")
+    press(qtbot, window, "Alt+.")
     assert bar.text == "Component  2 / 2  T2.nii"
     assert window.volumes.part.title == "T2.nii"
     assert said[-1].startswith("component 2   x ")
@@ -168,7 +168,7 @@ def test_live_follows_the_volumes(qtbot: QtBot, open_window: Opener, file: Path)
     open_scan(qtbot, window, file)
     qtbot.waitUntil(lambda: window.volumes.result is not None)
     for number in (1, 2):
-        press(qtbot, window, ".")
+        press(qtbot, window, "Alt+.")
         shows(qtbot, window, number)
         qtbot.waitUntil(lambda: window.volumes.result is not None)
         source = window.volumes.source
@@ -180,12 +180,12 @@ def test_live_follows_the_volumes(qtbot: QtBot, open_window: Opener, file: Path)
 def test_a_file_that_is_gone_is_reported(qtbot: QtBot, window: MainWindow, file: Path) -> None:
     open_scan(qtbot, window, file)
     file.unlink()
-    press(qtbot, window, ".")
+    press(qtbot, window, "Alt+.")
     box = dialog(qtbot, window, ErrorDialog)
     assert "bold.nii.gz" in box.text()
     box.reject()
     shows(qtbot, window, 0)
-    press(qtbot, window, ".")  # it is asked again
+    press(qtbot, window, "Alt+.")  # it is asked again
     dialog(qtbot, window, ErrorDialog).reject()
 
 

@@ -165,6 +165,10 @@ class Page(QWidget, Generic[Opened, Part]):
         """Whether the current input has not been shown yet."""
         raise NotImplementedError
 
+    def take_focus(self) -> None:
+        """Give the keyboard to the view of the output."""
+        raise NotImplementedError
+
     def announce(self) -> str:
         """Return a text for the status bar when another moment is shown."""
         source: Source = self.moment.source

@@ -94,6 +94,9 @@ class PicturePage(Page[Image, Image]):
     def is_behind(self) -> bool:
         return self.source is not self.images.input.image
 
+    def take_focus(self) -> None:
+        self.images.output.canvas.setFocus()
+
     # --- input and runs ---
 
     def takes(self, opened: object) -> bool:

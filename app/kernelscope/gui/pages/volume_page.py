@@ -132,6 +132,9 @@ class VolumePage(Page[Scan, Volume]):
     def is_behind(self) -> bool:
         return self.source is not None and self.viewer.input.volume not in self.source.volumes
 
+    def take_focus(self) -> None:
+        self.viewer.focus()
+
     def announce(self) -> str:
         return describe_result(self.result) if self.result is not None else super().announce()
 

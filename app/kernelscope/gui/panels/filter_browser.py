@@ -58,9 +58,12 @@ class FilterBrowser(QWidget):
     -------
     adopted : str
         The filter with this id was chosen.
+    found
+        It was chosen by Return in the search.
     """
 
     adopted = Signal(str)
+    found = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -234,6 +237,7 @@ class FilterBrowser(QWidget):
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if item is not None and item.data(0, _SPEC) is not None:
                 self._adopt(item)
+                self.found.emit()
         elif key in _KEYS_OF_LIST:
             self.list.setFocus(Qt.FocusReason.TabFocusReason)
             if key in _KEYS_OF_LIST[2:] or not text:

@@ -111,6 +111,7 @@ class FilterShelf(QObject):
         self._quiet.setInterval(QUIET_MS)
         self._quiet.timeout.connect(self._next)
         browser.adopted.connect(panel.set_filter)
+        browser.found.connect(lambda: page().take_focus())
         panel.filter_changed.connect(browser.show_current)
         panel.changed.connect(self.disturb)
         runner.bridge.used.connect(self.disturb)

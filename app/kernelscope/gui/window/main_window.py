@@ -43,6 +43,7 @@ from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.levels import Levels
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.measuring import Measuring
+from kernelscope.gui.window.menu_keys import MenuKeys
 from kernelscope.gui.window.open_pictures import OpenPictures
 from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
@@ -128,6 +129,7 @@ class MainWindow(Frame):
         self.levels.recorded_read.connect(self.companions.use_recorded)
         self.filter_shelf = self._make_filter_shelf()
         self.steps = Steps(self.steps_panel, self.live, self.actions_)
+        self._menu_keys = MenuKeys(self, self.actions_.values())
         self._connect()
         placement.restore(self, settings)
         self._keeper = Keeper(self, settings, self.panel)

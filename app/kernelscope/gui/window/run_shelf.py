@@ -289,7 +289,9 @@ class RunShelf(QObject):
         if run.seconds is None:
             return "An emulated run is compared with nothing: it is not timed."
         if not runs.has_rivals(run):
-            return f"Nothing to compare with {run.where} yet: run the same at another level (L)."
+            return (
+                f"Nothing to compare with {run.where} yet: run the same at another level (Ctrl+F5)."
+            )
         if not run.warm:
             return "A first run is compared with nothing: run it again."
         if runs.is_baseline(run):

@@ -1,7 +1,7 @@
 """Steps through components and through the volumes of a file: slider, keys and playing.
 
 a file of several volumes -> its first one, and the slider
-slider, full stop, comma, Play -> [read] -> page.show_member      one step for Undo
+slider, Alt+full stop, Alt+comma, Play -> [read] -> page.show_member      one step for Undo
 several components -> the same slider chooses the one that is shown
 """
 
