@@ -30,7 +30,6 @@ from kernelscope.batch.contents import (
     check_results,
     describe_size,
     read_sources,
-    unkept_of,
     write_results,
 )
 from kernelscope.batch.control import Pause, Stage
@@ -46,6 +45,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError, Cancelled, ImageReadError, ImageWriteError
 from kernelscope.files import read_image
+from kernelscope.files.record import record_of
 from kernelscope.files.volumes import read_volume
 from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
@@ -289,7 +289,7 @@ class Batch:
                     first, result, said = self._execute(source, read.reference, backends, token)
                     outputs.append(result.output)
                     notices += said
-                notices += unkept_of(outputs, item.target)
+                notices += record_of(item.target, *outputs).losses
                 outcome = replace(outcome, notices=_once(notices))
                 seconds = time.perf_counter() - start
                 outcome = replace(outcome, filtered=seconds, device=result.where)

@@ -18,7 +18,6 @@ from kernelscope.files import (
     check_write_pages,
     read_image,
     read_pages,
-    unkept,
     write_image,
     write_pages,
 )
@@ -28,7 +27,6 @@ from kernelscope.files.volumes import (
     check_write_volumes,
     is_volume,
     read_volume,
-    unkept_of_volume,
     write_volume,
     write_volumes,
 )
@@ -113,17 +111,6 @@ def write_results(results: Sequence[Source], target: Path, *, lossy: bool) -> No
         write_volumes(volumes, target)
     else:
         write_volume(volumes[0], target, lossy=lossy)
-
-
-def unkept_of(results: Sequence[Source], target: Path) -> list[str]:
-    """Return notices about what the file of these results does not keep of the input."""
-    found = list[str]()
-    for each in results:
-        if isinstance(each, Image):
-            found += unkept(each, target)
-        elif isinstance(each, Scan):
-            found += unkept_of_volume(each.volumes[0], target)
-    return found
 
 
 def describe_size(sources: Sequence[Source]) -> str:
