@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.batch import Batch, Item, Journal, Outcome, Pause, Stage, Status, find_items
+from kernelscope.batch import (
+    Batch,
+    Item,
+    Journal,
+    Outcome,
+    Pause,
+    Stage,
+    Status,
+    conductor,
+    find_items,
+)
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
@@ -133,6 +143,63 @@ def test_after_cancelling_no_more_files_are_read(
 
     Batch(RECIPE, items, {"cpu": backend}, jobs=1).run(journal, token, begun=begun)
     assert len(read) <= 3
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_at_most_so_many_results_wait_to_be_written(
+    jobs: int,
+    backend: CpuBackend,
+    items: list[Item],
+    journal: Journal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is written before the batch waits for a result: by then it has filtered jobs + 1."""
+    waits, filtered, most = threading.Event(), list[Item](), list[int]()
+    wait = conductor._note_next
+
+    def slow(image: Image, path: Path, **how: Any) -> Path:
+        assert waits.wait(PATIENCE)
+        return write_image(image, path, **how)
+
+    def note_next(work: Any, note: Any) -> None:
+        most.append(len(filtered))
+        waits.set()
+        wait(work, note)
+
+    def begun(item: Item, stage: Stage) -> None:
+        if stage is Stage.FILTERING:
+            filtered.append(item)
+
+    monkeypatch.setattr("kernelscope.batch.contents.write_image", slow)
+    monkeypatch.setattr(conductor, "_note_next", note_next)
+    Batch(RECIPE, items, {"cpu": backend}, jobs=jobs).run(journal, CancelToken(), begun=begun)
+    assert most[0] == jobs + 1
+    assert len(filtered) == len(items)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_so_many_files_are_read_ahead(
+    jobs: int, backend: CpuBackend, items: list[Item], journal: Journal
+) -> None:
+    """The first file is filtered when `jobs` more are being read, and not when all are."""
+    read, lock = list[Item](), threading.Lock()
+    before = list[int]()
+    enough = threading.Event()
+
+    def begun(item: Item, stage: Stage) -> None:
+        with lock:
+            if stage is Stage.READING:
+                read.append(item)
+                if len(read) == jobs + 1:
+                    enough.set()
+        if stage is Stage.FILTERING:
+            assert enough.wait(PATIENCE)
+            with lock:
+                before.append(len(read))
+
+    Batch(RECIPE, items, {"cpu": backend}, jobs=jobs).run(journal, CancelToken(), begun=begun)
+    assert before[0] == jobs + 1
+    assert all(count <= number + jobs + 1 for number, count in enumerate(before))
 
 
 def test_results_on_the_disk_are_reported_after_ctrl_c(

@@ -84,6 +84,22 @@ def test_a_picture_with_channels(layout: dict[str, Any], channels: int, tmp_path
     source.close()
 
 
+@pytest.mark.parametrize("layout", [{}, {"tile": (16, 32), "compression": "zlib"}], ids=str)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_alpha_is_not_inverted_where_white_is_zero(
+    layout: dict[str, Any], dtype: str, tmp_path: Path
+) -> None:
+    path, samples = tmp_path / "a.tif", some((37, 53, 2), dtype)
+    how: dict[str, Any] = {"planarconfig": "contig", "extrasamples": ["unassalpha"], **layout}
+    tifffile.imwrite(path, samples, photometric="miniswhite", **how)
+    source = open_tiff(path, Kind.PICTURE)
+    expected = np.dstack([np.iinfo(dtype).max - samples[:, :, 0], samples[:, :, 1]])
+    for sides in SIDES:
+        np.testing.assert_array_equal(in_boxes(source, sides), expected)
+    np.testing.assert_array_equal(read_image(path).planes, expected)
+    source.close()
+
+
 def test_jpeg_tiles_in_their_own_colours(tmp_path: Path) -> None:
     path = tmp_path / "slide.tif"
     smooth = np.linspace(0, 255, 64 * 48 * 3).reshape(64, 48, 3).astype(np.uint8)

@@ -104,6 +104,7 @@ class Journal:
                 self._done[name] = {**self._begun.get(name, {}), **line}
             elif isinstance(name := line.get("begin"), str):
                 self._begun[name] = line
+                self._done.pop(name, None)  # its result may have been replaced since
             elif isinstance(name := line.get("failed"), str):
                 self._begun.pop(name, None)
         if not text.endswith("\n"):  # half a line of a process that was killed
