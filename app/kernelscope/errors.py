@@ -1,13 +1,16 @@
 """Failures that the user can do something about.
 
 Everything that is expected to go wrong (a bad file, a wrong parameter, no GPU) is an
-`AppError`; the window and the command line show its text. Any other exception is a bug
+`AppError`; the window and the command line show its text, in which control characters that
+came from a file are escaped. Any other exception is a bug
 and is reported as one, with the full log.
 """
 
 from __future__ import annotations
 
 from typing import Self
+
+from kernelscope.text import printable
 
 
 class AppError(Exception):
@@ -22,16 +25,15 @@ class AppError(Exception):
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message, self.hint = printable(message), printable(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".rstrip()
 
     def prefixed(self, prefix: str) -> Self:
         """Return the same failure, with everything else it has, with `prefix` in its message."""
-        message = f"{prefix}{self.message}"
+        message = printable(f"{prefix}{self.message}")
         error = type(self).__new__(type(self), message)  # subclasses have other parameters
         error.__dict__.update(self.__dict__, message=message)
         return error
@@ -83,7 +85,7 @@ class SeveralVolumes(ImageReadError):
         self, message: str, hint: str, names: tuple[str, ...], *, alike: bool = False
     ) -> None:
         super().__init__(message, hint)
-        self.names, self.alike = names, alike
+        self.names, self.alike = tuple(map(printable, names)), alike
 
 
 class ImageWriteError(AppError):

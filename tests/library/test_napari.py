@@ -73,14 +73,15 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
         assert start_thread
         return lambda: Worker(work, **connect)
 
-    for name, content in {
+    modules: dict[str, dict[str, Any]] = {
         "napari": {},
         "napari.qt": {},
         "napari.qt.threading": {"FunctionWorker": Worker, "thread_worker": thread_worker},
         "napari.types": {"LayerDataTuple": tuple},
         "napari.utils": {},
         "napari.utils.notifications": {"show_error": shown.append},
-    }.items():
+    }
+    for name, content in modules.items():
         module = ModuleType(name)
         module.__dict__.update(content)
         monkeypatch.setitem(sys.modules, name, module)

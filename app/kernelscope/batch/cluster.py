@@ -135,7 +135,9 @@ def local_workers(
             "Local workers need the package cryptography, which is not installed.",
             f"Install it: {install_command('cluster')}",
         ) from error
-    silent = {f"distributed.{each}.http.routes": [] for each in ("scheduler", "worker", "nanny")}
+    silent: dict[str, list[str]] = {
+        f"distributed.{each}.http.routes": [] for each in ("scheduler", "worker", "nanny")
+    }
     with (
         tempfile.TemporaryDirectory(prefix="kernelscope-workers-") as folder,
         dask.config.set(silent),

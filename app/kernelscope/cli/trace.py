@@ -20,7 +20,7 @@ from kernelscope.durations import duration
 from kernelscope.manual import filter_name
 from kernelscope.spec.devices import Device
 from kernelscope.spec.samples import Kind
-from kernelscope.text import PROGRAM
+from kernelscope.text import PROGRAM, one_line
 
 if TYPE_CHECKING:
     from kernelscope.engine.request import Request
@@ -158,9 +158,8 @@ def _print_table(spec: FilterSpec, request: Request, found: Mapping[str, list[Co
         if each.counted < each.scene.blocks
     ]
     if partly:
-        print(
-            f"Not all blocks were run, but one of each kind: {', '.join(partly)}.", file=sys.stderr
-        )
+        kinds = one_line(", ".join(partly))
+        print(f"Not all blocks were run, but one of each kind: {kinds}.", file=sys.stderr)
 
 
 def _print_times(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kernelscope.errors import InvalidImage, InvalidParameter, NotANumber
 from kernelscope.parallel import in_parts
 from kernelscope.spec.samples import Kind
+from kernelscope.text import printable
 
 DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 """The sample types that filters work on."""
@@ -93,7 +94,8 @@ class Image:
         """Return an image of `array`, converted to the form that filters expect.
 
         Non-contiguous and big-endian arrays are copied. The caller must not write to
-        `array` afterwards.
+        `array` afterwards. Control characters in `title` and `notices`, which may come from a file,
+        are escaped.
 
         Parameters
         ----------
@@ -139,7 +141,8 @@ class Image:
             missing.flags.writeable = False
         view = array.view()
         view.flags.writeable = False
-        return cls(view, title, path, notices, metadata, missing)
+        shown = tuple(map(printable, notices))
+        return cls(view, printable(title), path, shown, metadata, missing)
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield the arrays that it holds in memory."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kernelscope.errors import Incomparable, InvalidImage, InvalidParameter
 from kernelscope.images.image import fill_nan, is_finite
 from kernelscope.parallel import in_parts
+from kernelscope.text import printable
 
 DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32"))
 """The types of voxels; integers come before floats, small ones before large ones."""
@@ -164,9 +165,9 @@ class Volume:
             voxels,
             spacing,
             affine,
-            title,
+            printable(title),
             path,
-            (*notices, *remark),
+            tuple(map(printable, (*notices, *remark))),
             header,
             None if as_stored or not exact else stored,
             missing,

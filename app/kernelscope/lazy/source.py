@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kernelscope.images.volume import Spacing
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
+from kernelscope.text import printable
 
 Sides = tuple[int, int, int]
 
@@ -44,6 +45,9 @@ class Head:
     resolution: tuple[float, float] | None = None
     notices: tuple[str, ...] = ()
     ome_version: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notices", tuple(map(printable, self.notices)))
 
 
 class LazySource(Protocol):
