@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kernelscope.batch import JOURNAL, Item, Journal
+from kernelscope.batch import JOURNAL, Item, Journal, Report
 from kernelscope.batch.journal import state_of
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
@@ -45,7 +45,7 @@ def write_result(item: Item, content: bytes = b"result", time: int = 10**18) -> 
 
 
 def begin(journal: Journal, item: Item) -> None:
-    journal.begin(item, state_of(*item.files))
+    journal.begin(item, state_of(*item.files), Report())
 
 
 def finish(journal: Journal, item: Item, time: int = 10**18) -> None:
@@ -218,13 +218,15 @@ def test_a_new_journal_may_be_resumed_too(items: list[Item]) -> None:
     assert done(items) == [True, False]
 
 
-def test_notices_come_back(items: list[Item]) -> None:
+def test_reports_come_back(items: list[Item]) -> None:
+    reports = [Report(("one", "two \udcff"), ("place",), ("scaled",), ("texts",)), Report(("3",))]
     with opened(items) as journal:
-        journal.begin(items[0], state_of(*items[0].files), ["one", "two \udcff"])
+        journal.begin(items[0], state_of(*items[0].files), reports[0])
         write_result(items[0])
-        journal.begin(items[1], state_of(*items[1].files), ["three"])
+        journal.begin(items[1], state_of(*items[1].files), reports[1])
         journal.done(items[0], state_of(*items[0].files))
     with opened(items, resume=True) as journal:
-        assert journal.notices(items[0]) == ("one", "two \udcff")
-        assert journal.notices(items[1]) == ("three",)
-        assert journal.notices(Item(Path("x"), items[0].target.with_name("x"))) == ()
+        assert [journal.report(item) for item in items] == reports
+        assert journal.report(Item(Path("x"), items[0].target.with_name("x"))) == Report()
+    for content in (None, [], "text", {"notices": 7}, {"kept": "text", "more": []}):
+        assert Report.from_json(content) == Report()

@@ -272,11 +272,11 @@ def test_a_worker_gets_all_slices(recipe: Path, tmp_path: Path, out: Path) -> No
     outcome = finish(item, answer, settings, journal)
     journal.close()
     assert outcome.status is Status.DONE
-    assert outcome.notices[-1] == "scan.nii.gz is saved without DICOM tags of the input."
+    assert outcome.report.notices[-1] == "scan.nii.gz is saved without DICOM tags of the input."
     assert item.target.read_bytes() == applied(recipe, tmp_path / "scan").read_bytes()
     journal = Journal(out, RECIPE, resume=True)
     assert journal.is_done(item)
-    assert journal.notices(item) == outcome.notices
+    assert journal.report(item) == outcome.report
     journal.close()
 
 

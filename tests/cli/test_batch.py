@@ -573,16 +573,22 @@ def test_notices_are_those_of_apply(
     assert batch(recipe, tmp_path / "in", "--out", out, "--summary", summary) == 0
     printed = capsys.readouterr().err
     text = summary.read_text("utf-8")
-    table = json.loads(text)["files"] if suffix == ".json" else csv.DictReader(io.StringIO(text))
-    notices = {Path(row["source"]).name: row["notices"] for row in table}
+    as_json = suffix == ".json"
+    table = json.loads(text)["files"] if as_json else csv.DictReader(io.StringIO(text))
+    rows = {Path(row["source"]).name: row for row in table}
     (tmp_path / "one").mkdir()
     for path in files:
-        assert main(["apply", "--recipe", str(recipe), str(path),
-                     str(tmp_path / "one" / path.name)]) == 0  # fmt: skip
-        lines = capsys.readouterr().err.splitlines()
+        target = str(tmp_path / "one" / path.name)
+        assert main(["apply", "--recipe", str(recipe), str(path), target, "--json"]) == 0
+        shown = capsys.readouterr()
+        record, lines = json.loads(shown.out)["record"], shown.err.splitlines()
         expected = list(dict.fromkeys(line.removeprefix("note: ") for line in lines))
-        found = notices[path.name]
-        assert found == (expected if suffix == ".json" else " ".join(expected)), path.name
+        row = rows[path.name]
+        assert row["notices"] == (expected if as_json else " ".join(expected)), path.name
+        if as_json:
+            assert row["record"] == record
+        else:
+            assert all(row[name] == "; ".join(record[name]) for name in record)
         named += bool(expected)
         for each in expected:  # by one file at least, if several have it
             assert each.replace(path.name, "") in printed.replace(path.name, "")
@@ -617,4 +623,5 @@ def test_notices_of_files_that_were_done_before_are_in_the_summary_of_the_rest(
     assert batch(*given, "--resume") == 0
     rows = json.loads(summary.read_text("utf-8"))["files"]
     assert {row["status"] for row in rows} == {"skipped"}
-    assert [row["notices"] for row in rows] == [row["notices"] for row in first]
+    for name in ("notices", "record"):
+        assert [row[name] for row in rows] == [row[name] for row in first]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.batch import JOURNAL, Item, Outcome, Stage, Status, find_items
+from kernelscope.batch import JOURNAL, Item, Outcome, Report, Stage, Status, find_items
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import ESTIMATE, Step
@@ -56,13 +56,15 @@ def test_rows_follow_the_stages_of_their_files(queue: BatchQueue) -> None:
     row = queue.rows[1]
     assert (row.state, row.size, row.remark) == (State.DONE, "20×10", "1.00 s, CPU parallel")
     assert row.parts == "Read in 250 ms, filtered in 500 ms, written in 250 ms."
-    queue.note(ended(3, device="GPU", notices=("CMYK converted.", "3.png is without EXIF data.")))
+    queue.note(
+        ended(3, device="GPU", report=Report(("CMYK converted.", "3.png is without EXIF data.")))
+    )
     assert queue.rows[3].remark == "1.00 s, GPU: CMYK converted. 3.png is without EXIF data."
     assert queue.rows[3].parts.splitlines()[1:] == [
         "CMYK converted.",
         "3.png is without EXIF data.",
     ]
-    queue.note(Outcome(ITEMS[0], Status.SKIPPED, notices=("CMYK converted.",)))
+    queue.note(Outcome(ITEMS[0], Status.SKIPPED, report=Report(("CMYK converted.",))))
     assert queue.rows[0].remark == "CMYK converted."
     queue.note(ended(2, Status.FAILED, reason="2.png: this is no image."))
     assert queue.rows[2].remark == "this is no image.", "the row has the name"

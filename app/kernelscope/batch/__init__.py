@@ -19,6 +19,7 @@ from kernelscope.batch.hints import COMMAND_LINE, Hints
 from kernelscope.batch.item import JOURNAL, Item
 from kernelscope.batch.journal import Journal
 from kernelscope.batch.listing import Found, find_items
+from kernelscope.batch.report import Report
 
 __all__ = [
     "COMMAND_LINE",
@@ -30,6 +31,7 @@ __all__ = [
     "Journal",
     "Outcome",
     "Pause",
+    "Report",
     "Stage",
     "Status",
     "find_items",

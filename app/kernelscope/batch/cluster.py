@@ -254,7 +254,7 @@ class ClusterBatch:
         waiting = []
         for item in self._items:
             if journal.is_done(item):
-                note(Outcome(item, Status.SKIPPED, notices=journal.notices(item)))
+                note(Outcome(item, Status.SKIPPED, report=journal.report(item)))
                 continue
             try:
                 check_target(item, self._hints, overwrite=self._overwrite)

@@ -36,6 +36,7 @@ from kernelscope.batch.control import Pause, Stage
 from kernelscope.batch.hints import COMMAND_LINE, Hints
 from kernelscope.batch.item import Item
 from kernelscope.batch.journal import Journal, state_of
+from kernelscope.batch.report import EMPTY, Report
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.control import CancelToken
@@ -85,7 +86,7 @@ class Outcome:
         Of the input and of the result, where they can be compared with a reference.
     note : str
         The reason why there is no quality, where references were asked for.
-    notices : tuple of str
+    report : Report
         Conversions, and whatever of the file the result does not keep; also of one done before.
     """
 
@@ -100,7 +101,7 @@ class Outcome:
     before: Quality | None = None
     quality: Quality | None = None
     note: str = ""
-    notices: tuple[str, ...] = ()
+    report: Report = EMPTY
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +197,7 @@ class Batch:
         waiting = []
         for item in self._items:
             if journal.is_done(item):
-                note(Outcome(item, Status.SKIPPED, notices=journal.notices(item)))
+                note(Outcome(item, Status.SKIPPED, report=journal.report(item)))
             else:
                 waiting.append(item)
         free = SimpleQueue[Mapping[str, Backend]]()
@@ -281,7 +282,7 @@ class Batch:
                 state = read.state
                 size = describe_size(read.sources)
                 notices = [text for source in read.sources for text in source.notices]
-                outcome = replace(outcome, size=size, read=read.seconds, notices=_once(notices))
+                outcome = replace(outcome, size=size, read=read.seconds, report=Report.of(notices))
                 check_results(read.sources, self._recipe, item.target, lossy=self._lossy)
                 begun(item, Stage.FILTERING)
                 start = time.perf_counter()
@@ -289,8 +290,8 @@ class Batch:
                     first, result, said = self._execute(source, read.reference, backends, token)
                     outputs.append(result.output)
                     notices += said
-                notices += record_of(item.target, *outputs).losses
-                outcome = replace(outcome, notices=_once(notices))
+                record = record_of(item.target, *outputs)
+                outcome = replace(outcome, report=Report.of(notices, record))
                 seconds = time.perf_counter() - start
                 outcome = replace(outcome, filtered=seconds, device=result.where)
                 outcome = _judged(outcome, first, result, read)
@@ -337,7 +338,7 @@ class Batch:
         item, start = outcome.item, time.perf_counter()
         begun(item, Stage.WRITING)
         with self._failures(item) as failed:
-            journal.begin(item, state, outcome.notices)
+            journal.begin(item, state, outcome.report)
             write_results(outputs, item.target, lossy=self._lossy)
             journal.done(item, state)
         if failed:
@@ -386,11 +387,6 @@ def _judged(outcome: Outcome, first: Result, result: Result, read: _Read) -> Out
         return replace(outcome, note=read.note)
     reasons = [each for each in result.notices if "reference" in each]
     return replace(outcome, note=" ".join(reasons) or "It cannot be compared.")
-
-
-def _once(notices: Iterable[str]) -> tuple[str, ...]:
-    """Return notices without those that several pages, volumes or steps have in common."""
-    return tuple(dict.fromkeys(notices))
 
 
 @contextmanager

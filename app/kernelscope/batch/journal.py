@@ -3,7 +3,7 @@
 ::
 
     {"recipe": "9f2c...", "version": 1}                               the first line
-    {"begin": "a.tif", "before": null, "source": ..., "notices": [...]}  before a result is written
+    {"begin": "a.tif", "before": null, "source": ..., "report": {...}}   before a result is written
     {"failed": "a.tif"}                                               it was not written
     {"done": "a.tif", "source": "/scans/a.tif", "bytes": 4194560, "changed": 1763900000000000000}
 
@@ -19,12 +19,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kernelscope.batch.hints import COMMAND_LINE, Hints
 from kernelscope.batch.item import JOURNAL, Item
+from kernelscope.batch.report import Report
 from kernelscope.engine.recipe import Recipe
 from kernelscope.errors import AppError
 from kernelscope.files.write_errors import explained
@@ -124,16 +124,15 @@ class Journal:
         source = line.get("source"), line.get("bytes"), line.get("changed")
         return source == (str(item.source.absolute()), *(state_of(*item.files) or (None, None)))
 
-    def notices(self, item: Item) -> tuple[str, ...]:
-        """Return the notices about a file that is done."""
+    def report(self, item: Item) -> Report:
+        """Return the report of a file that is done."""
         name = self._name(item)
-        found = (self._done.get(name) or self._begun.get(name, {})).get("notices")
-        return tuple(map(str, found)) if isinstance(found, list) else ()
+        return Report.from_json((self._done.get(name) or self._begun.get(name, {})).get("report"))
 
-    def begin(self, item: Item, state: tuple[int, int] | None, notices: Sequence[str] = ()) -> None:
+    def begin(self, item: Item, state: tuple[int, int] | None, report: Report) -> None:
         """Note that the result of a file of this size and time is about to be written."""
         line = {"begin": self._name(item), "before": _changed(item.target), **_of(item, state)}
-        self._write({**line, "notices": list(notices)})
+        self._write({**line, "report": report.as_json()})
 
     def done(self, item: Item, state: tuple[int, int] | None) -> None:
         """Note that it is written."""

@@ -18,7 +18,7 @@ import platform
 import secrets
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -31,6 +31,7 @@ from kernelscope.batch.conductor import Batch, Outcome, Status
 from kernelscope.batch.control import Stage
 from kernelscope.batch.item import Item
 from kernelscope.batch.journal import Journal
+from kernelscope.batch.report import Report
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
@@ -118,6 +119,7 @@ def filter_file(text: str) -> str:
     plain = {each.name: getattr(outcome, each.name) for each in fields(Outcome)}
     for name in ("before", "quality"):
         plain[name] = asdict(plain[name]) if plain[name] is not None else None
+    plain["report"] = outcome.report.as_json()
     del plain["item"]
     return json.dumps({**plain, "part": part.parent.name, "state": noted.state})
 
@@ -134,7 +136,7 @@ def finish(item: Item, text: str, settings: Settings, journal: Journal) -> Outco
     state = tuple(plain.pop("state") or ()) or None
     for name in ("before", "quality"):
         plain[name] = Quality(**plain[name]) if plain[name] is not None else None
-    plain["notices"] = tuple(plain["notices"])
+    plain["report"] = Report.from_json(plain["report"])
     outcome = Outcome(item, Status(plain.pop("status")), **plain)
     if outcome.status is not Status.DONE:
         return outcome
@@ -142,7 +144,7 @@ def finish(item: Item, text: str, settings: Settings, journal: Journal) -> Outco
         if not part.exists():
             raise ImageWriteError(f"{item.target}: a worker's result is not here.", _SHARED)
         with explained(item.target):
-            journal.begin(item, cast("tuple[int, int] | None", state), outcome.notices)
+            journal.begin(item, cast("tuple[int, int] | None", state), outcome.report)
             item.target.parent.mkdir(parents=True, exist_ok=True)
             atomic.move(part, item.target)
             part.parent.rmdir()
@@ -207,7 +209,10 @@ class _Noted:
     def is_done(self, item: Item) -> bool:
         return False
 
-    def begin(self, item: Item, state: tuple[int, int] | None, notices: Sequence[str] = ()) -> None:
+    def report(self, item: Item) -> Report:
+        return Report()
+
+    def begin(self, item: Item, state: tuple[int, int] | None, report: Report) -> None:
         self.state = state
 
     def done(self, item: Item, state: tuple[int, int] | None) -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kernelscope.judging.metrics import Quality
 
 _TEXTS, _TIMES = ("status", "reason", "size", "device"), ("read", "filtered", "written")
+_RECORD = ("kept", "changed", "lost")
 _JOBS = 2
 """Files that are read ahead and written behind for each GPU."""
 
@@ -218,7 +219,7 @@ def _grouped(outcomes: Sequence[Outcome]) -> list[str]:
     groups = dict[str, list[tuple[Path, str]]]()
     for outcome in outcomes:
         item = outcome.item
-        for text in outcome.notices:
+        for text in outcome.report.notices:
             nameless = text.replace(item.target.name, "*").replace(item.source.name, "*")
             groups.setdefault(nameless, []).append((item.source, text))
     found = []
@@ -266,7 +267,8 @@ def _summary(outcomes: list[Outcome], path: Path, *, judged: bool) -> str:
             "target": str(each.item.target),
             **{name: getattr(each, name) for name in _TEXTS},
             **{name: round(getattr(each, name), 6) for name in _TIMES},
-            "notices": list(each.notices),
+            "notices": [*each.report.notices],
+            "record": each.report.record.as_json(),
             **(_figures(each) if judged else {}),
         }
         for each in outcomes
@@ -274,11 +276,21 @@ def _summary(outcomes: list[Outcome], path: Path, *, judged: bool) -> str:
     if path.name.lower().endswith(".json"):
         return json_text({"files": rows}, indent=1) + "\n"
     text = io.StringIO()
-    names = ("source", "target", *_TEXTS, *_TIMES, "notices", *(_FIGURES if judged else ()))
+    names = (
+        "source",
+        "target",
+        *_TEXTS,
+        *_TIMES,
+        "notices",
+        *_RECORD,
+        *(_FIGURES if judged else ()),
+    )
     table = csv.DictWriter(text, names, lineterminator="\n")
     table.writeheader()
     for row in rows:
-        cells = row | {"notices": " ".join(row["notices"])}
+        record = {name: "; ".join(row["record"][name]) for name in _RECORD}
+        cells = row | {"notices": " ".join(row["notices"])} | record
+        del cells["record"]
         texts = {name: one_line(cell) for name, cell in cells.items() if isinstance(cell, str)}
         places = {name: table_text(row[name]) for name in ("source", "target")}
         table.writerow(cells | texts | places)

@@ -79,7 +79,7 @@ class Row:
         done = (
             f"{duration(self.seconds)}, {self.outcome.device}" if self.seconds is not None else ""
         )
-        return ": ".join(filter(None, (done, " ".join(self.outcome.notices))))
+        return ": ".join(filter(None, (done, " ".join(self.outcome.report.notices))))
 
     @property
     def parts(self) -> str:
@@ -91,7 +91,7 @@ class Row:
             f"Read in {duration(done.read)}, filtered in {duration(done.filtered)}, "
             f"written in {duration(done.written)}."
         )
-        return "\n".join((times, *done.notices))
+        return "\n".join((times, *done.report.notices))
 
 
 class BatchQueue:
