@@ -54,6 +54,13 @@ def settle(qtbot: QtBot, window: MainWindow, count: int) -> None:
     qtbot.waitUntil(lambda: len(pictures.documents) == count and not pictures._count)
 
 
+def in_front(window: MainWindow) -> list[str]:
+    """Return the pictures that the strip marks."""
+    strip, role = window.film_strip, Qt.ItemDataRole.AccessibleTextRole
+    items = [strip.item(row) for row in range(strip.count())]
+    return [item.text() for item in items if item.data(role).endswith("in front")]
+
+
 def documents(window: MainWindow) -> list[Document]:
     return list(window.open_pictures.documents)
 
@@ -265,8 +272,16 @@ def test_volumes_among_pictures_open_as_well(
     drop(window, [paths[0], write(tmp_path / "head.nii", voxels()), paths[1]])
     qtbot.waitUntil(lambda: titles(window) == ["head.nii"])
     assert [each.title for each in documents(window)] == ["a.png", "b.png"]
+    assert in_front(window) == [], "volumes are shown"
+    click(qtbot, window, 1)
+    qtbot.waitUntil(lambda: window.page is window.pictures and shown(window) == "b.png")
+    assert in_front(window) == ["b.png"]
+    window.pages.switch()
+    qtbot.waitUntil(lambda: window.page is window.volumes)
+    assert in_front(window) == []
     window.pages.switch()
     qtbot.waitUntil(lambda: window.page is window.pictures)
+    assert in_front(window) == ["b.png"]
 
 
 def test_memory_is_bounded_and_what_goes_is_said(

@@ -73,20 +73,20 @@ class FilmStrip(QListWidget):
         self.setSpacing(1)
         self.hide()
 
-    def show_documents(self, documents: Documents) -> None:
-        """Show the documents as they are now; the one in front comes into view."""
-        shown, current = list(documents), documents.current
+    def show_documents(self, documents: Documents, front: Document | None) -> None:
+        """Show the documents as they are now; `front`, the one on the screen, comes into view."""
+        shown = list(documents)
         while self.count() > len(shown):
             self.takeItem(self.count() - 1)
         for row, document in enumerate(shown):
             item = self.item(row) or self._new_item()
             was = item.data(_FRONT)
             item.setData(_DOCUMENT, document)
-            item.setData(_FRONT, document is current)
+            item.setData(_FRONT, document is front)
             item.setText(document.title)
             item.setToolTip(_tip(document))
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, _describe(document, current))
-            if document is current and not was:
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, _describe(document, front))
+            if document is front and not was:
                 self.setCurrentItem(item)
                 self.scrollToItem(item)
         self.setVisible(len(shown) > 1)
@@ -248,9 +248,9 @@ def _state(document: Document) -> str:
     return ("as opened", "has an output", "has steps")[document.work]
 
 
-def _describe(document: Document, current: Document | None) -> str:
+def _describe(document: Document, front: Document | None) -> str:
     parts = [document.title, document.size, _state(document)]
-    return ", ".join(filter(None, (*parts, "in front" * (document is current))))
+    return ", ".join(filter(None, (*parts, "in front" * (document is front))))
 
 
 def _tip(document: Document) -> str:

@@ -210,7 +210,7 @@ class MainWindow(Frame):
         self._centre.film_strip.put(self.film_strip)
         return OpenPictures(
             self,
-            self.pictures,
+            self.pages,
             self.film_strip,
             self.panel,
             self.settings,

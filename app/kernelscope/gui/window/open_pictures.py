@@ -23,11 +23,11 @@ from kernelscope.files import SAMPLES, read_image
 from kernelscope.files.volumes import is_volume
 from kernelscope.gui.model.documents import Document, Documents
 from kernelscope.gui.model.gallery import thumbnail
-from kernelscope.gui.pages.picture_page import PicturePage
 from kernelscope.gui.panels.film_strip import FilmStrip
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.widgets.messages import show_error, show_notice
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.front import Pages
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.text import enumerated, without_name
@@ -72,7 +72,7 @@ class OpenPictures(QObject):
     def __init__(
         self,
         window: QWidget,
-        page: PicturePage,
+        pages: Pages,
         strip: FilmStrip,
         panel: ParameterPanel,
         settings: Settings,
@@ -81,7 +81,8 @@ class OpenPictures(QObject):
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
-        self._window, self._page, self.strip, self._panel = window, page, strip, panel
+        self._window, self._page, self.strip, self._panel = window, pages.pictures, strip, panel
+        self._pages, page = pages, pages.pictures
         self._settings, self._background = settings, background
         self._opened, self._report = opened, report
         self.documents = Documents()
@@ -101,6 +102,7 @@ class OpenPictures(QObject):
         page.changed.connect(self._on_page)
         page.reverted.connect(self._follow)
         page.drawn.connect(lambda *_: self._show_strip())
+        pages.watchers.append(self._show_strip)
 
     # --- opening ---
 
@@ -315,7 +317,9 @@ class OpenPictures(QObject):
             for each in self.documents:
                 if each is current or not each.size:  # the first one, which had no strip
                     self._describe(each)
-        self.strip.show_documents(self.documents)
+        # While volumes are shown, no picture is in front.
+        in_front = self._pages.front is self._page
+        self.strip.show_documents(self.documents, current if in_front else None)
         shown = id(current), len(self.documents), self.documents.closed
         if shown != self._shown:  # not with each result that is drawn
             self._shown = shown
