@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from kernelscope.backends.cuda import compiler as compiler_module
+from kernelscope.backends.cuda.compiler import Nvrtc
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.emulator import EmulatorBackend
+from tests import builds
 from tests.backends.fake_card import FakeCard
 from tests.backends.quick_compiler import QuickCompiler, quick_compiler
 
@@ -30,6 +36,16 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[EmulatorBackend]:
     assert backend.availability().available
     yield backend
     backend.close()
+
+
+@pytest.fixture(scope="session")
+def compiler() -> CubinCache:
+    """Return NVRTC with the kernels that it compiled in earlier sessions, by the same code.
+
+    Cubins are found by the text, the macros and the version of NVRTC, and kept with their log.
+    """
+    code = Path(compiler_module.__file__).read_bytes()
+    return CubinCache(Nvrtc(), builds.kept(f"cubins-{hashlib.sha256(code).hexdigest()[:16]}"))
 
 
 @pytest.fixture

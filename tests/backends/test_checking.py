@@ -107,6 +107,19 @@ def test_a_shuffle_orders_no_memory(check: Check) -> None:
     assert Kind.RACE_WITH_READ in {each.kind for each in found}
 
 
+def test_atomic_sums_do_not_race_and_plain_ones_do(check: Check) -> None:
+    body = """__shared__ unsigned total, most;
+    if (n == 0) total = most = 0;
+    __syncthreads();
+    atomicAdd(&total, 1u);
+    atomicMax(&most, (unsigned)n);
+    __syncthreads();
+    if (inside) output[i] = source[i / (total == most + 1)];"""
+    assert check(body) == ([], 0)
+    found, _ = check(body.replace("atomicAdd(&total, 1u)", "++total"))
+    assert Kind.RACE_WITH_READ in {each.kind for each in found}
+
+
 def test_cells_that_nothing_has_written(check: Check) -> None:
     body = GOOD.replace("tile[n] =", "if (n != 240) tile[n] =")
     finding = only(check(body)[0])

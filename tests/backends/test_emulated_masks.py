@@ -6,12 +6,8 @@ test_kernel_bounds.py.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,23 +15,17 @@ from numpy.typing import NDArray
 from scipy.special import comb
 
 from kernelscope import filters
-from kernelscope.backends.cuda.sources import read_source
-from kernelscope.backends.cuda.strips import Strip, strip
+from kernelscope.backends.cuda.strips import strip
 from kernelscope.backends.emulator import EmulatorBackend
-from kernelscope.backends.emulator import launch as emulated_launch
-from kernelscope.backends.emulator.compiler import library_cache
-from kernelscope.backends.emulator.translation import translate
-from kernelscope.compiled import load_library
 from kernelscope.engine.context import RunContext
-from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.filters.shared.products_cuda import digits_of, products_launch, products_pay
 from kernelscope.images.image import Image
 from kernelscope.spec import launch
 from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.spec.launch import CudaTask, Launch
 from kernelscope.spec.levels import TUNED
-from tests.backends.quick_compiler import quick_compiler
+from tests.backends import emulated
 from tests.filters.test_exactness import BOUNDS, masks, pictures, rounded
 from tests.oracle import windows
 
@@ -253,49 +243,13 @@ def test_parts_of_a_picture(name: str, size: int, channels: int, border: Border)
         pixels = np.random.default_rng(9).integers(0, 256, (height, columns, channels))
         pixels = pixels.astype(np.uint8)
         parameters, wanted = expected(name, size, pixels, border)
-        values = spec.validate(parameters)
-        output = spec.output_shape(pixels.shape, values, border)
-        task = CudaTask(pixels.shape, output, BYTE, values, border, TUNED.id)
-        for rows in ((0, 19), (17, output[0]), (0, output[0])):
-            actual = run_part(name, task, pixels, strip(height, rows, size // 2, border))
+        height_of_all = spec.output_shape(pixels.shape, spec.validate(parameters), border)[0]
+        for rows in ((0, 19), (17, height_of_all), (0, height_of_all)):
+            part = strip(height, rows, size // 2, border)
+            actual = emulated.run(name, pixels, parameters, TUNED.id, border, part=part)
             np.testing.assert_array_equal(
                 actual[:, :, : wanted.shape[2]], wanted[slice(*rows)], f"{columns}, {rows}"
             )
-
-
-@functools.cache
-def library_of(name: str, kernel: str, defines: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
-    """Return the library of a kernel, which strips of all heights share."""
-    compiler = quick_compiler()
-    assert compiler is not None
-    source = translate(read_source(name), dict(defines), kernel)
-    return load_library(library_cache(compiler).get(name, source, "host", {}).code)
-
-
-def run_part(name: str, task: CudaTask, pixels: NDArray[Any], part: Strip) -> NDArray[Any]:
-    """Return the output rows of a strip, computed in one tile from its own source rows."""
-    with mock.patch.object(launch, "BY_SIZE", False):
-        (planned,) = CudaPlan.of(filters.get(name).implementation(Cuda).plan(task)).launches
-    assert planned.tile is not None
-    assert "DIGITS" in planned.defines
-    planned = replace(planned, tile=(planned.tile[0], task.output_shape[0]))
-    library = library_of(name, planned.kernel, tuple(planned.defines.items()))
-    pieces = [pixels[row : row + count] for _, row, count in part.source_pieces(task.shape[0])]
-    height, width, channels = task.shape
-    rows = part.last - part.first
-    output = np.full((rows + 8, *task.output_shape[1:]), 90, np.uint8)
-    numbers = (
-        *(width, height, channels, task.output_shape[1]),
-        *(part.first, part.last, part.source_first, part.first, 0),
-    )
-    geometry = np.array(numbers, np.int32)
-    with mock.patch.object(emulated_launch, "_geometry", return_value=geometry):
-        memory = emulated_launch.Memory(np.concatenate(pieces), output, {})
-        emulated_launch.run_launch(
-            library, planned, task, memory, [], CancelToken(), lambda part: None
-        )
-    assert (output[rows:] == 90).all(), "nothing is written behind the strip"
-    return output[:rows]
 
 
 @pytest.mark.parametrize("size", range(3, 17, 2))

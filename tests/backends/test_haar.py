@@ -1,9 +1,8 @@
-"""The noise of a volume by haar.cu, run on the host, is that of the host to the last bit."""
+"""The noise of a volume by haar.cu, emulated, is that of the host to the last bit."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,27 +13,12 @@ from kernelscope.backends.cuda.noise import PASSES, SEARCH_BYTES
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.mri_nlm.sigma import FLATTEST, estimate_component, estimate_global
 from kernelscope.spec.samples import Components, NoiseMedians
-from tests.backends.host_kernels import COMPILER, build
+from tests.backends import emulated
+from tests.backends.emulated import needs_compiler
 
 THREADS = 16
 
-LAUNCH = """
-extern "C" void haar_all(
-    const float* whole, float* means, float* edges, float* details, void* searches, float* found,
-    const int* numbers, int height, int width, int components, double share, const unsigned* dims)
-{
-    Blocks blocks;
-    std::memcpy(&blocks, numbers, sizeof blocks);
-    for_threads(dims, true, [=] {
-        haar(whole, means, edges, details, (Search*)searches, blocks, height, width, components);
-    });
-    for (int pass = 0; pass < PASSES; ++pass)
-        for_threads(dims, true, [=] {
-            haar_digit(
-                means, edges, details, (Search*)searches, found, blocks.count(), pass, share);
-        });
-}
-"""
+DEFINES = (("PASSES", str(PASSES)), ("THREADS", str(THREADS)))
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
@@ -58,17 +42,18 @@ def middles(
     bands = [np.full((count, size), np.nan, np.float32) for _ in range(3)]
     searches = np.zeros(count * SEARCH_BYTES + 64, np.uint8)
     found = np.full((count, 4), np.nan, np.float32)
-    numbers = np.array([*blocks, stride, *deep], np.int32)
-    dims = np.array([grid, count, THREADS, 1], np.uint32)
-    library = build("haar", (("PASSES", str(PASSES)), ("THREADS", str(THREADS))), LAUNCH)
-
-    def pointer(array: NDArray[Any]) -> ctypes.c_void_p:
-        return ctypes.c_void_p(array.ctypes.data)
-
-    library.haar_all(
-        *map(pointer, (planes, *bands, searches, found, numbers)),
-        *(planes.shape[1], planes.shape[2], count, ctypes.c_double(share), pointer(dims)),
+    sides_of_a_row = map(ctypes.c_int, (planes.shape[1], planes.shape[2], count))
+    by_value = (ctypes.c_int * 7)(*blocks, stride, *deep)
+    emulated.launch(
+        emulated.build("haar", "haar", DEFINES),
+        (grid, count),
+        (THREADS,),
+        *(planes, *bands, searches, by_value, *sides_of_a_row),
     )
+    digit = emulated.build("haar", "haar_digit", DEFINES)
+    for number in range(PASSES):
+        numbers_of_pass = ctypes.c_int(size), ctypes.c_int(number), ctypes.c_double(share)
+        emulated.launch(digit, (grid, count), (THREADS,), *bands, searches, found, *numbers_of_pass)
     return found
 
 
@@ -87,7 +72,7 @@ def component(values: str, shape: tuple[int, int, int], number: int) -> NDArray[
     return np.full(shape, 70 - number, np.float32)
 
 
-@pytest.mark.skipif(not COMPILER, reason="there is no C++ compiler")
+@needs_compiler
 @pytest.mark.parametrize(
     "values", ["noise", "around zero", "few values", "wide", "slope", "constant"]
 )
@@ -114,7 +99,7 @@ def test_the_same_bits_as_the_host(
             assert values != "constant" or wanted == 0
 
 
-@pytest.mark.skipif(not COMPILER, reason="there is no C++ compiler")
+@needs_compiler
 def test_the_share_and_the_stride_count() -> None:
     volume = component("noise", (9, 12, 33), 0)
     planes = volume[..., np.newaxis]

@@ -1,4 +1,4 @@
-"""The arithmetic of the kernels, run on the host, at the bounds that their comments name.
+"""The arithmetic of the kernels, emulated, at the bounds that their comments name.
 
 Sums that floats, bytes, halves of words and 16-bit floats still hold, and the largest that plans
 let them have; the same kernels run on a GPU in tests/gpu with ordinary pictures.
@@ -19,7 +19,8 @@ from kernelscope.filters.mean import SPEC as MEAN
 from kernelscope.filters.shared import correlation_cuda
 from kernelscope.spec.borders import Border
 from kernelscope.spec.parameters import Mask, OddParameter
-from tests.backends import host_kernels
+from tests.backends import emulated
+from tests.backends.emulated import needs_compiler
 from tests.filters import apply
 from tests.filters.test_exactness import (
     BOUNDS,
@@ -32,10 +33,7 @@ from tests.filters.test_exactness import (
 )
 from tests.oracle import windows
 
-pytestmark = [
-    pytest.mark.skipif(not host_kernels.COMPILER, reason="there is no C++ compiler"),
-    pytest.mark.slow,
-]
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 LEVELS = pytest.mark.parametrize("level", ["global", "tuned"])
 BYTE = np.dtype(np.uint8)
@@ -74,7 +72,7 @@ def check_mask(mask: Mask, pixels: NDArray[Any], level: str) -> None:
             elif negative == "offset":
                 wanted = rounded(sums + (white // 2 + 1) * divisor, divisor, white)
             parameters = {"mask": mask, "divisor": kind, "negative": negative}
-            actual = host_kernels.run("mask", pixels, parameters, level)
+            actual = emulated.run("mask", pixels, parameters, level)
             np.testing.assert_array_equal(actual, wanted, f"{mask}, {parameters}")
 
 
@@ -163,9 +161,15 @@ def test_packed_and_small_sums_hold_the_largest(
             every_extreme_window().astype(dtype) * (white_of(dtype) // 255),
         ):
             np.testing.assert_array_equal(
-                host_kernels.run(name, pixels, options, "tuned"),
+                emulated.run(name, pixels, options, "tuned"),
                 apply(spec, pixels, options, level="serial"),
             )
+
+
+_ROOT = """
+inline void erring(float& root, float f) { root = (float)(sqrt((double)f) * (1 + (double)ERROR)); }
+#define sqrt_approx_ftz_f32 erring
+"""
 
 
 @pytest.mark.parametrize("error", [-(2.0**-23), 2.0**-23])
@@ -173,9 +177,10 @@ def test_packed_and_small_sums_hold_the_largest(
 def test_roots_of_bytes_bear_what_the_instruction_errs(level: str, error: float) -> None:
     """Of the approximate root, whose relative error PTX bounds by 2**-23."""
     spec, parameters = filters.get("sobel"), {"form": "magnitude"}
+    root = _ROOT.replace("ERROR", repr(error))
     for pixels in steep(BYTE):
         np.testing.assert_array_equal(
-            host_kernels.run("sobel", pixels, parameters, level, root_error=error),
+            emulated.run("sobel", pixels, parameters, level, before=root),
             apply(spec, pixels, parameters, level="serial"),
         )
     # No other sum of squares up to white is nearer to a tie either.
@@ -197,7 +202,7 @@ def test_greyscale_next_to_ties(dtype: np.dtype[Any], level: str) -> None:
         ("nearest", rounded(sums[chosen], 1000, white)),
         ("floor", sums[chosen] // 1000),
     ):
-        actual = host_kernels.run("greyscale", pixels, {"rounding": rounding}, level)
+        actual = emulated.run("greyscale", pixels, {"rounding": rounding}, level)
         np.testing.assert_array_equal(actual[0, :, 0], wanted)
 
 
@@ -241,10 +246,13 @@ extern "C" int columns(const unsigned char* rows, int entering, int leaving, int
 SIZES = (3, 15, 31, 99)
 
 
-def box(size: int) -> ctypes.CDLL:
+def box(size: int) -> Any:
     defines = {"SAMPLE_BITS": 8, "BORDER": 0, "TUNED": 1, "SIZE": size, "TILE_COLUMNS": 480}
-    return host_kernels.build(
-        "mean", tuple((name, str(value)) for name, value in defines.items()), _BOX
+    return emulated.build(
+        "mean",
+        "mean_tuned",
+        tuple((name, str(value)) for name, value in defines.items()),
+        behind=_BOX,
     )
 
 
@@ -292,31 +300,19 @@ def test_columns_of_bytes_share_words_without_carries(size: int, leaving: int) -
 
 # Sums of squared differences -----------------------------------------------------------
 
-_SQUARES = """
-extern "C" void sums_of(
-    const void* first, const void* second, void* sums, unsigned samples, unsigned blocks)
-{
-    const unsigned dims[] = {blocks, 1, THREADS, 1};
-    for_threads(dims, true, [=] {
-        squared_error((const Sample*)first, (const Sample*)second, (Total*)sums, samples);
-    });
-}
-"""
-
 
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_sums_of_squared_differences_beyond_53_bits(blocks: int) -> None:
     """Black against white, a few samples less: no float holds these sums, and one is odd."""
-    library = host_kernels.build(
-        "squared_error", (("SAMPLE_BITS", "16"), ("THREADS", "16")), _SQUARES
+    library = emulated.build(
+        "squared_error", "squared_error", (("SAMPLE_BITS", "16"), ("THREADS", "16"))
     )
     first = np.zeros(2**23 - 5, np.uint16)
     second = np.full_like(first, 65535)
     first[::1000], second[::1000] = 65535, 0
     second[-1] = 1
     sums = np.zeros(blocks, np.uint64)
-    places = (ctypes.c_void_p(each.ctypes.data) for each in (first, second, sums))
-    library.sums_of(*places, len(first), blocks)
+    emulated.launch(library, (blocks,), (16,), first, second, sums, ctypes.c_uint(len(first)))
     total = (len(first) - 1) * 65535**2 + 1
     assert total > 2**53
     assert int(float(total)) != total
@@ -325,25 +321,16 @@ def test_sums_of_squared_differences_beyond_53_bits(blocks: int) -> None:
 
 # The largest magnitude -----------------------------------------------------------------
 
-_LARGEST = """
-extern "C" void largest_of(const void* numbers, void* found, unsigned count, unsigned blocks)
-{
-    const unsigned dims[] = {blocks, 1, THREADS, 1};
-    for_threads(dims, true, [=] { largest((const unsigned*)numbers, (unsigned*)found, count); });
-}
-"""
-
 
 @pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize("odd_one", [3.4028235e38, -3.4028235e38, np.inf, -np.inf, np.nan, -np.nan])
 @pytest.mark.parametrize("place", [0, 15, 16, 500, 996])
 def test_the_largest_magnitude_wherever_it_is(odd_one: float, place: int, blocks: int) -> None:
-    library = host_kernels.build("largest", (("THREADS", "16"),), _LARGEST)
+    library = emulated.build("largest", "largest", (("THREADS", "16"),))
     numbers = np.random.default_rng(1).normal(0, 1e37, 997).astype(np.float32)
     numbers[place] = odd_one
     found = np.zeros(blocks, np.uint32)
-    places = (ctypes.c_void_p(each.ctypes.data) for each in (numbers, found))
-    library.largest_of(*places, len(numbers), blocks)
+    emulated.launch(library, (blocks,), (16,), numbers, found, ctypes.c_uint(len(numbers)))
     assert found.max() == np.abs(numbers[place : place + 1]).view(np.uint32)[0]
     assert (found.max() < 0x7F800000) == np.isfinite(odd_one)
 
@@ -370,7 +357,7 @@ def test_rician_bias_next_to_what_it_leaves(
     value: int, sigma: int, rest: int, scale: float
 ) -> None:
     """As on the CPU (tests/filters/test_mri_nlm.py): exact where the scale is a power of two."""
-    library = host_kernels.build("mri_nlm", (("TUNED", "0"),), _WRITE)
+    library = emulated.build("mri_nlm", "mri_nlm_global", (("TUNED", "0"),), behind=_WRITE)
     library.result.restype = ctypes.c_float
     found = library.result(*map(ctypes.c_float, (value * scale, sigma * scale, 1)))
     if np.frexp(scale)[0] == 0.5:

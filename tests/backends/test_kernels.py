@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import itertools
 import re
-from pathlib import Path
 
 import pytest
 
 from kernelscope import filters
-from kernelscope.backends.cuda import compiler as compiler_module
 from kernelscope.backends.cuda.compiler import CompileError, Nvrtc, resources
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
@@ -19,7 +16,6 @@ from kernelscope.paths import KERNELS
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import GPU_LEVELS
-from tests import builds
 from tests.backends.specialisations import (
     covering,
     defines,
@@ -32,17 +28,6 @@ pytestmark = pytest.mark.slow
 
 each_filter = pytest.mark.parametrize("spec", gpu_filters(), ids=lambda spec: spec.id)
 ARCHITECTURES = ("sm_75", "sm_90")
-
-
-@pytest.fixture(scope="module")
-def compiler() -> CubinCache:
-    """Return NVRTC with the kernels that it compiled in earlier sessions, by the same code.
-
-    Cubins are found by the text, the macros and the version of NVRTC, and kept with their log.
-    Compiling all of them anew takes four minutes of processor time.
-    """
-    code = Path(compiler_module.__file__).read_bytes()
-    return CubinCache(Nvrtc(), builds.kept(f"cubins-{hashlib.sha256(code).hexdigest()[:16]}"))
 
 
 def assert_compiles(

@@ -6,9 +6,9 @@ import ctypes
 
 import pytest
 
-from tests.backends.host_kernels import build
+from tests.backends.emulated import build, needs_compiler
 
-pytestmark = pytest.mark.slow
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 _GLUE = """
 // Lists of zeros and ones, of which COUNT results from FIRST on are read: a wrong case, or 0.
@@ -69,7 +69,12 @@ def test_merges_order_zeros_and_ones(bits: int, share: int) -> None:
     glue = f"const Value LOW = {low}, HIGH = {high};\n" + _GLUE
     if bits != 8:  # only bytes are exchanged as 16-bit floats
         glue = glue.partition("// Pairs of whole")[0]
-    library = build("median", tuple((name, str(value)) for name, value in defines.items()), glue)
+    library = build(
+        "median",
+        "median_tuned",
+        tuple((name, str(value)) for name, value in defines.items()),
+        behind=glue,
+    )
     run: ctypes._NamedFuncPointer = library.run
     assert run() == 0
     assert library.run_large() == 0

@@ -12,14 +12,12 @@ from kernelscope import filters
 from kernelscope.backends.cuda.strips import strip
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
-from tests.backends import host_kernels
+from tests.backends import emulated
+from tests.backends.emulated import needs_compiler
 from tests.backends.specialisations import tuned_at_any_size
 from tests.contract.test_pictures import expected
 
-pytestmark = [
-    pytest.mark.skipif(not host_kernels.COMPILER, reason="there is no C++ compiler"),
-    pytest.mark.slow,
-]
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 SIZE = {"size": 3}
 
@@ -69,7 +67,7 @@ def test_pictures_of_each_width(filter_id: str, width: int, border: Border) -> N
     for height, columns in shapes:
         pixels = picture(height, columns)
         np.testing.assert_array_equal(
-            host_kernels.run(filter_id, pixels, SIZE, "tuned", border),
+            emulated.run(filter_id, pixels, SIZE, "tuned", border),
             expected(filter_id, pixels, SIZE, border),
             f"{height} x {columns}",
         )
@@ -86,7 +84,7 @@ def test_strips_of_which_only_the_needed_rows_are_there(
     bounds = 0, 1, 20, 38, len(whole)
     for rows in itertools.pairwise(bounds):
         part = strip(len(pixels), rows, 1, border)
-        actual = host_kernels.run(filter_id, pixels, SIZE, "tuned", border, part=part)
+        actual = emulated.run(filter_id, pixels, SIZE, "tuned", border, part=part)
         np.testing.assert_array_equal(actual, whole[slice(*rows)], str(rows))
 
 
@@ -105,7 +103,7 @@ def windows_of_every_sum() -> NDArray[np.uint8]:
 def test_the_mean_of_every_sum() -> None:
     """A ninth as a 16-bit float is too small; its products stay on the right side of each tie."""
     pixels = windows_of_every_sum()
-    centres = host_kernels.run("mean", pixels, SIZE, "tuned")[1::3, 9:-8:3].ravel()
+    centres = emulated.run("mean", pixels, SIZE, "tuned")[1::3, 9:-8:3].ravel()
     sums = np.arange(9 * 255 + 1)
     for start in range(0, 3 * len(sums), len(sums)):
         np.testing.assert_array_equal(centres[start : start + len(sums)], np.rint(sums / 9))
@@ -121,6 +119,6 @@ def test_the_median_of_every_window_of_two_values(width: int) -> None:
     for shift in range(4):
         pixels = np.roll(board, shift, axis=1)[:, :, None]
         np.testing.assert_array_equal(
-            host_kernels.run("median", pixels, SIZE, "tuned"),
+            emulated.run("median", pixels, SIZE, "tuned"),
             expected("median", pixels, SIZE, Border.REFLECT),
         )

@@ -563,11 +563,22 @@ def test_an_expensive_launch_before_runs_in_one_block(
     np.testing.assert_array_equal(again.of_thread(thread), found.of_thread(thread))
 
 
+@pytest.mark.exhaustive
 def test_sums_of_several_blocks_have_no_thread_of_a_pixel(tracer: Tracer) -> None:
+    """The kernel takes half a minute to compile."""
     request = request_of("nlm", (64, 64), {"search_radius": 3, "patch": 3})
     chosen = level_of(request, "tuned")
     with pytest.raises(AppError, match="blocks add to sums"):
         tracer.trace_pixel(request, chosen, 40, 20)
+
+
+def test_a_pixel_that_no_thread_writes_is_refused(
+    tracer: Tracer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "writer_of", lambda *_: None)
+    request = request_of("mean", (64, 64), {"size": 3})
+    with pytest.raises(AppError, match="No thread of mean_global writes pixel 40, 20: blocks add"):
+        tracer.trace_pixel(request, level_of(request, "global"), 40, 20)
 
 
 def test_a_single_block_is_traced_in_the_rows_of_one_lap(tracer: Tracer) -> None:

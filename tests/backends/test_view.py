@@ -12,21 +12,10 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.compiler import Nvrtc, resources
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.view import BLOCK, View
+from tests.backends.emulated import build, launch, needs_compiler
 from tests.backends.fake_card import FakeCard, FakeCubins
-from tests.backends.host_kernels import COMPILER, build
 
 BITS = {np.dtype(np.uint8): "8", np.dtype(np.uint16): "16", np.dtype(np.float32): "32"}
-
-_GLUE = """
-extern "C" void run(
-    const void* source, void* reduced, const int* numbers, const unsigned* dims)
-{
-    for_threads(dims, false, [=] {
-        view((const Sample*)source, (Sample*)reduced, numbers[0], numbers[1], numbers[2],
-             numbers[3]);
-    });
-}
-"""
 
 
 def expected(pixels: NDArray[Any], factor: int) -> NDArray[Any]:
@@ -63,7 +52,7 @@ def test_compiles(bits: str, architecture: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(COMPILER is None, reason="needs g++")
+@needs_compiler
 @pytest.mark.parametrize("dtype", BITS, ids=str)
 @pytest.mark.parametrize("factor", [2, 3, 7])
 @pytest.mark.parametrize("shape", [(1, 1, 1), (13, 70, 1), (31, 37, 3)])
@@ -71,12 +60,11 @@ def test_means_of_squares(dtype: np.dtype[Any], factor: int, shape: tuple[int, .
     pixels = pixels_of(dtype, shape)
     wanted = expected(pixels, factor)
     output = np.zeros_like(wanted)
-    library = build("view", (("SAMPLE_BITS", BITS[dtype]),), _GLUE)
-    numbers = np.array([*shape, factor], np.int32)
+    library = build("view", "view", (("SAMPLE_BITS", BITS[dtype]),))
+    numbers = map(ctypes.c_int, (*shape, factor))
     rows, columns, channels = output.shape
     grid = -(-columns * channels // BLOCK[0]), -(-rows // BLOCK[1])
-    dims = np.array([*grid, *BLOCK], np.uint32)
-    library.run(*(ctypes.c_void_p(each.ctypes.data) for each in (pixels, output, numbers, dims)))
+    launch(library, grid, BLOCK[:2], pixels, output, *numbers)
     np.testing.assert_array_equal(output, wanted)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda.compiler import Nvrtc, resources
+from kernelscope.backends.cuda.compiler import resources
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm.cuda import plan_mri_nlm
@@ -188,12 +189,14 @@ CHOICES: list[tuple[int, dict[str, Any]]] = [
     # The architectures take turns: both for each choice would take a minute more.
     [(*choice, ("sm_75", "sm_90")[number % 2]) for number, choice in enumerate(CHOICES)],
 )
-def test_compiles(components: int, parameters: dict[str, Any], architecture: str) -> None:
+def test_compiles(
+    components: int, parameters: dict[str, Any], architecture: str, compiler: CubinCache
+) -> None:
     defines, *others = (
         plan(level.id, components, **parameters).launches[-1].defines for level in LEVELS
     )
     assert others == [defines] * len(others)  # the levels share a cubin
-    cubin = Nvrtc().compile("mri_nlm", read_source("mri_nlm"), architecture, defines)
+    cubin = compiler.get("mri_nlm", read_source("mri_nlm"), architecture, defines)
     assert cubin.code.startswith(b"\x7fELF")
     assert "warning" not in cubin.log, cubin.log
     report = resources(cubin.log, "mri_nlm_tuned")
@@ -213,6 +216,6 @@ def test_levels_that_are_missing_are_explained() -> None:
     assert set(SPEC.gaps("gpu")) == {level.id for level in GPU_LEVELS if level not in LEVELS}
 
 
-def test_compiles_on_its_own() -> None:
+def test_compiles_on_its_own(compiler: CubinCache) -> None:
     """The defaults of all macros make a whole program of it."""
-    assert Nvrtc().compile("mri_nlm", read_source("mri_nlm"), "sm_75", {}).code
+    assert compiler.get("mri_nlm", read_source("mri_nlm"), "sm_75", {}).code

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image as PillowImage
 
-from tests.backends.host_kernels import COMPILER
+from tests.backends.emulated import needs_compiler
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -157,7 +157,7 @@ def test_installed_program_works_elsewhere(installed: Path, tmp_path: Path) -> N
         np.testing.assert_array_equal(np.asarray(before), np.asarray(after))
 
 
-@pytest.mark.skipif(not COMPILER, reason="there is no C++ compiler")
+@needs_compiler
 def test_installed_kernels_run_on_the_emulated_gpu(installed: Path, tmp_path: Path) -> None:
     sample = str(installed / "kernelscope" / "resources" / "camera.bmp")
     for device in ("cpu", "emulated"):

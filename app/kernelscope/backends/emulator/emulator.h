@@ -583,6 +583,33 @@ inline int __dp2a_lo(int a, int b, int sum)
     return sum + (short)a * (signed char)b + (a >> 16) * (signed char)(b >> 8);
 }
 
+// --- atomic functions: blocks may run side by side ---
+
+namespace emulator {
+template <typename T, typename Operation>
+UNCHECKED T replace_atomically(T* at, Operation operation)
+{
+    checks::touch(at, sizeof(T));
+    T old, next;
+    __atomic_load(at, &old, __ATOMIC_SEQ_CST);
+    do
+        next = operation(old);
+    while (!__atomic_compare_exchange(at, &old, &next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    return old;
+}
+}  // namespace emulator
+template <typename T>
+inline T atomicAdd(T* at, T value)
+{
+    return emulator::replace_atomically(at, [=](T old) { return old + value; });
+}
+template <typename T>
+inline T atomicMax(T* at, T value)
+{
+    return emulator::replace_atomically(at, [=](T old) { return old < value ? value : old; });
+}
+inline void __threadfence() {}  // the functions above order all accesses
+
 // --- textures: 2-D arrays, point sampling ---
 
 namespace emulator {
@@ -625,6 +652,11 @@ UNCHECKED T tex2D(cudaTextureObject_t texture, float x, float y)
 
 inline void sqrt_approx_ftz_f32(float& result, float f) { result = sqrtf(f); }
 inline void ex2_approx_ftz_f32(float& result, float f) { result = exp2f(f); }
+inline void dp4a_u32_s32(int& result, unsigned samples, int weights, int sum)
+{
+    for (int i = 0; i < 32; i += 8) sum += (int)(samples >> i & 255) * (signed char)(weights >> i);
+    result = sum;
+}
 
 // 16-bit floats, two to a word. Doubles hold their sums and products, so they are rounded once.
 namespace emulator {
