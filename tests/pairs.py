@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 
 def all_pairs(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return rows with one value of each axis; every pair of values of two axes is in a row.
@@ -56,3 +58,17 @@ def _pair(
     order: list[int], one: tuple[int, int], two: tuple[int, int]
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     return (one, two) if order.index(one[0]) < order.index(two[0]) else (two, one)
+
+
+def in_turn(*axes: Sequence[Any], every: int) -> list[Any]:
+    """Return all rows as parameters of a test: every third or so, and the others if exhaustive.
+
+    Each value comes as often as any other of its axis, with others in turn.
+    """
+    return [
+        pytest.param(
+            *(axis[index] for axis, index in zip(axes, row, strict=True)),
+            marks=() if sum(row) % every == 0 else pytest.mark.exhaustive,
+        )
+        for row in itertools.product(*(range(len(axis)) for axis in axes))
+    ]

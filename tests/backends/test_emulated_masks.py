@@ -28,6 +28,7 @@ from kernelscope.spec.levels import TUNED
 from tests.backends import emulated
 from tests.filters.test_exactness import BOUNDS, masks, pictures, rounded
 from tests.oracle import windows
+from tests.pairs import in_turn
 
 pytestmark = pytest.mark.slow
 
@@ -124,8 +125,7 @@ def test_quotients_next_to_ties_of_large_odd_divisors(tuned: Filter) -> None:
             check(tuned, weights, pixels, divisors=("sum",), negatives=("clip", "offset"))
 
 
-@pytest.mark.parametrize("size", [3, 9, 15])
-@pytest.mark.parametrize("most", [127, 32639, 10**6])
+@pytest.mark.parametrize(("size", "most"), in_turn((3, 9, 15), (127, 32639, 10**6), every=2))
 def test_sums_of_every_digit_at_their_largest(tuned: Filter, size: int, most: int) -> None:
     """All weights at a bound of their digits, of one sign and of both, over black and white."""
     signs = np.where(board(size, size)[:, :, 0], 1, -1)
@@ -213,16 +213,16 @@ def expected(
     return parameters, rounded(sums, divisor, 255)
 
 
-@pytest.mark.parametrize("border", BORDERS)
-@pytest.mark.parametrize(("name", "size", "channels"), WAYS)
+@pytest.mark.parametrize(("way", "border"), in_turn(WAYS, BORDERS, every=3))
 def test_every_border_in_rows_of_any_length(
-    tuned: Filter, name: str, size: int, channels: int, border: Border
+    tuned: Filter, way: tuple[str, int, int], border: Border
 ) -> None:
     """Cells of a row of weights are `channels` samples apart; rows begin at any byte.
 
     Rows of whole sixteens have the cells beside them folded, others a rim; both may be narrower
     than the mask, or one sample longer than a warp takes.
     """
+    name, size, channels = way
     random = np.random.default_rng(size)
     for columns in (4, 16, size, 129, 144, 256):
         if border is Border.VALID and columns < size:

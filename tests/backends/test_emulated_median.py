@@ -16,8 +16,11 @@ from kernelscope.images.image import Image
 from kernelscope.spec import launch
 from kernelscope.spec.borders import Border
 from kernelscope.spec.levels import TUNED
+from tests.pairs import in_turn
 
 pytestmark = pytest.mark.slow
+
+DTYPES = ("uint8", "uint16", "float32")
 
 
 def hostile(dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
@@ -38,8 +41,7 @@ def assert_equals_scipy(
     np.testing.assert_array_equal(actual, median_filter(pixels, size, mode=border.value))
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("size", [11, 13, 15, 17])
+@pytest.mark.parametrize(("dtype", "size"), in_turn(DTYPES, (11, 13, 15, 17), every=2))
 def test_large_masks_equal_scipy(
     emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, dtype: str, size: int
 ) -> None:
@@ -48,8 +50,7 @@ def test_large_masks_equal_scipy(
     assert_equals_scipy(emulator, hostile(dtype, (44, 300)), size, Border.MIRROR)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("size", [5, 7, 9, 11])
+@pytest.mark.parametrize(("dtype", "size"), in_turn(DTYPES, (5, 7, 9, 11), every=2))
 def test_shared_columns_equal_scipy(
     emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, dtype: str, size: int
 ) -> None:

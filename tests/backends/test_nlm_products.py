@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import TUNED
 from tests.backends.specialisations import tuned_at_any_size
 from tests.filters.test_nlm import oracle
+from tests.pairs import all_pairs
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("any_size")]
 
@@ -75,23 +77,37 @@ def plan(shape: tuple[int, int, int], **parameters: Any) -> CudaPlan:
     return CudaPlan.of(SPEC.implementation(Cuda).plan(task))
 
 
-@pytest.mark.parametrize("weights", ["gaussian", "uniform"])
-@pytest.mark.parametrize("search", ["window", "image"])
-@pytest.mark.parametrize("sigma", [0, 0.02, 0.5, 1e9])
-def test_every_weight_is_accurate(
-    emulator: EmulatorBackend, sigma: float, search: str, weights: str
+def assert_accurate(
+    emulator: EmulatorBackend, sigma: float, search: str, weights: str, name: str
 ) -> None:
-    """From the smallest sigma that comes this way, 0 here, to where all weights are 1."""
     chosen = {"search": search, "weights": weights, "search_radius": 6}
     parameters = SPEC.validate(
         {**chosen, "filter_sigma": sigma or 1.0001 * smallest_sigma(**chosen)}
     )
-    for name, picture in pictures().items():
-        request = Request.create(Image.from_array(picture), SPEC.id, parameters)
-        actual = emulator.run(request, TUNED, RunContext()).planes
-        wanted = oracle(picture, parameters, Border.REFLECT)
-        error = np.abs(actual - wanted).max()
-        assert error < LARGEST_ERROR, f"{name}: {error}"
+    picture = pictures()[name]
+    request = Request.create(Image.from_array(picture), SPEC.id, parameters)
+    actual = emulator.run(request, TUNED, RunContext()).planes
+    error = np.abs(actual - oracle(picture, parameters, Border.REFLECT)).max()
+    assert error < LARGEST_ERROR, f"{name}, sigma {sigma}, {search}, {weights}: {error}"
+
+
+SIGMAS = (0, 0.02, 0.5, 1e9)
+"""From the smallest one that comes this way, 0 here, to where all weights are 1."""
+
+SEARCHES, WEIGHTS = ("window", "image"), ("gaussian", "uniform")
+
+
+@pytest.mark.parametrize("name", pictures())
+def test_every_weight_is_accurate(emulator: EmulatorBackend, name: str) -> None:
+    for sigma, search, weights in all_pairs(SIGMAS, SEARCHES, WEIGHTS)[len(name) % 2 :: 2]:
+        assert_accurate(emulator, sigma, search, weights, name)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", pictures())
+def test_every_weight_of_every_picture_is_accurate(emulator: EmulatorBackend, name: str) -> None:
+    for sigma, search, weights in itertools.product(SIGMAS, SEARCHES, WEIGHTS):
+        assert_accurate(emulator, sigma, search, weights, name)
 
 
 def test_the_default_radius_is_unrolled() -> None:

@@ -22,6 +22,7 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.spec.filter import FilterSpec
 from tests.backends import pycuda_compiler
 from tests.backends.specialisations import gpu_filters
+from tests.pairs import in_turn
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +38,7 @@ def nvcc(monkeypatch: pytest.MonkeyPatch) -> Nvcc:
 
 
 @pytest.mark.filterwarnings("ignore:an aside")
-@pytest.mark.parametrize("spec", gpu_filters(), ids=lambda spec: spec.id)
+@pytest.mark.parametrize("spec", in_turn(gpu_filters(), every=4), ids=lambda spec: spec.id)
 def test_compiles(spec: FilterSpec, nvcc: Nvcc) -> None:
     cubin = nvcc.compile(spec.id, read_source(spec.id), "sm_75", {})
     assert cubin.code.startswith(b"\x7fELF")

@@ -31,6 +31,7 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import Cpu, CpuTask
 from kernelscope.spec.levels import PARALLEL, SERIAL, TUNED
 from tests.oracle import windows
+from tests.pairs import in_turn
 
 CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 13, 17)]
 
@@ -156,8 +157,9 @@ def test_dump_can_be_executed(size: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("border", BORDERS)
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize(
+    ("dtype", "border"), in_turn((np.uint8, np.uint16, np.float32), BORDERS, every=2)
+)
 def test_large_sizes_and_widths_that_fill_no_vector(
     dtype: type, border: Border, backend: CpuBackend
 ) -> None:

@@ -1,0 +1,405 @@
+"""Change a hundred lines, one at a time, and see whether the tests notice.
+
+    python tests/mutations.py                    # all, about an hour on two cores
+    python tests/mutations.py --only kernels     # those whose file has this in its path
+    python tests/mutations.py --list             # what there is, and whether each line is there
+    python tests/mutations.py --old v1.0.0       # with the tests of another commit
+
+It works in a copy of the checkout. The tests of each change pass without it, or it is reported as
+"fails anyway". Nothing here is part of the suite: run it when tests are removed or made quicker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SECONDS = 900
+"""After which the tests of a change are stopped: it makes them wait for ever."""
+
+APP = "app/kernelscope/"
+PICTURES = "tests/contract/test_pictures.py"
+EMULATED = "tests/contract/test_emulated.py"
+REGIONS = "tests/contract/test_regions.py"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A change: the text `old`, which is there once, becomes `new`; `tests` are for pytest."""
+
+    file: str
+    old: str
+    new: str
+    tests: str
+    kind: str
+
+
+_LISTED = [
+    # --- kernels ---
+    ("kernels/common.cuh", "i < 0 ? -1 - i : 2 * n - 1 - i", "i < 0 ? -i : 2 * n - 1 - i",
+     f"{EMULATED} -k 'mean-reflect or mask-reflect'", "border"),
+    ("kernels/common.cuh", "i < 0 ? -i : 2 * n - 2 - i", "i < 0 ? -i : 2 * n - 1 - i",
+     f"{EMULATED} -k 'mean-mirror or mask-mirror'", "border"),
+    ("kernels/common.cuh", "return max(0, min(i, n - 1));", "return max(0, min(i, n - 2));",
+     f"{EMULATED} -k 'mean-nearest or mask-nearest'", "bound"),
+    ("kernels/cells.cuh", "const int rows = min(y + REACH, g.height - 1)",
+     "const int rows = min(y + REACH, g.height)", f"{EMULATED} -k 'mean-reduce'", "bound"),
+    ("kernels/cells.cuh", "return left[(t + REACH) * STEP]; }", "return left[t + REACH * STEP]; }",
+     f"{EMULATED} -k 'mean or laplace'", "wrong stride"),
+    ("kernels/levels.cuh", "    __syncthreads();\n    return Tile{samples, top, left};",
+     "    return Tile{samples, top, left};", f"{EMULATED} -k 'laplace'", "missing barrier"),
+    ("kernels/levels.cuh", "inline void end(const Tile&) { __syncthreads(); }",
+     "inline void end(const Tile&) {}", f"{EMULATED} -k 'several_tiles'", "missing barrier"),
+    ("kernels/levels.cuh", "rim <= y && y < min(g.last, g.height - rim)",
+     "rim <= y && y <= min(g.last, g.height - rim)", f"{EMULATED} -k 'laplace'", "off by one"),
+    ("kernels/levels.cuh", "return CHANNELS == 1 && g.hardware_border ? 0 : RADIUS - SHIFT;",
+     "return g.hardware_border ? 0 : RADIUS;", f"{EMULATED} -k 'laplace'", "border"),
+    ("kernels/levels.cuh", "const int left = place.x - threadIdx.x + SHIFT - RADIUS;",
+     "const int left = place.x - threadIdx.x + SHIFT - RADIUS + 1;", f"{EMULATED} -k 'laplace'",
+     "off by one"),
+    ("kernels/nlm_tuned.cuh", "g.channels % 2 == 0 && blockIdx.z == 0", "g.channels % 2 == 0",
+     f"{EMULATED} -k 'nlm-mirror'", "race"),
+    ("kernels/nlm_tuned.cuh", "output = (Sample)fminf(rintf(mean), SAMPLE_MAX);",
+     "output = (Sample)fminf(mean, SAMPLE_MAX);", f"{EMULATED} -k 'nlm-'", "rounding"),
+    ("kernels/haar.cu", "atomicAdd(&counts[r][digit.of(order)], 1u);",
+     "counts[r][digit.of(order)] += 2u;",
+     "tests/backends/test_haar.py", "wrong count"),
+    ("kernels/squared_error.cu", "i += gridDim.x * THREADS", "i += THREADS",
+     "tests/backends/test_kernel_bounds.py -k squared", "wrong stride"),
+    ("kernels/view.cu", "(height + factor - 1) / factor", "height / factor",
+     "tests/backends/test_view.py", "bound"),
+    # --- filters ---
+    (f"{APP}filters/shared/border_kernels.py", "return i if i < n else 2 * n - 1 - i",
+     "return i if i < n else 2 * n - 2 - i", f"{PICTURES} -k 'mean or laplace'", "border"),
+    (f"{APP}filters/shared/border_kernels.py", "        return i if i < n else 2 * n - 2 - i",
+     "        return i if i < n else 2 * n - 1 - i", f"{PICTURES} -k 'mean or laplace'", "border"),
+    (f"{APP}filters/shared/border_kernels.py", "return 0 if i < 0 else n - 1",
+     "return 0 if i < 0 else n - 2", f"{PICTURES} -k 'mean or laplace'", "bound"),
+    (f"{APP}filters/shared/border_kernels.py",
+     "if twice > denominator or (twice == denominator and quotient & 1):",
+     "if twice >= denominator:", f"{PICTURES} -k 'mean or mask'", "rounding"),
+    (f"{APP}filters/shared/border_kernels.py", "left = border_index(k - radius, width, border)",
+     "left = border_index(k - radius + 1, width, border)", f"{PICTURES} -k 'laplace'",
+     "off by one"),
+    (f"{APP}filters/shared/correlation.py", "bottom = min(side, height + radius - y)",
+     "bottom = min(side, height + radius - y - 1)", f"{PICTURES} -k 'weighted_mean'", "bound"),
+    (f"{APP}filters/shared/correlation.py",
+     "magnitude < 2 ** (24 if power_of_two else 23) - 2", "magnitude < 2 ** 27",
+     "tests/filters/test_exactness.py", "wrong type"),
+    (f"{APP}filters/shared/correlation.py",
+     "y > first and (border != REDUCE or radius < y < height - radius)",
+     "y > first", f"{PICTURES} -k 'weighted_mean'", "border"),
+    (f"{APP}filters/shared/box.py", "np.uint16 if size <= _LARGEST_16_BIT else np.int32",
+     "np.uint16", "tests/filters/test_exactness.py -k fast_sums", "wrong type"),
+    (f"{APP}filters/shared/box.py", "if abs(total - count * pixel) <= reach * count:",
+     "if abs(total - count * pixel) < reach * count:",
+     f"{PICTURES} tests/filters/test_threshold_mean.py -k 'threshold_mean'", "bound"),
+    (f"{APP}filters/sobel/cpu.py", "gy = abs(g + 2 * h + i - a - 2 * b - c)",
+     "gy = abs(g + 2 * h + i - a - 2 * b + c)", f"{PICTURES} -k sobel", "sign"),
+    (f"{APP}filters/sobel/directions.py", "        place = turn - place",
+     "        place = turn + place", f"{PICTURES} -k sobel", "sign"),
+    (f"{APP}filters/rotating_mask.py", "variance = 9 * squares - total * total",
+     "variance = 8 * squares - total * total", f"{PICTURES} -k rotating", "wrong constant"),
+    (f"{APP}filters/ripple.py", "down = np.float32(y) - half * np.float32(height - 1)",
+     "down = np.float32(y) - half * np.float32(height)", f"{PICTURES} -k ripple", "off by one"),
+    (f"{APP}filters/shared/non_local.py", "margin = len(_DB2) - 1", "margin = len(_DB2)",
+     "tests/filters/test_nlm_strength.py", "off by one"),
+    # --- engine, images, judging ---
+    (f"{APP}engine/region.py", "start, stop = first - radius, first + count + radius",
+     "start, stop = first - radius, first + count + radius - 1", f"{REGIONS} -k 'laplace or mean'",
+     "bound"),
+    (f"{APP}engine/region.py", "return range(first, first + count + 2 * radius)",
+     "return range(first, first + count + radius)", f"{REGIONS} -k 'laplace'", "bound"),
+    (f"{APP}engine/region.py", "-(-stop // grid) * grid", "stop // grid * grid",
+     f"{REGIONS} -k 'nlm or median'", "rounding"),
+    (f"{APP}engine/region.py", "self.left + self.width <= shape[1]",
+     "self.left + self.width <= shape[0]", f"{REGIONS} -k refused", "wrong axis"),
+    (f"{APP}engine/area.py", "across * across + along * along <= 1",
+     "across * across + along * along <= 2", "tests/engine/test_area.py", "bound"),
+    (f"{APP}engine/area.py", "crossed = (min(y, next_y) <= rows) & (rows < max(y, next_y))",
+     "crossed = (min(y, next_y) <= rows) & (rows <= max(y, next_y))", "tests/engine/test_area.py",
+     "off by one"),
+    (f"{APP}engine/costs.py", "min(sizes) / REACH <= samples <= max(sizes) * REACH",
+     "min(sizes) / REACH <= samples", "tests/engine/test_costs.py", "bound"),
+    (f"{APP}engine/costs.py", "v = [n / max(t, 1e-9) for n, t in medians]",
+     "v = [n / 1e3 / max(t, 1e-9) for n, t in medians]", "tests/engine/test_costs.py",
+     "wrong unit"),
+    (f"{APP}engine/chain.py", "return self.number < len(self._recipe.steps)",
+     "return self.number < len(self._recipe.steps) - 1", "tests/engine/test_chain.py",
+     "off by one"),
+    (f"{APP}engine/chain.py", "(number - 1 + fraction) / steps", "(number + fraction) / steps",
+     "tests/engine/test_chain.py", "off by one"),
+    (f"{APP}images/reduction.py", "bottom = min(top + factor, lines.shape[0])",
+     "bottom = min(top + factor, lines.shape[0] - 1)", "tests/images/test_reduction.py", "bound"),
+    # --- files, batch, lazy ---
+    (f"{APP}files/depth.py", "return ((over + white // 2) // white).astype(pixels.dtype)",
+     "return (over // white).astype(pixels.dtype)", "tests/files -k 'alpha or depth'", "rounding"),
+    (f"{APP}files/depth.py", "(samples.astype(np.uint32) * numerator + denominator // 2)",
+     "(samples * numerator + denominator // 2)",
+     "tests/files/test_picture_formats.py tests/files/test_jpeg.py tests/files/test_tiff.py",
+     "wrong type"),
+    (f"{APP}files/pictures/bmp.py", "stride = (header.width * header.bits + 31) // 32 * 4",
+     "stride = (header.width * header.bits + 7) // 8", "tests/files/test_bmp.py", "wrong stride"),
+    (f"{APP}files/pictures/bmp.py", "return written if y == height - 1 and x >= width else -1",
+     "return written", "tests/files/test_bmp.py", "lost error"),
+    (f"{APP}files/pictures/netpbm.py", "if samples.max() > maximum:", "if False:",
+     "tests/files/test_picture_formats.py", "lost error"),
+    (f"{APP}files/pictures/fax.py", "if target <= at or target > width:", "if target > width:",
+     "tests/files/test_fax.py", "lost error"),
+    (f"{APP}files/pictures/exif.py", "and 1 <= value <= 8 else 1", "and 1 <= value <= 9 else 1",
+     "tests/files/test_metadata.py", "bound"),
+    (f"{APP}atomic.py", "        temporary.unlink(missing_ok=True)\n        raise", "        raise",
+     "tests/test_atomic.py", "left behind"),
+    (f"{APP}atomic.py", "if len(content) > most_bytes:", "if len(content) > most_bytes + 1:",
+     "tests/test_atomic.py", "off by one"),
+    (f"{APP}batch/conductor.py", "                finally:\n                    free.put(backends)",
+     "                finally:\n                    pass", "tests/batch/test_conductor.py",
+     "not given back"),
+    (f"{APP}batch/conductor.py", "if not overwrite and item.target.exists():",
+     "if overwrite and item.target.exists():", "tests/batch/test_conductor.py", "sign"),
+    (f"{APP}batch/listing.py", "if often[_key(renamed)] > 1:", "if often[_key(renamed)] > 2:",
+     "tests/batch/test_listing.py", "off by one"),
+    (f"{APP}lazy/blocks.py", "(min(step, side - start) for side, start, step in ends)",
+     "(step for side, start, step in ends)", "tests/lazy/test_filtered.py", "bound"),
+    # --- the window: models ---
+    *[
+        (f"{APP}gui/model/{file}.py", old, new, f"tests/gui/{tests}", kind)
+        for file, old, new, tests, kind in (
+            ("regions", "return left if handle % 2 else right, top if handle > 1 else bottom",
+             "return right if handle % 2 else left, top if handle > 1 else bottom",
+             "test_regions.py", "sign"),
+            ("regions", "(left, top), (max(right, left + 1), max(bottom, top + 1))",
+             "(left, top), (right, bottom)", "test_regions.py", "bound"),
+            ("regions", "self._chosen = min(self._chosen, len(self._regions) - 1)",
+             "self._chosen = min(self._chosen, len(self._regions))", "test_regions.py",
+             "off by one"),
+            ("regions", "share = min(max(share, 0.0), 1.0)", "share = max(share, 0.0)",
+             "test_regions.py", "bound"),
+            ("profiles", "upper = (1 - across) * planes[top, left] + across * planes[top, right]",
+             "upper = across * planes[top, left] + (1 - across) * planes[top, right]",
+             "test_profiles.py", "sign"),
+            ("profiles", "return math.hypot((end_x - x) * across, (end_y - y) * down)",
+             "return math.hypot(end_x - x, end_y - y)", "test_profiles.py", "wrong unit"),
+            ("statistics", "values.std(ddof=1)", "values.std()", "test_measuring.py",
+             "wrong constant"),
+            ("statistics", "10 * math.log10(white * white / error)",
+             "10 * math.log10(white / error)", "test_measuring.py", "wrong unit"),
+            ("display", "narrowest = max(abs(low), abs(high), 1e-6) * 1e-6", "narrowest = 0.0",
+             "test_display.py", "bound"),
+            ("display", "(self.low, self.high, self.gamma) == (0, 255, 1)",
+             "(self.low, self.high) == (0, 255)", "test_display.py", "lost case"),
+            ("displays", "return Side.INPUT if self.linked and same_type else side",
+             "return Side.INPUT if self.linked else side", "test_displays.py", "lost case"),
+            ("batch_queue", "return len(self.rows) - self.ended", "return len(self.rows)",
+             "test_batch_queue.py", "wrong count"),
+            ("batch_queue", "if done < _FEWEST or not self.left:", "if not self.left:",
+             "test_batch_queue.py", "bound"),
+            ("blind_test", "if each <= likely) / 2.0**rounds", "if each < likely) / 2.0**rounds",
+             "test_blind_test.py", "bound"),
+            ("gallery", "key=lambda run: (run.starred, run.number)", "key=lambda run: run.number",
+             "test_gallery.py", "lost case"),
+            ("gallery", "other.number >= run.number or", "other.number > run.number or",
+             "test_gallery.py", "off by one"),
+            ("documents", "return self._open[min(place, len(self._open) - 1)]",
+             "return self._open[max(place - 1, 0)]", "test_documents.py", "off by one"),
+            ("documents", "if len(self._closed) > MOST_CLOSED else None",
+             "if len(self._closed) > MOST_CLOSED + 1 else None", "test_documents.py", "bound"),
+            ("freshness", "whole = shown.region is None and shown.reduction == 1",
+             "whole = shown.region is None", "test_freshness.py", "untrue"),
+            ("freshness", "4 * new.pixels >= 5 * shown.pixels", "new.pixels >= shown.pixels",
+             "test_freshness.py", "bound"),
+            ("freshness", "scale = min(1.0, math.sqrt(pixels / (visible.height * visible.width)))",
+             "scale = min(1.0, pixels / (visible.height * visible.width))", "test_freshness.py",
+             "wrong unit"),
+            ("history", "following = self._moments[self._place + 1 :]",
+             "following = self._moments[self._place :]", "test_history.py", "off by one"),
+            ("history", "sum(sizes.values()) <= MOST_BYTES", "sum(sizes.values()) <= MOST_BYTES**2",
+             "test_history.py", "bound"),
+            ("pipeline", "wanted = self.place - (place < self.place)", "wanted = self.place",
+             "test_pipeline.py", "off by one"),
+            ("pipeline", "or sum(card.on for card in self.cards) > 1",
+             "or sum(card.on for card in self.cards) > 0", "test_pipeline.py", "bound"),
+            ("pyramid", "wanted = math.floor(-math.log2(scale) + 1e-9)",
+             "wanted = math.ceil(-math.log2(scale))", "test_layer.py", "rounding"),
+            ("histogram_plot", 'np.searchsorted(self.edges, value, side="right")',
+             'np.searchsorted(self.edges, value, side="left")', "test_histogram_plot.py",
+             "off by one"),
+            ("histogram_plot", "max(value, display.low + gap)", "value", "test_histogram_plot.py",
+             "bound"),
+            ("ladder", "held <= KEPT_BYTES or place == newest", "held <= KEPT_BYTES",
+             "test_ladder_model.py", "lost case"),
+            ("ladder", "difference.largest <= ROUNDING * most", "difference.largest <= most",
+             "test_ladder_model.py", "wrong unit"),
+            ("times", "return (max(self.times) - min(self.times)) / 2 / max(self.median, 1e-12)",
+             "return (max(self.times) - min(self.times)) / max(self.median, 1e-12)",
+             "test_times.py", "wrong unit"),
+            ("runs", "if not run.first for time in run.totals", "for time in run.totals",
+             "test_runs_panel.py", "lost case"),
+            ("projection", "first = index - (slices - 1) // 2", "first = index - slices // 2",
+             "test_projection.py", "off by one"),
+            ("shear_warp", "range(count - 1, -1, -1) if toward[across] > 0",
+             "range(count - 1, -1, -1) if toward[across] < 0", "test_shear_warp.py", "sign"),
+            ("slice_drawing", "seen = (np.abs(change) >= self.threshold) & (change != 0)",
+             "seen = np.abs(change) >= self.threshold", "test_slice_drawing.py", "bound"),
+            ("together", "first.spacing == second.spacing and np.array_equal",
+             "np.array_equal", "test_together.py", "lost case"),
+        )
+    ],
+    # --- the window: canvas, panels, threads ---
+    *[
+        (f"{APP}gui/{file}.py", old, new, f"tests/gui/{tests}", kind)
+        for file, old, new, tests, kind in (
+            ("canvas/camera", "return min(max(centre, low + length / 2), high - length / 2)",
+             "return max(centre, low + length / 2)", "test_camera.py", "bound"),
+            ("canvas/camera", "self.zoom = min(max(self.zoom * factor, 1.0), _MOST_PLANE_ZOOM)",
+             "self.zoom = max(self.zoom * factor, 1.0)", "test_camera.py", "bound"),
+            ("canvas/layer", "if 0 <= x < self.image.width and 0 <= y < self.image.height:",
+             "if 0 <= x < self.image.width and 0 <= y <= self.image.height:", "test_layer.py",
+             "off by one"),
+            ("canvas/layer", "return range(max(0, first), min(length, last))",
+             "return range(max(0, first + 2), min(length, last))", "test_layer.py", "bound"),
+            ("panels/editors", "share = min(max(share, 0.0), 1.0)  # the box",
+             "share = max(share, 0.0)  # the box", "test_controls.py", "bound"),
+            ("panels/editors", "value = self._low + (self._high - self._low) * share",
+             "value = (self._high - self._low) * share", "test_controls.py", "wrong unit"),
+            ("work/bridge", "if event.request is not self._current:", "if self._current is None:",
+             "test_current.py test_relay.py test_live.py", "lost case"),
+            ("work/later", "return self._is_posted or self._timer.isActive()",
+             "return self._timer.isActive()", "test_later.py", "lost case"),
+            ("window/steps", "if pipeline is not None and 0 <= to < len(pipeline.cards):",
+             "if pipeline is not None and 0 <= to <= len(pipeline.cards):", "test_steps.py",
+             "off by one"),
+            ("window/run_shelf", "rest[min(min(places), len(rest) - 1)] if rest",
+             "rest[0] if rest", "test_run_shelf.py", "wrong place"),
+        )
+    ],
+]  # fmt: skip
+
+MUTATIONS = [Mutation(*each) for each in _LISTED]
+
+
+class Copy:
+    """A copy of the checkout in which lines are changed and tests run."""
+
+    def __init__(self, folder: Path, old: str) -> None:
+        self.folder, self._results = folder, dict[str, tuple[str, str]]()
+        for name in ("app", "tests", "kernels", "resources", "main.py", "pyproject.toml", ".ci"):
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, folder / name)
+        for path in (*ROOT.glob("*.md"), *ROOT.glob("*.cff"), ROOT / "LICENSE"):
+            shutil.copy(path, folder)
+        if old:
+            shutil.rmtree(folder / "tests")
+            archive = ("git", "archive", "--format=tar", old, "tests")
+            text = subprocess.run(archive, cwd=ROOT, check=True, capture_output=True).stdout
+            subprocess.run(("tar", "x", "-C", folder), input=text, check=True)
+
+    def run(self, tests: str) -> tuple[str, str]:
+        """Return "passes", "fails" or "hangs", and the last line."""
+        command = f"{sys.executable} -m pytest -q -x -p no:cacheprovider {self._present(tests)}"
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+        environment = (
+            {"XDG_CACHE_HOME": str(self.folder / "cache")}
+            | kept
+            | {
+                "QT_QPA_PLATFORM": "offscreen",
+                "PYTHONPATH": os.pathsep.join([str(self.folder / "app"), str(self.folder)]),
+            }
+        )
+        try:
+            done = subprocess.run(
+                command,
+                shell=True,
+                cwd=self.folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return "hangs", f"after {SECONDS} s"
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        if done.returncode in (1, 2):  # a test fails, or cannot be collected
+            failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+            return "fails", (failed or lines)[-1].partition(" - ")[0]
+        return ("passes" if done.returncode == 0 else "has no such test"), lines[-1]
+
+    def _present(self, tests: str) -> str:
+        """Return the selection; in old commits two modules checked kernels."""
+        words = tests.split(" ")
+        if EMULATED in words and (self.folder / "tests/contract/test_checked.py").exists():
+            words.insert(0, "tests/contract/test_checked.py")
+        folder = next((str(Path(word).parent) for word in words if "/" in word), "")
+        return " ".join(
+            f"{folder}/{word}" if word.endswith(".py") and "/" not in word else word
+            for word in words
+        )
+
+    def without(self, tests: str) -> tuple[str, str]:
+        """Return how the tests of a change end without it, which is seen once."""
+        if tests not in self._results:
+            self._results[tests] = self.run(tests)
+        return self._results[tests]
+
+    def judge(self, mutation: Mutation) -> tuple[str, str]:
+        """Return the word for a change, and the test that noticed it."""
+        path = self.folder / mutation.file
+        if problem := problem_of(mutation, self.folder):
+            return "gone", problem
+        if (before := self.without(mutation.tests))[0] != "passes":
+            return f"{before[0]} anyway", before[1]
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+        try:
+            found, line = self.run(mutation.tests)
+        finally:
+            path.write_text(text, encoding="utf-8")
+        return ("MISSED" if found == "passes" else "caught"), line
+
+
+def problem_of(mutation: Mutation, folder: Path = ROOT) -> str:
+    """Return why a change cannot be made; nothing if it can."""
+    path = folder / mutation.file
+    if not path.exists():
+        return "the file is gone"
+    count = path.read_text(encoding="utf-8").count(mutation.old)
+    return "" if count == 1 else f"the text is there {count} times"
+
+
+def main() -> int:
+    """Print a line for each change; return 1 if one was missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", help="of those files whose path has this")
+    parser.add_argument("--old", default="", metavar="COMMIT", help="use the tests of a commit")
+    parser.add_argument("--list", action="store_true", help="run nothing")
+    given = parser.parse_args()
+    chosen = [each for each in MUTATIONS if given.only in each.file]
+    counts: dict[str, int] = {}
+    with tempfile.TemporaryDirectory(prefix="kernelscope-mutations-") as name:
+        copy = None if given.list else Copy(Path(name), given.old)
+        for number, mutation in enumerate(chosen, start=1):
+            start = time.monotonic()
+            word, line = copy.judge(mutation) if copy else (problem_of(mutation) or "there", "")
+            counts[word] = counts.get(word, 0) + 1
+            old, new = (text.strip().splitlines()[0] for text in (mutation.old, mutation.new))
+            took = f"{time.monotonic() - start:4.0f} s"
+            print(f"{number:3} {word:13} {took} {mutation.file} ({mutation.kind})", flush=True)
+            print(f"      - {old}\n      + {new}\n      {line}", flush=True)
+    print(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
+    return int("MISSED" in counts)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
