@@ -761,7 +761,7 @@ def nlm(
         Radius of the search window; the whole image has none. Allowed: 1 to 50 px.
     filter_sigma : float or 'estimate', default 'estimate'
         Distance of patches, where white is 1, at which a weight falls to 37 %: more smooths
-        more. Source N has 0.02, for noise of variance 0.001. Allowed: 1e-08 to 1e+09.
+        more. Source N has 0.02, for noise of variance 0.001. Allowed: 1e-14 to 1e+09.
     patch_sigma : float, default 1.6666666666666667
         Standard deviation of the Gaussian over the patch: small values favour the centre.
         Allowed: 0.1 to 100 px.
@@ -1703,7 +1703,7 @@ def mri_nlm(
     dimensions: Literal["3d", "2d"] = "3d",
     search_radius: int | tuple[int, int, int] = 5,
     patch_radius: int | tuple[int, int, int] = 1,
-    noise: Literal["rician", "gaussian"] = "rician",
+    noise: Literal["auto", "rician", "gaussian"] = "auto",
     sigma_from: Literal["volume", "adaptive", "local", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     window_radius: int = 2,
@@ -1734,9 +1734,10 @@ def mri_nlm(
     patch_radius : int or (int, int, int), default 1
         Radius of the patches that are compared, on each axis. Allowed: 1 to 5 voxels, or three
         along x, y and z.
-    noise : {'rician', 'gaussian'}, default 'rician'
-        Effect of the noise on the mean. 'rician': It brightens magnitude MRI, which is
-        corrected. 'gaussian': None.
+    noise : {'auto', 'rician', 'gaussian'}, default 'auto'
+        Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
+        which a magnitude never is. 'rician': It brightens magnitude MRI, which is corrected.
+        'gaussian': None.
     sigma_from : {'volume', 'adaptive', 'local', 'given'}, default 'volume'
         How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
         Estimated everywhere from many voxels around: noise may vary over the head. 'local':
@@ -1744,7 +1745,7 @@ def mri_nlm(
         written.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in units of the voxels: one for all volumes, or one for
-        each. Allowed: up to 4 numbers, 0 to 1e+15.
+        each. Allowed: up to 4 numbers, 0 to 3.40282e+38.
     window_radius : int, default 2
         Radius of the window in which noise is estimated. Allowed: 1 to 2 voxels.
     beta : float or 'estimate', default 'estimate'
@@ -1792,7 +1793,7 @@ def mri_nlm(
     dimensions: Literal["3d", "2d"] = "3d",
     search_radius: int | tuple[int, int, int] = 5,
     patch_radius: int | tuple[int, int, int] = 1,
-    noise: Literal["rician", "gaussian"] = "rician",
+    noise: Literal["auto", "rician", "gaussian"] = "auto",
     sigma_from: Literal["volume", "adaptive", "local", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     window_radius: int = 2,
@@ -1824,9 +1825,10 @@ def mri_nlm(
     patch_radius : int or (int, int, int), default 1
         Radius of the patches that are compared, on each axis. Allowed: 1 to 5 voxels, or three
         along x, y and z.
-    noise : {'rician', 'gaussian'}, default 'rician'
-        Effect of the noise on the mean. 'rician': It brightens magnitude MRI, which is
-        corrected. 'gaussian': None.
+    noise : {'auto', 'rician', 'gaussian'}, default 'auto'
+        Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
+        which a magnitude never is. 'rician': It brightens magnitude MRI, which is corrected.
+        'gaussian': None.
     sigma_from : {'volume', 'adaptive', 'local', 'given'}, default 'volume'
         How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
         Estimated everywhere from many voxels around: noise may vary over the head. 'local':
@@ -1834,7 +1836,7 @@ def mri_nlm(
         written.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in units of the voxels: one for all volumes, or one for
-        each. Allowed: up to 4 numbers, 0 to 1e+15.
+        each. Allowed: up to 4 numbers, 0 to 3.40282e+38.
     window_radius : int, default 2
         Radius of the window in which noise is estimated. Allowed: 1 to 2 voxels.
     beta : float or 'estimate', default 'estimate'

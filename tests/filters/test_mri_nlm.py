@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from scipy import ndimage, special
 
 from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
 from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.files.volumes import read_volume
 from kernelscope.filters.mri_nlm import SPEC
@@ -27,6 +30,8 @@ from kernelscope.filters.mri_nlm.sigma import (
 )
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma
 from kernelscope.images.phantom import Contrast, Noise, Phantom, Tissue, add_noise, head
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
 from kernelscope.judging.volumes import judge_volume
 from tests.filters import apply
 from tests.scans import MNI_T1
@@ -72,7 +77,7 @@ def local_sigma(u: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
             residual = ndimage.correlate1d(residual, [1, -2, 1], axis, mode="reflect")
         variances.append(mean(residual**2 / 36))
     variance = np.min(variances, axis=0) * ({3: 1.30, 5: 1.14}[side] if deep else 1)
-    if parameters["noise"] == "rician":
+    if parameters["noise"] != "gaussian":
         power = mean(u * u)
         ratio = np.divide(variance, power, out=np.ones_like(power), where=power > 0)
         variance += np.clip((ratio - 0.11) / 0.06, 0, 1) * (power / 2 - variance)
@@ -111,7 +116,7 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
         return wide[tuple(slice(b, b + n) for b, n in zip(begin, u.shape, strict=False))]
 
     patch = list(steps(d))
-    rician = parameters["noise"] == "rician"
+    rician = parameters["noise"] != "gaussian"
     top = weights = np.zeros(())
     for offset in map(np.array, steps(v)):
         squares = sum((at(k) - at(offset + k)) ** 2 for k in patch) / len(patch)
@@ -620,11 +625,41 @@ def test_its_map_depends_on_what_the_noise_depends_on() -> None:
     volume = np.random.default_rng(0).normal(100, 5, (6, 12, 12)).astype(np.float32)
     shown, settings = filters.diagnostic("mri_nlm", {"sigma_from": "local", "window_radius": 1})
     np.testing.assert_array_equal(shown.compute(volume, settings), estimate_local(volume, 1))
-    assert shown.describe(settings) == "Rician sigma around each voxel, window radius 1"
+    assert shown.describe(settings) == "sigma around each voxel, window radius 1"
     for name, value in (("noise", "gaussian"), ("dimensions", "2d"), ("sigma_from", "volume")):
         assert filters.diagnostic("mri_nlm", {"sigma_from": "local", name: value})[1] != settings
     other, usual = filters.diagnostic("median", {"size": 5})
     assert other is shown
     assert usual == filters.diagnostic("mri_nlm", {"search_radius": 3})[1]
     np.testing.assert_array_equal(other.compute(volume, usual), estimate_smooth(volume))
-    assert other.describe(usual) == "Rician sigma around each voxel, smooth map"
+    assert other.describe(usual) == "sigma around each voxel, smooth map"
+
+
+@pytest.mark.parametrize("sigma_from", ["given", "volume", "local", "adaptive"])
+@pytest.mark.parametrize("offset", [-1000.0, -50.0])  # air of a CT, and noise around zero
+def test_negative_voxels_have_gaussian_noise(sigma_from: str, offset: float) -> None:
+    noise = np.random.default_rng(1).normal(0, 8, (6, 20, 20, 1))
+    source = (np.where(np.arange(20) < 10, offset, 40)[:, None] + noise).astype(np.float32)
+    given: dict[str, Any] = {"sigma_from": sigma_from, "search_radius": 2, "beta": 1.0}
+    given |= {"sigma": (8.0,)} if sigma_from == "given" else {}
+    for level in ("serial", "parallel"):
+        output = apply(SPEC, source, given, level=level)
+        np.testing.assert_array_equal(
+            output, apply(SPEC, source, given | {"noise": "gaussian"}, level=level)
+        )
+        assert output[3, 2, 2, 0] == pytest.approx(offset, abs=12)
+    with pytest.raises(InvalidParameter, match="voxels go down to -"):
+        apply(SPEC, source, given | {"noise": "rician"})
+    magnitudes = np.abs(source)
+    np.testing.assert_array_equal(
+        apply(SPEC, magnitudes, given), apply(SPEC, magnitudes, given | {"noise": "rician"})
+    )
+
+
+def test_the_kind_of_noise_that_was_found_is_named() -> None:
+    volume = Volume.from_array(np.full((4, 9, 9), -1000, np.int16), "ct")
+    request = Request.create(Scan((volume,)), "mri_nlm", {"search_radius": 1})
+    result = execute(request, {"cpu": CpuBackend()})
+    assert "MRI NLM: noise is gaussian, as the data have it." in result.notices
+    assert result.output.samples[0].dtype == np.int16
+    assert (result.output.samples[0] == -1000).all()

@@ -126,7 +126,7 @@ class PictureFiles:
 
     def _differences(self, result: Result) -> Iterator[_Difference]:
         """Yield the pictures of differences that the outputs name."""
-        from kernelscope.engine.chain import to_grey
+        from kernelscope.engine.transparency import to_grey
         from kernelscope.judging import colours
         from kernelscope.judging.pictures import difference, suggest_gain
 

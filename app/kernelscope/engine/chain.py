@@ -11,25 +11,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-import numpy as np
-
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Measurement, Request, grey_first
+from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.engine.run import automatic, execute, shortage_explained, usable
+from kernelscope.engine.scaling import factors_of, measurement, scaled
 from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import Step
+from kernelscope.engine.transparency import to_grey, visible
 from kernelscope.errors import AppError
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
-from kernelscope.spec.filter import Cpu, CpuTask
-from kernelscope.spec.levels import PARALLEL
 from kernelscope.spec.samples import Kind, Pixels
 
 
@@ -207,7 +205,7 @@ def prepare(
     if estimated:
         first = Request(source, step.with_numbers(), options)
         with shortage_explained(source):
-            measured = Measurement.of(first)
+            measured = measurement(first)
             estimates = estimate(replace(first, measured=measured), estimated)
     options, notices = _where(recipe, step, backends, options)
     request = Request(
@@ -219,20 +217,6 @@ def prepare(
         estimated=estimated,
     )
     return request, (*notices, *estimate_notices(request, estimates))
-
-
-def to_grey(image: Image) -> Image:
-    """Return `image` converted to greyscale, as a step with `grey` gets it."""
-    if image.is_grey:
-        return image
-    spec, parameters, border = grey_first()
-    settings = parameters, border
-    output = np.empty(spec.output_shape(image.planes.shape, *settings), image.pixels.dtype)
-    task = CpuTask(image.planes, output, *settings, PARALLEL.id)
-    for sweep in spec.implementation(Cpu).plan(task):
-        sweep.kernel(*sweep.arguments, 0, sweep.rows)
-    spec.carry_alpha(image.planes, output, *settings)
-    return image.like(output)
 
 
 def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
@@ -249,6 +233,9 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
     names : iterable of str
         Parameters that have an estimate.
     """
+    factors = factors_of(request)
+    if factors is not None:
+        request = scaled(request, factors)
     pixels = _looked_at(request)
     numbers = {}
     for name in names:
@@ -265,7 +252,7 @@ def _looked_at(request: Request) -> Pixels:
         volume = request.scan.volumes[0]
         image = picture_of(volume, request.step.axis, volume.voxels.shape[request.step.axis] // 2)
     else:
-        image = to_grey(request.image) if request.step.grey else request.image
+        image = to_grey(visible(request)) if request.step.grey else visible(request)
     return colours(image.planes)
 
 

@@ -42,6 +42,8 @@ class Crops:
             rows, columns, crop = self._last.get(image, (None, None, image))
             if (rows, columns) != (part.rows, part.columns):
                 crop = Image.from_array(part.take(image.planes), image.title)
+                if crop.dtype.kind == "f":
+                    crop = replace(crop, given_white=image.white)
                 self._last[image] = (part.rows, part.columns, crop)
         return crop
 

@@ -118,8 +118,10 @@ def window(
     crop : Crop
         Its other needs.
     """
-    rows = _grown(region.top, region.height, shape[0], radius, border, crop.grid)
-    columns = _grown(region.left, region.width, shape[1], radius, border, crop.grid)
+    # A transparent pixel takes its colour from as far beyond (`engine.transparency`).
+    more = radius if len(shape) == 3 and shape[2] in (2, 4) else 0
+    rows = _grown(region.top, region.height, shape[0], radius, more, border, crop.grid)
+    columns = _grown(region.left, region.width, shape[1], radius, more, border, crop.grid)
     if crop.rows:
         columns = range(shape[1])
     shift = radius if border is Border.VALID else 0  # results begin where masks fit
@@ -133,11 +135,13 @@ def window(
     return Window(rows, columns, inside)
 
 
-def _grown(first: int, count: int, side: int, radius: int, border: Border, grid: int) -> range:
+def _grown(
+    first: int, count: int, side: int, radius: int, more: int, border: Border, grid: int
+) -> range:
     """Return the rows or columns of a source that some of its result need."""
     if border is Border.VALID:  # result 0 has the pixels 0 to 2 radius
-        return range(first, first + count + 2 * radius)
-    start, stop = first - radius, first + count + radius
+        return range(max(0, first - more), min(side, first + count + 2 * radius + more))
+    start, stop = first - radius - more, first + count + radius + more
     if border is Border.WRAP and radius:
         return range(start, stop)
     start, stop = start // grid * grid, -(-stop // grid) * grid

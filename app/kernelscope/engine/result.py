@@ -197,6 +197,12 @@ def estimate_notices(request: Request, estimates: Mapping[str, Any]) -> tuple[st
     sentences = []
     for name, estimate in estimates.items():
         parameter = request.step.filter.parameter(name)
+        if isinstance(estimate, str):
+            sentences.append(
+                f"{request.step.filter.name}: {parameter.label.lower()} is {estimate}, "
+                "as the data have it."
+            )
+            continue
         text = parameter.format(rounded(estimate))
         if len(request.source.titles) > 1:
             text = f"{text} (of {', '.join(request.source.titles)})"

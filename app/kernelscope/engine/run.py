@@ -25,7 +25,9 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, estimate_notices
+from kernelscope.engine.scaling import run_scaled
 from kernelscope.engine.slices import filter_slices
+from kernelscope.engine.transparency import run_visible
 from kernelscope.errors import (
     AppError,
     Cancelled,
@@ -248,14 +250,20 @@ def _compute(
     level: Level,
     context: RunContext,
 ) -> Source:
+    def compute(one: Request) -> Source:
+        return run_scaled(one, lambda inner: backend.run(inner, level, context), context)
+
+    def run(one: Request) -> Source:
+        return run_visible(one, compute)
+
     if not request.by_slices:
         if isinstance(request.region, Box):
             with context.log.stage("measure", counted=False):  # once for several boxes
                 request = resolved_for(request, request.region)
         if request.step.within is not None:
-            output: Source = filter_area(request, lambda one: backend.run(one, level, context))
+            output: Source = filter_area(request, run)
         else:
-            output = backend.run(request, level, context)
+            output = run(request)
         if request.reduction > 1 and output.shape != request.output_shape:  # as a GPU does itself
             with context.log.stage("convert"):
                 output = output.like(reduced(output.planes, request.reduction))
@@ -278,6 +286,12 @@ def _judge(
     """Compare input and result with the reference, if there is one that they compare with."""
     reference = request.reference
     if reference is None:
+        return None
+    if not request.step.filter.restores:
+        context.log.notices.append(
+            f"{request.step.filter.name} does not restore a picture: "
+            "its result is not compared with the reference."
+        )
         return None
 
     def of(image: Source) -> Quality:

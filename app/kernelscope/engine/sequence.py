@@ -18,9 +18,10 @@ from kernelscope.engine.chain import estimate
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.measuring import measure
-from kernelscope.engine.request import Follower, Measurement, Request
+from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.engine.run import execute, shortage_explained
+from kernelscope.engine.scaling import measurement
 from kernelscope.engine.timing import Stage
 from kernelscope.errors import AppError
 from kernelscope.images.source import Source
@@ -90,7 +91,7 @@ def _request(follower: Follower, source: Source, *, live: bool) -> tuple[Request
     if not step.estimates:
         return request, ()
     with shortage_explained(source):
-        measured = Measurement.of(request)
+        measured = measurement(request)
         numbers = estimate(replace(request, measured=measured), step.estimates)
     request = replace(
         request,

@@ -121,7 +121,7 @@ def picture_of(volume: Volume, axis: int, index: int) -> Image:
 def as_picture(voxels: NDArray[Any], white: np.float32 | None, title: str) -> Image:
     """Return voxels of a slice as a picture; None keeps them as they are, which bytes are."""
     pixels = voxels if white is None else voxels.astype(np.float32) / white
-    return Image.from_array(pixels, title)
+    return replace(Image.from_array(pixels, title), given_white=None if white is None else 1.0)
 
 
 def white_of(brightest: float) -> np.float32:

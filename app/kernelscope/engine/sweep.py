@@ -25,10 +25,9 @@ from kernelscope.errors import AppError, Incomparable
 from kernelscope.images.image import Image
 from kernelscope.judging import colours
 from kernelscope.judging.metrics import judge
-from kernelscope.judging.noise import gaussian_sigma
+from kernelscope.judging.noise import gaussian_sigma, is_clipped
 from kernelscope.judging.sure import estimate_risk
 from kernelscope.spec.parameters import Parameter
-from kernelscope.spec.samples import white_level
 
 CELLS = 9
 """Values on a contact sheet."""
@@ -140,12 +139,19 @@ def sweep(
     sigma: float | None = None
     requests = [each.request for each in cells if each.request is not None]
     if requests and requests[0].reference is None:
-        sigma = gaussian_sigma(_as_floats(_source_of(requests[0])))
+        sigma = gaussian_sigma(_as_floats(_source_of(requests[0]), requests[0].image.white))
     for cell in done:
         token.check()
         score = _score(cell, sigma, run)
         if score is not None:
             report(replace(cell, score=score))
+
+
+def why_unscored(request: Request) -> str:
+    """Return why the error of a result cannot be estimated from this source."""
+    if is_clipped(_as_floats(_source_of(request), request.image.white)):
+        return "noise is clipped at black or white"
+    return "the noise does not look Gaussian"
 
 
 def _once(begun: Callable[[str], None]) -> Progress:
@@ -192,7 +198,8 @@ def _compare(result: Result) -> Score:
             reference = request.region.of(reference)
         else:
             raise Incomparable("The reference is smaller than the region.")
-    return Score(judge(colours(result.image.planes), colours(reference)).psnr, False)
+    white = cast(Image, request.reference).white
+    return Score(judge(colours(result.image.planes), colours(reference), white=white).psnr, False)
 
 
 def _source_of(request: Request) -> NDArray[Any]:
@@ -203,16 +210,16 @@ def _source_of(request: Request) -> NDArray[Any]:
     return region.of(planes) if inside and region is not None else planes
 
 
-def _as_floats(planes: NDArray[Any]) -> NDArray[np.float32]:
-    return (planes / np.float32(white_level(planes.dtype))).astype(np.float32)
+def _as_floats(planes: NDArray[Any], white: float) -> NDArray[np.float32]:
+    return (planes / np.float32(white)).astype(np.float32)
 
 
 def _estimate(request: Request, sigma: float, run: Run) -> Score | None:
     """Estimate the PSNR of this request on its part of the source, as a picture of its own."""
-    noisy = _as_floats(_source_of(request))
+    noisy = _as_floats(_source_of(request), request.image.white)
 
     def denoise(planes: NDArray[np.float32]) -> NDArray[np.float32]:
-        part = Image.from_array(planes, request.source.title)
+        part = replace(Image.from_array(planes, request.source.title), given_white=1.0)
         output = run(replace(request, source=part, region=None, measured=None)).image.planes
         if output.shape != planes.shape:
             raise Incomparable("The result differs in size or channels.")

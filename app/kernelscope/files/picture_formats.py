@@ -88,7 +88,10 @@ class Writer:
         if image.is_grey and not self.grey:
             pixels = np.concatenate([pixels[:, :, :1]] * 3 + [pixels[:, :, 1:]], axis=2)
         if image.missing is not None and pixels.dtype.kind == "f":
-            pixels = np.where(image.missing[:, :, np.newaxis], np.float32(np.nan), pixels)
+            missing = np.atleast_3d(image.missing)
+            if missing.shape[2] != pixels.shape[2]:
+                missing = np.asarray(missing.any(axis=2, keepdims=True))
+            pixels = np.where(missing, np.float32(np.nan), pixels)
         return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
 
     def metadata(self, image: Image) -> Metadata:

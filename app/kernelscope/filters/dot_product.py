@@ -20,7 +20,7 @@ from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.crop import Crop
 from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED
 from kernelscope.spec.samples import white_level
@@ -90,6 +90,7 @@ SPEC = TeachingSpec(
     synonyms=("reduction", "sum", "atomic"),
     source="Salari 2019, chapter 3: the dot product, by a tree of sums in shared memory",
     crop=Crop(rows=True),
+    unit=Unit.WHITE,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(

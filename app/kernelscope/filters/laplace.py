@@ -21,6 +21,7 @@ from kernelscope.filters.shared.correlation import (
     Divisor,
     mask_array,
     one_part,
+    unit_of,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation, number, weighted
@@ -85,6 +86,7 @@ SPEC = FilterSpec(
     id="laplace",
     name="Laplace",
     category="Edges",
+    restores=False,
     summary="Finds edges of every direction with the second derivative.",
     synonyms=("laplacian", "second derivative", "contour", "sharpen"),
     source="Gonzalez and Woods, Digital Image Processing, chapter 3; 5×5: chapter 10, Laplacian of "
@@ -110,6 +112,7 @@ SPEC = FilterSpec(
         replace(NEGATIVE, default="absolute", formerly={1: "clip"}),
     ),
     radius=radius,
+    unit=unit_of,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),

@@ -28,6 +28,7 @@ from kernelscope.filters.shared.correlation import (
     binomial,
     mask_array,
     one_part,
+    unit_of,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.filters.shared.rows_cuda import SMALL
@@ -207,6 +208,7 @@ SPEC = FilterSpec(
         NEGATIVE,
     ),
     radius=radius,
+    unit=unit_of,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),

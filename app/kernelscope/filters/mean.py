@@ -212,6 +212,7 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
+    averages=True,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(

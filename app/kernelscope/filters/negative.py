@@ -15,7 +15,7 @@ import numpy as np
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Plane, kernel
 from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.spec.launch import Cuda, CudaTask, Launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
 from kernelscope.spec.samples import white_level
@@ -105,6 +105,7 @@ SPEC = TeachingSpec(
     summary="Turns bright into dark: so little work that only the way through memory counts.",
     synonyms=("invert", "inverse"),
     source="Korčuška 2013, section 3.4: coalesced access, local and mapped memory",
+    unit=Unit.WHITE,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(

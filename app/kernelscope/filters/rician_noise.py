@@ -16,7 +16,7 @@ from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
 
@@ -68,6 +68,7 @@ SPEC = NoiseSpec(
         ),
         SEED,
     ),
+    unit=Unit.WHITE,
     implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
     explanation=Explanation(
         formula=r"g = \sqrt{(u + \sigma n_1)^2 + (\sigma n_2)^2}, \quad n_1, n_2 \sim"

@@ -24,7 +24,7 @@ from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.jit import Index, Line, Number, Plane, kernel
 from kernelscope.spec.crop import Crop
 from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.spec.parameters import IntParameter
@@ -109,6 +109,7 @@ SPEC = TeachingSpec(
             slider=(0, 100),
         ),
     ),
+    unit=Unit.WHITE,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(

@@ -41,7 +41,7 @@ from kernelscope.filters.shared.rows_cuda import rows_launch
 from kernelscope.jit import Array, Index, Like, Line, Plane, Record, inlined, kernel
 from kernelscope.spec.borders import Border
 from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation, number
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
 from kernelscope.spec.launch import (
     NO_MASK,
     Cuda,
@@ -367,6 +367,7 @@ SPEC = FilterSpec(
     source="Korčuška 2013, section 1.3",
     parameters=(),
     radius=radius,
+    unit=Unit.SQUARES,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(

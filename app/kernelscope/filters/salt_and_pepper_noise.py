@@ -14,7 +14,7 @@ import numpy as np
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
 from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.spec.parameters import FloatParameter
 from kernelscope.spec.samples import white_level
 
@@ -71,6 +71,7 @@ SPEC = NoiseSpec(
         ),
         SEED,
     ),
+    unit=Unit.WHITE,
     implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
     explanation=Explanation(
         formula=r"g = \begin{cases} 0 & \text{if } r < p / 2 \\ 1 & \text{if } p / 2 \le r < p \\"

@@ -35,7 +35,7 @@ from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.jit import Flag, Index, Like, Line, Number, Plane, Record, kernel
 from kernelscope.spec.borders import Border
 from kernelscope.spec.explanation import Cells, Example, Explanation, number
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
 from kernelscope.spec.launch import (
     NO_MASK,
     Cuda,
@@ -231,6 +231,7 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
+    unit=Unit.WHITE,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(

@@ -148,6 +148,7 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
+    averages=True,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidImage, InvalidParameter, NotANumber
 from kernelscope.parallel import in_parts
-from kernelscope.spec.samples import Kind
+from kernelscope.spec.samples import Kind, colour_count, white_of
 from kernelscope.text import printable
 
 DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
@@ -58,7 +58,7 @@ class Image:
     pixels : ndarray
         C-ordered, native byte order, read-only; shape (height, width) or (height, width,
         channels) with 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha) channels; uint8, uint16
-        or float32. Floats are finite, and 0 to 1 stands for black to white.
+        or float32. Floats are finite.
     title : str
         Short name for window titles and labels.
     path : Path, optional
@@ -67,9 +67,12 @@ class Image:
         Changes that reading made ("CMYK converted to RGB"), for the user to know.
     metadata : Metadata
         The rest of its file; results inherit it.
-    missing : ndarray of bool, shape (height, width), optional
-        Pixels that the file marks as unknown (NaN) and that got a number to be filtered; they
+    missing : ndarray of bool, shape (height, width) or that of the pixels, optional
+        Samples that the file marks as unknown (NaN) and that got a number to be filtered; they
         are saved as unknown again.
+    given_white : float, optional
+        The `white` of floats, where it does not follow from their own range: of a part, the
+        white of the whole.
     """
 
     pixels: NDArray[Any]
@@ -78,6 +81,7 @@ class Image:
     notices: tuple[str, ...] = ()
     metadata: Metadata = NOTHING
     missing: NDArray[np.bool_] | None = None
+    given_white: float | None = None
 
     @classmethod
     def from_array(
@@ -137,7 +141,7 @@ class Image:
         if dtype.kind == "f" and not finite and not is_finite(array):
             array, holes, notice = fill_nan(array, title, "samples", nan)
             notices = (*notices, notice)
-            missing = np.asarray(holes if holes.ndim == 2 else holes.any(axis=2))
+            missing = holes
             missing.flags.writeable = False
         view = array.view()
         view.flags.writeable = False
@@ -213,6 +217,13 @@ class Image:
         """Type of the samples."""
         return self.pixels.dtype
 
+    @cached_property
+    def white(self) -> float:
+        """The sample that stands for white, see `kernelscope.spec.samples.white_of`."""
+        if self.given_white is not None:
+            return self.given_white
+        return white_of(self.planes[:, :, : colour_count(self.channels)])
+
     @property
     def mode(self) -> str:
         """Colour model and depth in words, like ``RGBA, 16 bit``."""
@@ -232,8 +243,8 @@ class Image:
         image = Image.from_array(
             planes, self.title, notices=self.notices, metadata=self.metadata, finite=finite
         )
-        missing = self._missing_in(image)
-        return image if missing is None else replace(image, missing=missing)
+        white = vars(self).get("white", self.given_white) if self.dtype.kind == "f" else None
+        return replace(image, missing=self._missing_in(image), given_white=white)
 
     def stand_in(self, shape: tuple[int, ...]) -> Image:
         """Return a black image of this shape that takes no memory."""
@@ -251,8 +262,11 @@ class Image:
         rims = (self.height - other.height, self.width - other.width)
         if any(rim < 0 or rim % 2 for rim in rims):
             return None
+        missing = self.missing
+        if missing.ndim == 3 and missing.shape[2:] != other.pixels.shape[2:]:  # other colours
+            missing = np.asarray(missing.any(axis=2))
         top, left = (rim // 2 for rim in rims)
-        return self.missing[top : top + other.height, left : left + other.width]
+        return missing[top : top + other.height, left : left + other.width]
 
     def renamed(self, title: str, path: Path | None = None) -> Image:
         """Return the same pixels under another name."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import Incomparable
-from kernelscope.spec.samples import colour_count, white_level
+from kernelscope.spec.samples import colour_count, white_of
 
 
 def colours(planes: NDArray[Any]) -> NDArray[Any]:
@@ -25,7 +25,7 @@ def colours(planes: NDArray[Any]) -> NDArray[Any]:
 def comparable(
     picture: NDArray[Any], other: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], float]:
-    """Return both pictures in the layout that kernels expect, and their white.
+    """Return both pictures in the layout that kernels expect, and the white of `other`.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def comparable(
         If their types or shapes differ.
     """
     check_comparable(picture, other)
-    return read_only(picture), read_only(other), white_level(picture.dtype)
+    return read_only(picture), read_only(other), white_of(other)
 
 
 def check_comparable(picture: NDArray[Any], other: NDArray[Any]) -> None:

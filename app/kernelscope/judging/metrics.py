@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernelscope.jit import kernel
 from kernelscope.judging import comparable
 from kernelscope.parallel import sum_of_bands
+from kernelscope.spec.samples import white_level
 
 WINDOW = 7
 """Side of the square in which SSIM compares; smaller pictures have none."""
@@ -39,18 +40,22 @@ class Quality:
         Peak signal-to-noise ratio in decibels; infinite for equal pictures.
     ssim : float or None
         Structural similarity, at most 1; None for pictures under 7 pixels a side.
+    peak : float or None
+        The white that PSNR and SSIM are relative to, where it is not that of the type.
     """
 
     mse: float
     mae: float
     psnr: float
     ssim: float | None
+    peak: float | None = None
 
     def figures(self) -> tuple[tuple[str, str], ...]:
         """Return (name, value in words) of each figure, for tables and lines of text."""
         ssim = f"{self.ssim:.4f}" if self.ssim is not None else f"none below {WINDOW}×{WINDOW}"
+        psnr = f"{self.psnr:.2f} dB" if math.isfinite(self.psnr) else "∞ dB (equal)"
         return (
-            ("PSNR", f"{self.psnr:.2f} dB" if math.isfinite(self.psnr) else "∞ dB (equal)"),
+            ("PSNR", psnr if self.peak is None else f"{psnr} (white is {self.peak:.4g})"),
             ("SSIM", ssim),
             ("MSE", f"{self.mse:.4g}"),
             ("MAE", f"{self.mae:.4g}"),
@@ -66,25 +71,29 @@ def judge(
     reference: NDArray[Any],
     check: Callable[[], None] = lambda: None,
     mse: float | None = None,
+    white: float | None = None,
 ) -> Quality:
     """Compare `picture` with `reference`, over all channels, on all cores.
 
     Parameters
     ----------
     picture, reference : ndarray, shape (height, width, channels)
-        Colours only (see `colours`); uint8, uint16 or float32. White is 255, 65535 or 1.
+        Colours only (see `colours`); uint8, uint16 or float32.
     check : callable
         Called every few milliseconds, on any thread; an error that it raises ends the comparison
         (`CancelToken.check`).
     mse : float, optional
         The mean squared difference, if it is known already.
+    white : float, optional
+        By default 255 or 65535; of floats the range of the reference, see `white_of`.
 
     Raises
     ------
     Incomparable
         If types or shapes differ.
     """
-    first, second, white = comparable(picture, reference)
+    first, second, own = comparable(picture, reference)
+    white = own if white is None else white
     exact = np.float64 if first.dtype.kind == "f" else np.int64
 
     def errors(start: int, stop: int) -> NDArray[Any]:
@@ -98,7 +107,8 @@ def judge(
     if mse is None:
         mse = squared
     psnr = 10 * math.log10(white * white / mse) if mse > 0 else math.inf
-    return Quality(mse, absolute, psnr, _similarity(first, second, white, check))
+    peak = None if white == white_level(first.dtype) else white
+    return Quality(mse, absolute, psnr, _similarity(first, second, white, check), peak)
 
 
 def _similarity(

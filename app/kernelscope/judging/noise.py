@@ -34,6 +34,11 @@ _CLIPPED = 0.05
 """Share of black and white samples above which noise is clipped, or consists of them."""
 
 
+def is_clipped(planes: NDArray[np.float32]) -> bool:
+    """Return whether more than a few samples are black or white: noise ends there."""
+    return bool(np.mean((planes <= 0) | (planes >= 1)) > _CLIPPED)
+
+
 def gaussian_sigma(planes: NDArray[np.float32]) -> float | None:
     """Return the standard deviation of noise that looks Gaussian; None if it does not.
 
@@ -48,7 +53,7 @@ def gaussian_sigma(planes: NDArray[np.float32]) -> float | None:
         White is 1. None also without noise, for pictures of less than 8×8 pixels, and where more
         than a few samples are black or white.
     """
-    if min(planes.shape[:2]) < 8 or np.mean((planes <= 0) | (planes >= 1)) > _CLIPPED:
+    if min(planes.shape[:2]) < 8 or is_clipped(planes):
         return None
     responses = np.abs(_second_differences(planes))
     sigma, high = (

@@ -19,8 +19,8 @@ from kernelscope.judging.metrics import Quality, judge
 class VolumeQuality(Quality):
     """How far a volume is from its reference.
 
-    The brightest voxel of the reference counts as white; errors are in the units of the
-    voxels. SSIM is the mean over slices across z.
+    White is the brightest voxel of the reference, or its range where voxels are negative; errors
+    are in the units of the voxels. SSIM is the mean over slices across z.
 
     Attributes
     ----------
@@ -28,14 +28,17 @@ class VolumeQuality(Quality):
         Mean difference, positive where the volume is brighter than the reference.
     """
 
-    bias: float
+    bias: float = 0.0
 
     def figures(self) -> tuple[tuple[str, str], ...]:
         return (*super().figures(), ("bias", f"{self.bias:+.4g}"))
 
 
 def judge_volume(
-    voxels: NDArray[Any], reference: NDArray[Any], check: Callable[[], None] = lambda: None
+    voxels: NDArray[Any],
+    reference: NDArray[Any],
+    check: Callable[[], None] = lambda: None,
+    white: float | None = None,
 ) -> VolumeQuality:
     """Compare `voxels` with `reference`, on all cores.
 
@@ -45,6 +48,9 @@ def judge_volume(
         Of any real type.
     check : callable
         As for `judge`.
+
+    white : float, optional
+        By default the brightest voxel, or the range of negative ones.
 
     Raises
     ------
@@ -57,11 +63,12 @@ def judge_volume(
             f"Volumes of {' and '.join(sizes)} voxels cannot be compared.",
             "Compare volumes of the same size.",
         )
-    brightest = float(reference.max())
-    white = brightest if brightest > 0 else 1.0
+    low, high = float(reference.min()), float(reference.max())
+    if white is None:
+        white = max(high, 0.0) - min(low, 0.0) or 1.0
     slices, biases = [], []
     for plane, other in zip(voxels, reference, strict=True):
-        slices.append(judge(_picture(plane, white), _picture(other, white), check))
+        slices.append(judge(_picture(plane, white), _picture(other, white), check, white=1.0))
         biases.append(float(plane.mean(dtype=np.float64) - other.mean(dtype=np.float64)))
     mse = fmean(each.mse for each in slices)
     similarities = [each.ssim for each in slices if each.ssim is not None]
@@ -70,6 +77,7 @@ def judge_volume(
         fmean(each.mae for each in slices) * white,
         -10 * math.log10(mse) if mse > 0 else math.inf,
         fmean(similarities) if similarities else None,
+        white,
         fmean(biases),
     )
 

@@ -30,7 +30,8 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.lazy.source import LazySource, Sides, take
 from kernelscope.spec.crop import FIRST_ROW, Box
-from kernelscope.spec.samples import Kind
+from kernelscope.spec.filter import Unit
+from kernelscope.spec.samples import Kind, white_between
 
 Execute = Callable[[Request], Result]
 """Computes a request; with backends, cancel token and costs bound."""
@@ -55,7 +56,7 @@ class Filtered(LazySource, Protocol):
         """The step, with those numbers."""
 
     @property
-    def white(self) -> np.float32 | None:
+    def white(self) -> np.floating[Any] | float | None:
         """The brightest voxel of the source, if slices are scaled by it."""
 
 
@@ -80,7 +81,8 @@ def filtered(
         Returns boxes that cover a source, for values that depend on all of it: slices of other
         types than bytes are scaled by the brightest voxel.
     white : float, optional
-        The brightest voxel, if it is known: the source is not covered for it again.
+        The brightest voxel, or the white of floats, if it is known: the source is not covered for
+        it again.
 
     Raises
     ------
@@ -100,7 +102,7 @@ def filtered(
             f"{name} of {spec.name} is estimated from the whole picture, which is read in blocks.",
             "Give a number for it.",
         )
-    return FilteredPicture(source, step, execute, options)
+    return FilteredPicture(source, step, execute, options, cover, white)
 
 
 def _needs_whole(step: Step, obstacle: str) -> InvalidParameter:
@@ -120,15 +122,24 @@ class FilteredPicture:
     """
 
     kind = Kind.PICTURE
-    white = None
 
     def __init__(
-        self, source: LazySource, step: Step, execute: Execute, options: RunOptions
+        self,
+        source: LazySource,
+        step: Step,
+        execute: Execute,
+        options: RunOptions,
+        cover: Cover,
+        white: float | None = None,
     ) -> None:
         self._source, self.step = source, step
         self._execute, self._options = execute, options
         stand_in = Image(np.broadcast_to(source.dtype.type(0), source.shape), source.title)
         request = Request(stand_in, step, options)
+        self.white: float | None = white
+        unit = step.filter.unit_for(step.parameters)
+        if white is None and source.dtype.kind == "f" and unit is not Unit.ANY:
+            self.white = white_between(*extremes(source, cover(source)))
         height, width, channels = request.output_shape
         self.description = request.describe()
         self.title, self.dtype = source.title, source.dtype
@@ -140,7 +151,7 @@ class FilteredPicture:
         part = self._window(region)
         pixels = take(self._source, (part.rows, part.columns, range(self._source.shape[2])))
         planes = _run(
-            _picture(pixels, self.title),
+            replace(_picture(pixels, self.title), given_white=self.white),
             replace(step, within=None),
             part,
             self._execute,

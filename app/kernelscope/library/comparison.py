@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from numpy.typing import ArrayLike
 
-from kernelscope.engine.chain import to_grey
+from kernelscope.engine.transparency import to_grey
 from kernelscope.judging import colours
 from kernelscope.judging.metrics import Quality, judge
 from kernelscope.judging.volumes import judge_volume
@@ -20,6 +20,7 @@ def quality(
     reference: ArrayLike,
     *,
     volume: bool | None = None,
+    white: float | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> Quality:
     """Return how far a picture or a volume is from its reference.
@@ -30,11 +31,15 @@ def quality(
     Parameters
     ----------
     result, reference : array_like, shape (height, width), (height, width, channels) or of a volume
-        Pictures of one type: uint8, uint16 or floats, whose white is 255, 65535 or 1. Volumes of
-        any type: the brightest voxel of the reference is white, SSIM is the mean over slices.
+        Pictures of one type: uint8, uint16 or floats. Volumes of any type: SSIM is the mean over
+        slices.
     volume : bool, optional
         Whether the arrays are volumes, of shape (depth, height, width). By default they are if
         they have three axes and the last one is longer than 4.
+    white : float, optional
+        The peak of PSNR and SSIM. By default that of the type, 255 or 65535; for floats 1 if the
+        reference lies between 0 and 1, else its range; for volumes the brightest voxel of the
+        reference, or its range where voxels are negative. `Quality.peak` has it.
     cancel : callable, optional
         Called often, on any thread; `Cancelled` is raised soon after it returned True.
 
@@ -58,8 +63,8 @@ def quality(
         if volume:
             scans = arrays.scan([("result", first)]), arrays.scan([("reference", second)])
             one, other = (scan.volumes[0].voxels for scan in scans)
-            return judge_volume(one, other, check)
+            return judge_volume(one, other, check, white)
         image, ideal = arrays.picture(first, "result"), arrays.picture(second, "reference")
         if image.is_grey:
             ideal = to_grey(ideal)
-        return judge(colours(image.planes), colours(ideal.planes), check)
+        return judge(colours(image.planes), colours(ideal.planes), check, white=white)

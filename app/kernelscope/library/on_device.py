@@ -8,6 +8,7 @@ filtered as any other array, and copied back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from kernelscope.engine.request import Request
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
 from kernelscope.library.device_arrays import DeviceArray
 from kernelscope.library.session import PolledToken, session
+from kernelscope.spec.filter import Unit
 from kernelscope.spec.levels import Level
-from kernelscope.spec.samples import Kind
+from kernelscope.spec.samples import Kind, white_between
 
 _CHANNELS = (1, 3)
 """Those of pictures without alpha."""
@@ -77,13 +79,17 @@ def run_there(
     try:
         with session().card(array.ordinal, token) as card:
             floats = array.dtype.kind == "f"
-            if floats and not card.is_finite_at(array.address, _size(array)):
+            peak = card.peak_at(array.address, _size(array)) if floats else 0.0
+            if not np.isfinite(peak):
                 return None
             image = _stand_in(name, array)
             run = RecipeRun(recipe, image, {Device.GPU.value: card}, options)
             report = over_all(given["progress"] or no_progress, len(recipe.steps))
             while run.has_more:
                 run.advance()
+                unit = run.step.filter.unit_for(run.step.parameters)
+                if floats and unit is not Unit.ANY and white_between(0.0, peak) != 1:
+                    return None  # the host brings it into the unit that the filter supposes
                 with naming(recipe, run.number):
                     source = _read(image, array, card) if run.step.estimates else image
                     request = run.request(source)
@@ -92,7 +98,8 @@ def run_there(
                     level = _level(request, card)
                     card.run_at(request, level, context, array.address, target.address)
                     image, array = _stand_in(name, target), target
-                    if floats and not card.is_finite_at(array.address, _size(array)):
+                    peak = card.peak_at(array.address, _size(array)) if floats else 0.0
+                    if not np.isfinite(peak):
                         _read(image, array, card)  # raises the error of such a result
             return array.owner
     except BaseException:
@@ -103,12 +110,13 @@ def run_there(
 def _stand_in(name: str, array: DeviceArray) -> Image:
     """Return a picture of the shape and the type of an array, without its samples."""
     shape = array.shape[:2] if array.shape[2:] == (1,) else array.shape
-    return Image(np.broadcast_to(array.dtype.type(0), shape), name)
+    return Image(np.broadcast_to(array.dtype.type(0), shape), name, given_white=1.0)
 
 
 def _read(image: Image, array: DeviceArray, card: CudaBackend) -> Image:
     """Return the picture itself, for what is measured on the host."""
-    return Image.from_array(card.fetch(array.address, array.shape, array.dtype), image.title)
+    pixels = card.fetch(array.address, array.shape, array.dtype)
+    return replace(Image.from_array(pixels, image.title), given_white=1.0)
 
 
 def _shape(request: Request, array: DeviceArray) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -171,6 +172,17 @@ def _same_channels(channels: int, parameters: Mapping[str, Any]) -> int:
     return channels
 
 
+class Unit(Enum):
+    """The unit of floats that a filter supposes; see `kernelscope.engine.scaling`."""
+
+    ANY = "any"
+    """The result has the unit of the samples, whatever that is."""
+    SQUARES = "squares"
+    """Any in which float32 holds squares of samples."""
+    WHITE = "white"
+    """White is 1."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class BenchDefaults:
     """How a filter is timed unless a plan sets more.
@@ -264,6 +276,12 @@ class FilterSpec:
         Maps a source and validated parameters to slow measurements that an estimate and `resolve`
         both need, under names that no parameter has. Either measures for itself where they do not
         come with the parameters.
+    restores : bool
+        Whether a result shows what its source does, so that both compare with one reference.
+    averages : bool
+        Whether it is an average with weights that are not negative and do not depend on samples.
+    unit : Unit or callable
+        The unit of floats that it supposes; a callable maps validated parameters to it.
     bench : BenchDefaults
         How it is timed.
     diagnostic : Diagnostic, optional
@@ -291,6 +309,9 @@ class FilterSpec:
     resolve: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
     estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _no_estimates
     measure: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _nothing
+    restores: bool = True
+    averages: bool = False
+    unit: Unit | Callable[[Mapping[str, Any]], Unit] = Unit.ANY
     bench: BenchDefaults = BenchDefaults()
     diagnostic: Diagnostic | None = None
     explanation: Explanation = NO_EXPLANATION
@@ -317,6 +338,10 @@ class FilterSpec:
             if isinstance(found, kind):
                 return found
         raise LookupError(f"filter {self.id!r} has no implementation {kind.__name__}")
+
+    def unit_for(self, parameters: Mapping[str, Any]) -> Unit:
+        """Return the unit of floats that these parameters suppose."""
+        return self.unit if isinstance(self.unit, Unit) else self.unit(parameters)
 
     def uncroppable(self, parameters: Mapping[str, Any]) -> str:
         """Return why a part of a result needs the whole source; empty if it does not."""

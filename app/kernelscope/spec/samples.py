@@ -10,13 +10,39 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.parallel import in_parts
+
 Pixels = NDArray[Any]
 """An image's samples: uint8, uint16 or float32."""
 
 
 def white_level(dtype: np.dtype[Any]) -> float:
-    """Return the value of white in samples of `dtype`."""
+    """Return the value of white in samples of `dtype`; of floats it is 1 for filters."""
     return 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
+
+
+_BLACKEST, _DIMMEST, _BRIGHTEST = -0.5, 1 / 256, 1.5
+"""Floats for which white is 1: noise may lead them beyond 0 and 1, and pictures may be dark."""
+
+
+def white_of(samples: Pixels) -> float:
+    """Return the value of white in samples: of integers that of their type, of floats 1.
+
+    Floats that do not lie between 0 and 1, or nearly so, have another unit: there, white is their
+    range, which counts from 0.
+    """
+    if samples.dtype.kind != "f":
+        return white_level(samples.dtype)
+    ends = in_parts(lambda part: (float(samples[part].min()), float(samples[part].max())), samples)
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    return white_between(low, high)
+
+
+def white_between(low: float, high: float) -> float:
+    """Return the value of white in floats between `low` and `high`, as `white_of` does."""
+    if low == high == 0 or (low >= _BLACKEST and _DIMMEST <= high <= _BRIGHTEST):
+        return 1.0
+    return max(high, 0.0) - min(low, 0.0)
 
 
 def colour_count(channels: int) -> int:

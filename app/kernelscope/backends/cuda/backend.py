@@ -170,11 +170,11 @@ class CudaBackend:
         with self._translated_errors([device]):
             device.call(lent.store, device, np.ascontiguousarray(array), address)
 
-    def is_finite_at(self, address: int, samples: int) -> bool:
-        """Return whether 32-bit floats on the first device are known to be finite."""
+    def peak_at(self, address: int, samples: int) -> float:
+        """Return the largest magnitude of 32-bit floats on the first device; NaN if unknown."""
         device = self._open()[0]
         with self._translated_errors([device]):
-            return bool(device.call(lent.is_finite, device, self._cache, address, samples))
+            return device.call(lent.peak, device, self._cache, address, samples)
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         alike = first.pixels.shape == second.pixels.shape and first.mode == second.mode

@@ -54,7 +54,7 @@ def store(device: Card, source: NDArray[np.generic], address: int) -> None:
     device.staging.upload(source, address)
 
 
-def is_finite(device: Card, cache: CubinCache, address: int, samples: int) -> bool | None:
-    """Return whether all 32-bit floats at an address are finite; None without room to look."""
+def peak(device: Card, cache: CubinCache, address: int, samples: int) -> float:
+    """Return the largest magnitude of 32-bit floats at an address; NaN without room to look."""
     device.cuda.Context.synchronize()
-    return reduction.is_finite_at(device, cache, address, samples)
+    return reduction.peak_at(device, cache, address, samples)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +52,13 @@ def is_finite_at(device: Card, cache: CubinCache, address: int, samples: int) ->
         return look.read()
     finally:
         look.free()
+
+
+def peak_at(device: Card, cache: CubinCache, address: int, samples: int) -> float:
+    """Return the largest magnitude of 32-bit floats at a device address; NaN without room."""
+    dtype = np.dtype(np.uint32)
+    found = _of_blocks("largest", {}, device, cache, (address,), samples, dtype)
+    return math.nan if found is None else float(found.max().view(np.float32))
 
 
 class FiniteLook:

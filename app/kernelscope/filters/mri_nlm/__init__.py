@@ -22,10 +22,11 @@ Source: Salari, master's thesis, Kerman 2019; after Coup√© et al. 2008 and Manj√
 
 from __future__ import annotations
 
+import numpy as np
+
 from kernelscope.filters.mri_nlm.cpu import plan_cpu
 from kernelscope.filters.mri_nlm.cuda import GAPS, plan_mri_nlm
 from kernelscope.filters.mri_nlm.noise import (
-    MOST,
     NOISE_MAP,
     check,
     estimates,
@@ -37,7 +38,7 @@ from kernelscope.filters.mri_nlm.reach import radius
 from kernelscope.spec.borders import Border
 from kernelscope.spec.crop import Crop
 from kernelscope.spec.explanation import Example, Explanation
-from kernelscope.spec.filter import Cpu, FilterSpec
+from kernelscope.spec.filter import Cpu, FilterSpec, Unit
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import GLOBAL, SHARED, TUNED
 from kernelscope.spec.parameters import (
@@ -106,8 +107,13 @@ SPEC = FilterSpec(
             name="noise",
             label="Noise",
             help="Effect of the noise on the mean.",
-            default="rician",
+            default="auto",
             choices=(
+                Choice(
+                    "auto",
+                    "As the data",
+                    "Rician; Gaussian where a voxel is negative, which a magnitude never is.",
+                ),
                 Choice(
                     "rician",
                     "Rician",
@@ -146,9 +152,10 @@ SPEC = FilterSpec(
             help="Standard deviation of the noise in units of the voxels: one for all volumes, "
             "or one for each.",
             minimum=0.0,
-            maximum=MOST,
+            maximum=float(np.finfo(np.float32).max),
             most=4,
             none="estimated",
+            of_samples=True,
             implies={"sigma_from": "given"},
             matters=lambda parameters: parameters["sigma_from"] == "given",
         ),
@@ -179,6 +186,7 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
+    unit=Unit.SQUARES,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_mri_nlm, (GLOBAL, SHARED, TUNED), GAPS),

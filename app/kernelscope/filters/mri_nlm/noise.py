@@ -43,6 +43,39 @@ def check(parameters: Mapping[str, Any]) -> None:
         )
 
 
+def is_rician(source: Pixels | Components, parameters: Mapping[str, Any]) -> bool:
+    """Return whether the noise is Rician: if nothing else is chosen, where no voxel is negative.
+
+    Raises
+    ------
+    InvalidParameter
+        If Rician noise is chosen for negative voxels: their squares would lose the sign.
+    """
+    if parameters["noise"] == "gaussian":
+        return False
+    negative = _lowest(source) < 0
+    if negative and parameters["noise"] == "rician":
+        lowest = _lowest(source)
+        raise InvalidParameter(
+            f"Noise: Rician noise is that of magnitudes, and voxels go down to {lowest:g}.",
+            "Choose “As the data” (noise=auto) or Gaussian.",
+        )
+    return not negative
+
+
+def _lowest(source: Pixels | Components) -> float:
+    """Return the smallest voxel of all components."""
+    if isinstance(source, Components):
+        return min(remembered(part, "lowest", partial(_lowest_of, part)) for part in source.parts)
+    return remembered(source, "lowest", partial(_lowest_of, source))
+
+
+def _lowest_of(voxels: Pixels) -> float:
+    if voxels.dtype.kind == "u":
+        return 0.0
+    return min(in_parts(lambda part: min(float(each.min()) for each in voxels[part]), voxels))
+
+
 def least_sigmas(source: Pixels | Components) -> tuple[float, ...]:
     """Return the smallest sigmas allowed for the components of `source`."""
     if isinstance(source, Components):
@@ -88,19 +121,20 @@ def _least(peaks: Sequence[float]) -> tuple[float, ...]:
 
 
 def resolve(source: Pixels | Components, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Fill in ``sigma``, one for each component of `source`; it is never 0.
+    """Fill in ``noise`` and ``sigma``, one for each component of `source`; it is never 0.
 
     Afterwards ``sigma_from`` is ``given``; or it is ``local``, and ``sigma`` is the lower limit of
     local sigmas; or it is ``adaptive``, with that limit and a ``sigma_map``.
     """
     components = source.shape[3]
     least = least_sigmas(source)
+    rician = is_rician(source, parameters)
+    parameters = {**parameters, "noise": "rician" if rician else "gaussian"}
     if parameters["sigma_from"] == "adaptive":
         return {**measure(whole(source), parameters, least), **parameters, "sigma": least}
     if parameters["sigma_from"] == "local":
         return {**parameters, "sigma": least}
     if parameters["sigma_from"] == "volume":
-        rician = parameters["noise"] == "rician"
         sigma = _global_sigmas(source, rician)
     else:
         sigma = list(parameters["sigma"])
@@ -134,7 +168,7 @@ def measure(
     """Return the ``sigma_map`` of adaptive sigma, unless it comes with the parameters."""
     if parameters["sigma_from"] != "adaptive" or "sigma_map" in parameters:
         return {}
-    deep, rician = parameters["dimensions"] == "3d", parameters["noise"] == "rician"
+    deep, rician = parameters["dimensions"] == "3d", is_rician(source, parameters)
     floor = np.array(least_sigmas(source) if least is None else least)
     return {"sigma_map": map_sigma(source, floor, rician, deep)}
 
@@ -143,7 +177,7 @@ def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:
     """Return the ``beta`` of least estimated error; see `kernelscope.filters.mri_nlm.strength`."""
     components = source.shape[3]
     reach = reach_of(parameters)
-    deep, rician = parameters["dimensions"] == "3d", parameters["noise"] == "rician"
+    deep, rician = parameters["dimensions"] == "3d", is_rician(source, parameters)
     resolved = resolve(source, parameters)
     least = np.array(least_sigmas(source))
 
@@ -166,31 +200,35 @@ def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:
 
 
 def estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"sigma": resolved["sigma"]} if given["sigma_from"] == "volume" else {}
+    unexpected = given["noise"] == "auto" and resolved["noise"] != "rician"
+    noise = {"noise": resolved["noise"]} if unexpected else {}
+    sigma = {"sigma": resolved["sigma"]} if given["sigma_from"] == "volume" else {}
+    return noise | sigma
 
 
-def map_settings(parameters: Mapping[str, Any]) -> tuple[int | None, bool, bool]:
-    """Return the values that a map of the noise depends on: window radius, Rician, and 3-D.
+def map_settings(parameters: Mapping[str, Any]) -> tuple[int | None, str, bool]:
+    """Return the values that a map of the noise depends on: window radius, noise, and 3-D.
 
     There is no window unless the filter itself works with sigmas of windows.
     """
     window = parameters["window_radius"] if parameters["sigma_from"] == "local" else None
-    return window, parameters["noise"] == "rician", parameters["dimensions"] == "3d"
+    return window, parameters["noise"], parameters["dimensions"] == "3d"
 
 
 def map_noise(voxels: Pixels, settings: tuple[Any, ...]) -> Pixels:
     """Return sigma around each voxel."""
-    window, rician, deep = settings
+    window, noise, deep = settings
+    rician = is_rician(voxels, {"noise": noise})
     if window is None:
         return estimate_smooth(voxels, rician, deep)
     return estimate_local(voxels, window, rician, deep)
 
 
 def describe_map(settings: tuple[Any, ...]) -> str:
-    window, rician, _ = settings
-    kind = "Rician" if rician else "Gaussian"
+    window, noise, _ = settings
+    kind = {"auto": "", "rician": "Rician ", "gaussian": "Gaussian "}[noise]
     where = "smooth map" if window is None else f"window radius {window}"
-    return f"{kind} sigma around each voxel, {where}"
+    return f"{kind}sigma around each voxel, {where}"
 
 
 NOISE_MAP = Diagnostic(

@@ -22,7 +22,7 @@ from kernelscope.filters.nlm.search import radius, whole
 from kernelscope.filters.nlm.strength import estimate_strength
 from kernelscope.spec.borders import Border
 from kernelscope.spec.explanation import Example, Explanation
-from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec
+from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec, Unit
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, TEXTURE, TUNED
 from kernelscope.spec.parameters import (
@@ -92,11 +92,11 @@ SPEC = FilterSpec(
             help="Distance of patches, where white is 1, at which a weight falls to 37 %: "
             "more smooths more. Source N has 0.02, for noise of variance 0.001.",
             default=0.02,
-            minimum=1e-8,
+            minimum=1e-14,
             maximum=1e9,
             slider=(1e-7, 1.0),
             geometric=True,
-            decimals=8,
+            decimals=14,
             estimate=estimate_strength,
             estimated=True,
             formerly={1: 0.02},
@@ -138,6 +138,7 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
+    unit=Unit.WHITE,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_nlm, (GLOBAL, CONSTANT, HOST_PARTITIONS, SHARED, TEXTURE, TUNED), GAPS),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from kernelscope.filters.shared.border_kernels import REDUCE, VALID, fetch_row
 from kernelscope.filters.shared.plain import cell, gather, interior, no_simd
 from kernelscope.jit import Array, Index, Kernel, Line, Number, Plane, Record, inlined, kernel
 from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, CpuTask
+from kernelscope.spec.filter import CpuPass, CpuTask, Unit
 from kernelscope.spec.levels import SERIAL
 from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask
 
@@ -41,9 +41,15 @@ _TILE = 1024
 _GROUP = 3
 """Taps summed in one sweep over a tile: divides the 9 of the smallest mask."""
 
+
 # User-defined masks default to clipping: most have a positive sum and sharpen or soften, and where
 # they overshoot, a dark halo turned bright would be an edge that is not there. The presets that
 # find edges bring `absolute` along.
+def unit_of(parameters: Mapping[str, Any]) -> Unit:
+    """Return the unit of floats: mid-grey is half of white."""
+    return Unit.WHITE if parameters["negative"] == "offset" else Unit.ANY
+
+
 NEGATIVE = ChoiceParameter(
     name="negative",
     label="Negative results",

@@ -17,6 +17,7 @@ GAPS = {
 TeachingSpec = partial(
     FilterSpec,
     category="Teaching",
+    restores=False,
     parameters=(),
     borders=(Border.REFLECT,),  # no mask reaches beyond the edge
 )

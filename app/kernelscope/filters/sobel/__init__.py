@@ -28,7 +28,7 @@ from kernelscope.filters.sobel import directions
 from kernelscope.filters.sobel.cpu import plan_cpu
 from kernelscope.filters.sobel.cuda import GAPS, LEVELS, plan_cuda
 from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation, number, weighted
-from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec
+from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec, Unit
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.parameters import Choice, ChoiceParameter
 
@@ -56,6 +56,7 @@ SPEC = FilterSpec(
     id="sobel",
     name="Sobel",
     category="Edges",
+    restores=False,
     summary="Finds edges with the first derivative, smoothed across its direction.",
     synonyms=("gradient", "first derivative", "contour", "edge detection"),
     source="Korčuška 2013, section 1.4, equations 3 and 4",
@@ -104,6 +105,7 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     output_channels=output_channels,
+    unit=Unit.WHITE,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_cuda, LEVELS, GAPS),

@@ -30,7 +30,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.sweep import Cell, sweep, sweepable, variants
+from kernelscope.engine.sweep import Cell, sweep, sweepable, variants, why_unscored
 from kernelscope.engine.worker import Completed, Failed, Job, Stopped
 from kernelscope.gui.dialogs.blind_dialog import BlindDialog
 from kernelscope.gui.dialogs.picture_pair import Half, PicturePair
@@ -55,10 +55,7 @@ _REST_MS = 250
 _COMPILING_MS = 1000
 """Compiling that is worth a word: kernels in the cache on the disk are loaded in less."""
 
-_NO_SCORES = (
-    "No dB: there is no reference, and the noise does not look Gaussian. "
-    "Edit > Reference > Choose sets one."
-)
+_NO_SCORES = "No dB: there is no reference, and {}. Edit > Reference > Choose sets one."
 
 _tickets = itertools.count(1)
 
@@ -311,7 +308,9 @@ class ContactSheet(QDialog):
             self.touch()
         scored = any(tile.psnr is not None for tile in self.tiles)
         if isinstance(event, Completed) and not scored:
-            self.note.setText(f"{self.note.text()} {_NO_SCORES}")
+            assert self._shown is not None
+            reason = _NO_SCORES.format(why_unscored(self._shown))
+            self.note.setText(f"{self.note.text()} {reason}")
         if isinstance(event, Failed):
             self.note.setText(str(event.error))
             for tile in self.tiles:

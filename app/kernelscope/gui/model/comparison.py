@@ -134,7 +134,10 @@ def judge_both(image: Image, result: Result | None, reference: Image) -> Judged:
         return Judged(known.before, known.after)
     reference = like_output(reference, result)
     before = _judge(like_output(image, result), reference)
-    after = _judge(result.image, reference)
+    spec = result.request.step.filter
+    after: Quality | str = f"{spec.name} does not restore a picture: its result is not compared."
+    if spec.restores:
+        after = _judge(result.image, reference)
     return Judged(
         before if isinstance(before, Quality) else None,
         after if isinstance(after, Quality) else None,

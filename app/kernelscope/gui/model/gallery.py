@@ -190,6 +190,8 @@ def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -
     Judgement or None
         None where they are not comparable.
     """
+    if not result.request.step.filter.restores:
+        return None
     if isinstance(part, Volume):
         assert isinstance(reference, Volume)
         pairs = zip(result.request.scan.volumes, result.scan.volumes, strict=True)

@@ -98,15 +98,19 @@ def pictures(source: Image, result: Result | None, reference: Image | None) -> l
     """
     target = colours(reference.planes) if reference is not None else None
     same = target is not None and target.shape[:2] == (source.height, source.width)
-    measured = [Measured("input", colours(source.planes), target if same else None)]
+    white = source.white if source.dtype.kind == "f" else None
+    peak = reference.white if reference is not None and reference.dtype == source.dtype else None
+    own = target if same else None
+    measured = [Measured("input", colours(source.planes), own, white=white, peak=peak)]
     if result is not None:
         offset = offset_of(result.request)
         other = colours(like_output(reference, result).planes) if reference is not None else None
         planes = colours(result.image.planes)
         same_size = other is not None and other.shape[:2] == planes.shape[:2]
-        measured.append(Measured("output", planes, other if same_size else None, offset))
+        target_of = other if same_size else None
+        measured.append(Measured("output", planes, target_of, offset, white=white, peak=peak))
     if target is not None and same:
-        measured.append(Measured("reference", target))
+        measured.append(Measured("reference", target, white=white))
     return measured
 
 

@@ -390,6 +390,8 @@ class VolumePage(Page[Scan, Volume]):
     def _evaluation(self) -> Callable[[], Evaluation]:
         volume, output, reference = self.part, self.shown_output, self.reference
         image = reference.image if reference is not None else None
+        if self.result is not None and not self.result.request.step.filter.restores:
+            output = None  # it does not compare with the reference
         return lambda: judge_volumes(volume, output, image)
 
     # --- to save ---

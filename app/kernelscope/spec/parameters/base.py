@@ -169,6 +169,10 @@ class Parameter:
         """Return a value that suits `pixels` and the `values` of the other parameters."""
         raise NotImplementedError
 
+    def in_unit(self, value: Any, factors: tuple[float, ...]) -> Any:
+        """Return the value for samples that are divided by `factors`, one for each volume."""
+        return value
+
     def for_slice(self, value: Any, number: int) -> Any:
         """Return the value for the slice of a volume with this number, from 0."""
         return value

@@ -191,12 +191,15 @@ class NumbersParameter(Parameter):
         How many numbers there may be.
     none : str
         Text for labels and logs if there is no number.
+    of_samples : bool
+        Whether the numbers have the unit of the samples, one for each volume.
     """
 
     minimum: float
     maximum: float
     most: int
     none: str
+    of_samples: bool = False
     default: tuple[float, ...] = ()
 
     placeholder = "X[,X...]"
@@ -238,6 +241,14 @@ class NumbersParameter(Parameter):
 
     def format(self, value: Any) -> str:
         return ", ".join(map(number_text, value))
+
+    def in_unit(self, value: Any, factors: tuple[float, ...]) -> Any:
+        if not self.of_samples or not value:
+            return value
+        numbers = value * len(factors) if len(value) == 1 else value
+        if len(numbers) != len(factors):
+            return value  # which the filter refuses
+        return tuple(number / factor for number, factor in zip(numbers, factors, strict=True))
 
     def describe(self, value: Any) -> str:
         return super().describe(value) if value else f"{self.label.lower()} {self.none}"
@@ -323,6 +334,8 @@ class RadiiParameter(Parameter):
 
 def rounded(estimate: Any) -> Any:
     """Return one number or several with the four digits that an estimate is good for."""
+    if isinstance(estimate, str):  # a choice
+        return estimate
     if isinstance(estimate, tuple):
         return tuple(rounded(number) for number in estimate)
     return float(f"{estimate:.4g}")

@@ -1,0 +1,159 @@
+"""Brings samples into the unit that a filter supposes, and its result back.
+
+Filters that know white suppose that it is 1 for floats, and filters that square samples that
+float32 holds the squares. Samples of another unit are divided before such a filter, by their white
+or by a power of two, and its result is multiplied. Others are filtered as they are.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.request import Measurement, Request
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
+from kernelscope.images.volume import Volume
+from kernelscope.parallel import in_parts
+from kernelscope.spec.filter import Unit
+from kernelscope.spec.samples import Pixels, colour_count
+
+_SMALL, _LARGE = 2.0**-20, 2.0**40
+"""Between these peaks, float32 holds squares of samples and of their noise, and sums of those."""
+
+Factors = tuple[float, ...]
+"""The unit of a picture, or of each volume of a scan, in that which the filter supposes."""
+
+
+def factors_of(request: Request) -> Factors | None:
+    """Return by what the source of a request has to be divided; None if by nothing."""
+    unit = request.step.filter.unit_for(request.step.parameters)
+    source = request.source
+    if unit is Unit.ANY or request.by_slices:
+        return None
+    if isinstance(source, Scan):
+        factors: Factors = tuple(_power_of_two(_peak(volume)) for volume in source.volumes)
+    else:
+        assert isinstance(source, Image)
+        if source.dtype.kind != "f":
+            return None
+        factors = (source.white if unit is Unit.WHITE else _power_of_two(source.white),)
+    return None if all(factor == 1 for factor in factors) else factors
+
+
+def _peak(volume: Volume) -> float:
+    if volume.voxels.dtype.kind != "f":
+        return 1.0  # integers are neither too small nor too large
+    low, high = volume.value_range
+    return float(max(high, -low))
+
+
+def _power_of_two(peak: float) -> float:
+    """Return the power of two that brings a peak near 1, if it is far from there."""
+    return 1.0 if peak == 0 or _SMALL <= peak <= _LARGE else 2.0 ** math.floor(math.log2(peak))
+
+
+def scaled(request: Request, factors: Factors) -> Request:
+    """Return `request` for its source divided by `factors`, with parameters of that unit."""
+    step = request.step
+    values = {
+        each.name: each.in_unit(step.parameters[each.name], factors)
+        for each in step.filter.parameters
+    }
+    return replace(
+        request,
+        source=_scaled.of(request.source, factors),
+        step=replace(step, parameters=MappingProxyType(values)),
+        measured=request.measured if isinstance(request.source, Image) else None,
+    )
+
+
+def measurement(request: Request) -> Measurement | None:
+    """Return slow measurements for `request`; none of a source that a run divides first."""
+    return Measurement.of(request) if factors_of(request) is None else None
+
+
+def run_scaled(request: Request, run: Callable[[Request], Source], context: RunContext) -> Source:
+    """Return ``run(request)``, computed in the unit that the filter supposes."""
+    factors = factors_of(request)
+    if factors is None:
+        return run(request)
+    with context.log.stage("convert"):
+        inner = scaled(request, factors)
+    output = run(inner)
+    inverse = tuple(1 / factor for factor in factors)
+    for name, value in context.log.estimates.items():
+        context.log.estimates[name] = request.step.filter.parameter(name).in_unit(value, inverse)
+    with context.log.stage("convert"):
+        target = request.target
+        if isinstance(target, Image):
+            assert isinstance(output, Image)
+            return target.like(_times(output.planes, factors[0]))
+        assert isinstance(target, Scan)
+        assert isinstance(output, Scan)
+        return Scan(
+            tuple(
+                volume.with_voxels(made.voxels * np.float64(factor), copy=False)
+                if factor != 1
+                else made
+                for volume, made, factor in zip(
+                    target.volumes, output.volumes, factors, strict=True
+                )
+            )
+        )
+
+
+class _Scaled:
+    """The last form of each source: the same object for several runs, as a GPU knows it by it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: weakref.WeakKeyDictionary[Any, tuple[Factors, Source]]
+        self._last = weakref.WeakKeyDictionary()
+
+    def of(self, source: Source, factors: Factors) -> Source:
+        with self._lock:
+            known, made = self._last.get(source, (None, source))
+            if known != factors:
+                made = _divided(source, factors)
+                self._last[source] = (factors, made)
+        return made
+
+
+_scaled = _Scaled()
+
+
+def _divided(source: Source, factors: Factors) -> Source:
+    if isinstance(source, Image):
+        planes = _times(source.planes, 1 / factors[0])
+        return replace(Image.from_array(planes, source.title), given_white=1.0)
+    assert isinstance(source, Scan)
+    return Scan(
+        tuple(
+            Volume.from_array((volume.voxels * (1 / factor)).astype(np.float32), volume.title)
+            if factor != 1
+            else volume
+            for volume, factor in zip(source.volumes, factors, strict=True)
+        )
+    )
+
+
+def _times(planes: Pixels, factor: float) -> Pixels:
+    """Return floats times `factor`; alpha is kept."""
+    product = planes.copy()
+    colours = product[:, :, : colour_count(planes.shape[2])]
+
+    def work(part: slice) -> None:
+        colours[part] = colours[part] * np.float64(factor)
+
+    in_parts(work, colours)
+    return product

@@ -1,0 +1,168 @@
+"""Keeps the colours of transparent pixels out of results.
+
+A pixel of alpha 0 has no colour that anybody sees, and whatever its file holds there must not
+bleed into its neighbours. Averages (`FilterSpec.averages`) are weighted by alpha:
+
+    result = F(alpha · colour) / F(alpha)
+
+For other filters each transparent pixel gets the mean of its visible neighbours first, ring by ring
+as far as the filter reaches; pixels that are partly transparent count as they are. Alpha itself and
+the colours of transparent pixels stay.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.engine.request import Request, grey_first
+from kernelscope.images.image import Image
+from kernelscope.images.source import Source
+from kernelscope.spec.borders import Border
+from kernelscope.spec.filter import Cpu, CpuTask
+from kernelscope.spec.levels import PARALLEL
+from kernelscope.spec.samples import Pixels, white_level
+
+_made: weakref.WeakKeyDictionary[Image, tuple[tuple[int, bool], Image]]
+_made = weakref.WeakKeyDictionary()
+"""The last opaque form of each picture and how far it was filled: a GPU knows it again."""
+
+
+def has_transparent(request: Request) -> bool:
+    """Return whether the filter of a request would mix colours that nobody sees."""
+    source, step = request.source, request.step
+    if not isinstance(source, Image) or not source.has_alpha or _reach(request) == 0:
+        return False
+    alpha = source.planes[:, :, -1]
+    limit = _white(source) if step.filter.averages else 1
+    return bool((alpha < limit).any())
+
+
+def run_visible(request: Request, run: Callable[[Request], Source]) -> Source:
+    """Return ``run(request)`` for what is visible of its source."""
+    if not has_transparent(request):
+        return run(request)
+    step = request.step
+    if step.filter.averages:
+        if step.grey and not request.source.is_grey:  # colours are weighted after that
+            grey = to_grey(request.image)
+            request = replace(request, source=grey, step=replace(step, grey=False))
+        planes = _weighted(request, run)
+    else:
+        reach, wraps = _reach(request), step.border is Border.WRAP
+        output = run(replace(request, source=opaque(request.image, reach, wraps=wraps)))
+        planes = output.planes.copy()
+    image = request.image
+    shift = step.filter.radius(step.parameters) if step.border is Border.VALID else 0
+    height, width, channels = planes.shape
+    if (height, width) == (image.height - 2 * shift, image.width - 2 * shift):
+        own = image.planes[shift : shift + height, shift : shift + width]
+        planes[:, :, -1] = own[:, :, -1]
+        if channels == own.shape[2]:
+            hidden = own[:, :, -1] == 0
+            planes[hidden] = own[hidden]
+    return image.like(planes)
+
+
+def _reach(request: Request) -> int:
+    """Return how far away a colour may have an effect; 0 for filters of single pixels."""
+    spec, parameters = request.step.filter, request.step.parameters
+    if spec.whole(parameters):
+        return max(request.source.shape[:2])
+    return spec.radius(parameters)
+
+
+def _white(image: Image) -> float:
+    return white_level(image.dtype)
+
+
+def _weighted(request: Request, run: Callable[[Request], Source]) -> Pixels:
+    """Return the average of colours, weighted by alpha.
+
+    Integers are weighted as 16-bit numbers, which all levels average to the same bytes.
+    """
+    image = request.image
+    colours, alpha = image.planes[:, :, :-1], image.planes[:, :, -1:]
+    white, is_float = _white(image), image.dtype.kind == "f"
+    dtype = image.dtype if is_float else np.dtype(np.uint16)
+    full = white_level(dtype)  # of products: white of a pixel that is opaque
+
+    def averaged(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the average of numbers from 0 to 1."""
+        whole = shares if is_float else np.rint(shares * full)
+        part = Image.from_array(whole.astype(dtype), image.title)
+        return run(replace(request, source=part, reference=None)).planes / full
+
+    weights = alpha / np.float64(white)
+    below = averaged(weights)
+    each = range(colours.shape[2])
+    above = np.concatenate([averaged(colours[:, :, [c]] / white * weights) for c in each], axis=2)
+    shift = (image.height - below.shape[0]) // 2
+    output = image.planes[shift : shift + below.shape[0], shift : shift + below.shape[1]].copy()
+    found = np.divide(above, below, out=np.zeros_like(above), where=below > 0) * white
+    if not is_float:
+        found = np.rint(found.clip(0, white))
+    output[:, :, :-1] = np.where(below > 0, found, output[:, :, :-1])
+    return output
+
+
+def to_grey(image: Image) -> Image:
+    """Return `image` converted to greyscale, as a step with `grey` gets it."""
+    if image.is_grey:
+        return image
+    spec, parameters, border = grey_first()
+    settings = parameters, border
+    output = np.empty(spec.output_shape(image.planes.shape, *settings), image.pixels.dtype)
+    task = CpuTask(image.planes, output, *settings, PARALLEL.id)
+    for sweep in spec.implementation(Cpu).plan(task):
+        sweep.kernel(*sweep.arguments, 0, sweep.rows)
+    spec.carry_alpha(image.planes, output, *settings)
+    return image.like(output)
+
+
+def visible(request: Request) -> Image:
+    """Return the picture of a request with the colours that count; to be estimated from."""
+    image = request.image
+    if not image.has_alpha or not (image.planes[:, :, -1] == 0).any():
+        return image
+    return opaque(image, max(image.shape[:2]))
+
+
+def opaque(image: Image, reach: int, *, wraps: bool = False) -> Image:
+    """Return a picture without transparent pixels, which have the colours of those around them."""
+    known, made = _made.get(image, (None, image))
+    if known != (reach, wraps):
+        planes = image.planes.copy()
+        planes[:, :, :-1] = _filled(planes[:, :, :-1], planes[:, :, -1] > 0, reach, wraps=wraps)
+        planes[:, :, -1] = image.dtype.type(_white(image))
+        made = replace(Image.from_array(planes, image.title), given_white=image.given_white)
+        _made[image] = ((reach, wraps), made)
+    return made
+
+
+def _filled(colours: Pixels, visible: NDArray[np.bool_], reach: int, *, wraps: bool) -> Pixels:
+    """Return colours, with rings of means of neighbours around what is visible."""
+    values = np.where(visible[:, :, None], colours, 0).astype(np.float64)
+    for _ in range(reach):
+        if visible.all() or not visible.any():
+            break
+        rim = ((1, 1), (1, 1), (0, 0))
+        mode: Literal["wrap", "constant"] = "wrap" if wraps else "constant"
+        wide, there = (np.pad(each, rim, mode) for each in (values, visible[:, :, None]))
+        height, width = visible.shape
+        corners = product(range(3), repeat=2)
+        windows = [(slice(dy, dy + height), slice(dx, dx + width)) for dy, dx in corners]
+        count = np.sum([there[place] for place in windows], axis=0)
+        total = np.sum([wide[place] for place in windows], axis=0)
+        new = ~visible & (count[:, :, 0] > 0)
+        values[new] = total[new] / count[new]
+        visible = visible | new
+    if colours.dtype.kind != "f":
+        values = np.rint(values)
+    return np.where(visible[:, :, None], values, colours).astype(colours.dtype)
