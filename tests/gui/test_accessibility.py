@@ -163,12 +163,19 @@ def used_twice(root: QWidget) -> list[str]:
     return [name for name, count in names.items() if count > 1]
 
 
-@pytest.mark.parametrize("filter_id", FILTERS)
-def test_every_control_has_names(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
-    choose(qtbot, window, filter_id)
-    assert len(controls(window)) > 10
-    assert unnamed(window) == []
-    assert used_twice(window) == []
+def each_filter(qtbot: QtBot, window: MainWindow) -> Iterator[str]:
+    """Choose one filter after the other: opening a window takes longer than looking at it."""
+    for filter_id in FILTERS:
+        choose(qtbot, window, filter_id)
+        QApplication.processEvents()
+        yield filter_id
+
+
+def test_every_control_has_names(qtbot: QtBot, window: MainWindow) -> None:
+    for filter_id in each_filter(qtbot, window):
+        assert len(controls(window)) > 10, filter_id
+        assert unnamed(window) == [], filter_id
+        assert used_twice(window) == [], filter_id
 
 
 def test_every_action_has_a_name(window: MainWindow) -> None:
@@ -213,16 +220,15 @@ def test_a_switch_that_is_on_looks_different(qtbot: QtBot, dark: bool) -> None:
     assert abs(ground().hue() - 120) < 20
 
 
-@pytest.mark.parametrize("filter_id", FILTERS)
-def test_every_parameter_has_a_tooltip(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
-    choose(qtbot, window, filter_id)
-    for parameter in filters.get(filter_id).parameters:
-        editors = [
-            widget
-            for widget in window.panel.findChildren(QWidget, parameter.name)
-            if widget.isVisibleTo(window)
-        ]
-        assert [editor.toolTip() for editor in editors] == [parameter.help]
+def test_every_parameter_has_a_tooltip(qtbot: QtBot, window: MainWindow) -> None:
+    for filter_id in each_filter(qtbot, window):
+        for parameter in filters.get(filter_id).parameters:
+            editors = [
+                widget
+                for widget in window.panel.findChildren(QWidget, parameter.name)
+                if widget.isVisibleTo(window)
+            ]
+            assert [editor.toolTip() for editor in editors] == [parameter.help], filter_id
 
 
 def lies_behind_a_tab(widget: QWidget | None) -> bool:
@@ -260,35 +266,41 @@ def clipped(root: QWidget) -> list[str]:
     return found
 
 
-# Each test opens one window, which takes longer than looking at it: sizes come one after the other.
 SIZES = ((1280, 800), (1024, 640))
 
 
-@pytest.mark.parametrize("filter_id", FILTERS)
-def test_no_text_is_clipped(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
-    choose(qtbot, window, filter_id)
-    for size in SIZES:
-        resize(window, *size)
+def assert_nothing_is_clipped(qtbot: QtBot, window: MainWindow, label: object) -> None:
+    try:
         qtbot.waitUntil(lambda: not clipped(window))  # layouts follow a little later
-        assert window.size().toTuple() == size
-        assert clipped(window) == [], size
+    except qtbot.TimeoutError:
+        pytest.fail(f"{label}: {clipped(window)}")
 
 
-@pytest.mark.parametrize("dock", ["timing", "quality", "measure", "console"])
-def test_no_text_is_clipped_in_any_dock(qtbot: QtBot, window: MainWindow, dock: str) -> None:
+def test_no_text_is_clipped(qtbot: QtBot, window: MainWindow) -> None:
     for size in SIZES:
-        resize(window, *size)
-        window.findChild(QDockWidget, f"{dock}Dock").raise_()
-        qtbot.waitUntil(lambda: not clipped(window))
-        assert not lies_behind_a_tab(window.findChild(QDockWidget, f"{dock}Dock").widget())
-        assert clipped(window) == [], size
+        for filter_id in each_filter(qtbot, window):
+            resize(window, *size)
+            assert_nothing_is_clipped(qtbot, window, (filter_id, size))
+            assert window.size().toTuple() == size
 
 
-@pytest.mark.parametrize("filter_id", FILTERS)
-def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
-    choose(qtbot, window, filter_id)
+def test_no_text_is_clipped_in_any_dock(qtbot: QtBot, window: MainWindow) -> None:
+    for size in SIZES:
+        for dock in ("timing", "quality", "measure", "console"):
+            resize(window, *size)
+            window.findChild(QDockWidget, f"{dock}Dock").raise_()
+            assert_nothing_is_clipped(qtbot, window, (dock, size))
+            assert not lies_behind_a_tab(window.findChild(QDockWidget, f"{dock}Dock").widget())
+
+
+def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow) -> None:
     window.activateWindow()
-    qtbot.wait(20)
+    qtbot.waitUntil(lambda: QApplication.activeWindow() is window)
+    for filter_id in each_filter(qtbot, window):
+        assert_tab_reaches_every_control(qtbot, window, filter_id)
+
+
+def assert_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
     wanted = {
         widget
         for widget in controls(window)
@@ -304,7 +316,7 @@ def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id: 
         assert focused is not None
         reached.setdefault(focused, step)
         qtbot.keyClick(focused, Qt.Key.Key_Tab)
-    assert [label_of(widget) for widget in wanted - set(reached)] == []
+    assert [label_of(widget) for widget in wanted - set(reached)] == [], filter_id
 
     in_panel = [widget for widget in reached if window.panel.widget().isAncestorOf(widget)]
     middles = [widget.mapTo(window.panel, widget.rect().center()).y() for widget in in_panel]
@@ -315,17 +327,17 @@ def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id: 
         )
         if next_y < y - 5  # controls of different heights stand in one row
     ]
-    assert upwards == []
+    assert upwards == [], filter_id
 
 
-@pytest.mark.parametrize("filter_id", FILTERS)
-def test_everything_is_in_reach_on_a_small_screen(
-    qtbot: QtBot, window: MainWindow, filter_id: str
-) -> None:
-    choose(qtbot, window, filter_id)
+def test_everything_is_in_reach_on_a_small_screen(qtbot: QtBot, window: MainWindow) -> None:
     window.resize(1280, 720)
-    qtbot.wait(20)
-    assert window.size().toTuple() == (1280, 720)
+    for filter_id in each_filter(qtbot, window):
+        assert_everything_is_in_reach(qtbot, window, filter_id)
+
+
+def assert_everything_is_in_reach(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
+    assert window.size().toTuple() == (1280, 720), filter_id
     for name in ("runButton", "cancelButton"):
         button = window.findChild(QAbstractButton, name)
         place = QRect(button.mapTo(window, QPoint()), button.size())
@@ -339,9 +351,9 @@ def test_everything_is_in_reach_on_a_small_screen(
         middle = control.mapTo(inside, control.rect().center())
         margins = control.width() // 2 + 1, control.height() // 2 + 1
         window.panel.ensureVisible(middle.x(), middle.y(), *margins)
-        qtbot.wait(1)
+        QApplication.processEvents()
         seen = control.visibleRegion().boundingRect()
-        assert seen.width() == control.width(), label_of(control)
+        assert seen.width() == control.width(), (filter_id, label_of(control))
         assert seen.height() == min(control.height(), window.panel.viewport().height())
 
 
@@ -353,8 +365,7 @@ def test_no_text_is_clipped_in_any_size(
     for scale in SCALES:
         window.resize(1600, 1000)
         stylist.apply(Appearance(scale=scale))
-        qtbot.waitUntil(lambda: not clipped(window))  # layouts follow a little later
-        assert clipped(window) == [], scale
+        assert_nothing_is_clipped(qtbot, window, scale)
 
 
 _NOWHERE = Path("/nonexistent/settings.json")
