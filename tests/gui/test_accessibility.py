@@ -294,9 +294,9 @@ def test_no_text_is_clipped_in_any_dock(qtbot: QtBot, window: MainWindow) -> Non
 
 
 def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow) -> None:
-    window.activateWindow()
-    qtbot.waitUntil(lambda: QApplication.activeWindow() is window)
     for filter_id in each_filter(qtbot, window):
+        window.activateWindow()
+        qtbot.waitUntil(lambda: QApplication.activeWindow() is window)
         assert_tab_reaches_every_control(qtbot, window, filter_id)
 
 
@@ -313,7 +313,7 @@ def assert_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id
     reached: dict[QWidget, int] = {}
     for step in range(200):
         focused = QApplication.focusWidget()
-        assert focused is not None
+        assert focused is not None, (filter_id, step)
         reached.setdefault(focused, step)
         qtbot.keyClick(focused, Qt.Key.Key_Tab)
     assert [label_of(widget) for widget in wanted - set(reached)] == [], filter_id

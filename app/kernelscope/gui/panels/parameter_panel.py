@@ -345,8 +345,8 @@ class ParameterPanel(QScrollArea):
             form.changed.connect(self.changed)
             form.estimate_wanted.connect(self.estimate_wanted)
             self._form_space.insertWidget(0, form)
-            self._put_into_tab_order(form)
         self._current = self._forms[spec.id]
+        self._put_into_tab_order(self._current)
         self._current.show()
         for widget in (self._filter, self._parameters, self._summary):
             set_help(widget, filter_page(spec))
@@ -359,7 +359,7 @@ class ParameterPanel(QScrollArea):
         self.changed.emit()
 
     def _put_into_tab_order(self, form: FilterForm) -> None:
-        """Let Tab go through `form` after the filter, though it was made after the rest."""
+        """Let Tab go through `form` after the filter, though others were made since, or the rest."""
         before: QWidget = self._filter
         for widget in form.findChildren(QWidget):
             takes_focus = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
