@@ -29,7 +29,7 @@ DTYPES = ("uint8", "uint16", "float32")
 SIZES = (15, 31)
 
 
-def requests(
+def requests(  # noqa: C901 - nested loops over what is compiled
     filter_id: str, usual_only: bool, device: str = "cpu", side: int = SIDE
 ) -> Iterator[Any]:
     """Yield small requests that together need the specialisations of a filter."""

@@ -13,15 +13,16 @@ from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
-MUTANTS = 2000
+MUTANTS = [300, pytest.param(8000, marks=pytest.mark.exhaustive)]
 KINDS = dict.fromkeys(format.name for format in (*READABLE, *READABLE_VOLUMES))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
+@pytest.mark.parametrize("mutants", MUTANTS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_files(tmp_path, kind):
+def test_damaged_files(tmp_path, kind, mutants):
     results = tmp_path / "results"
-    command = [sys.executable, "-m", "tests.files.fuzz", kind, str(MUTANTS), str(results)]
+    command = [sys.executable, "-m", "tests.files.fuzz", kind, str(mutants), str(results)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.stderr == "", results.read_text()
     assert ended.stdout == ""

@@ -63,7 +63,7 @@ def reduced(planes: NDArray[Any], factor: int) -> NDArray[Any]:
 
 
 @kernel
-def average_blocks(
+def average_blocks(  # noqa: C901 - compiled by Numba as one loop
     lines: Array,
     factor: Index,
     half: Number,

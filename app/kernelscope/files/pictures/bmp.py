@@ -327,7 +327,7 @@ def _unpacked_runs(data: bytes, header: _Header, notices: list[str]) -> NDArray[
 
 
 @kernel
-def _unpack(data: Any, bits: Any, pixels: Any) -> Any:
+def _unpack(data: Any, bits: Any, pixels: Any) -> Any:  # noqa: C901 - compiled by Numba as one loop
     """Fill `pixels` from the bottom row up; return how many were written, -1 if the data end.
 
     Pixels outside a row are ignored. A file may end without its end mark if its last row is full.

@@ -189,7 +189,7 @@ def _row_alone(
 
 
 @kernel
-def _row_by_reference(
+def _row_by_reference(  # noqa: C901 - compiled by Numba as one loop
     data: Any,
     place: int,
     width: int,
@@ -275,7 +275,7 @@ def _rest(data: Any, place: int, end: int, compression: int, tagged: bool) -> in
 
 
 @kernel
-def _decode(
+def _decode(  # noqa: C901 - compiled by Numba as one loop
     data: Any,
     end: int,
     pixels: Any,

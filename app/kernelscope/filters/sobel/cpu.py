@@ -110,7 +110,7 @@ def sobel_serial(
 
 
 @kernel
-def sobel_parallel(
+def sobel_parallel(  # noqa: C901 - compiled by Numba as one loop
     source: Plane,
     output: Plane,
     places: Array,

@@ -191,7 +191,7 @@ def is_worthwhile(
     return new == visible or not after.contains(before) or 4 * new.pixels >= 5 * shown.pixels
 
 
-def next_run(
+def next_run(  # noqa: C901 - one list of cases, in order
     wanted: Request,
     visible: Region | Box | None,
     expect: Callable[[Request], float | None],

@@ -359,7 +359,7 @@ class ParameterPanel(QScrollArea):
         self.changed.emit()
 
     def _put_into_tab_order(self, form: FilterForm) -> None:
-        """Let Tab go through `form` after the filter, though others were made since, or the rest."""
+        """Let Tab go through `form` after the filter, whenever it was made."""
         before: QWidget = self._filter
         for widget in form.findChildren(QWidget):
             takes_focus = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
