@@ -19,6 +19,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Completed, Event, Job, Reported, Started, Stopped, Worker
 from kernelscope.errors import AppError, Cancelled
 from tests.bench.stand_in import COPY_RATE, DOWNLOAD, KERNEL, PEAK_RATE, UPLOAD, StandIn
+from tests.patience import PATIENCE
 
 PLAN = Plan(sweeps=grid(["mean"], [32], [3]), devices=("cpu",), repeat=2, cold=False)
 GPU = replace(PLAN, devices=("gpu",), levels=("global", "shared"))
@@ -334,7 +335,7 @@ def test_on_the_workers_thread(backends: dict[str, Backend]) -> None:
 
         job = Job(work)
         worker.submit(job)
-        assert ended.wait(120)
+        assert ended.wait(PATIENCE)
     finally:
         worker.close()
     assert isinstance(events[0], Started)
@@ -366,7 +367,7 @@ def test_a_cancelled_job_stops(backends: dict[str, Backend]) -> None:
                 report(row)
 
         worker.submit(Job(work))
-        assert ended.wait(120)
+        assert ended.wait(PATIENCE)
     finally:
         worker.close()
     assert isinstance(events[-1], Stopped)

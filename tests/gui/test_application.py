@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelscope import __version__
+from tests.patience import PATIENCE
 
 _START_AND_CLOSE = """
 import sys, threading, time
@@ -49,7 +50,7 @@ def test_program_ends_quickly_while_a_kernel_is_being_compiled(tmp_path: Path) -
         env=environment,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -116,7 +117,7 @@ def test_a_crash_is_shown_once_at_the_next_start(tmp_path: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=PATIENCE,
             check=False,
         )
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.work.background import Background
+from tests.patience import PATIENCE
 
 
 class Window:
@@ -40,7 +41,7 @@ def lingering() -> Iterator[threading.Event]:
 
     def linger(frame: FrameType, kind: str, _: object) -> None:
         if kind == "return" and frame.f_code.co_name == "body":
-            event.wait(10)
+            event.wait(PATIENCE)
 
     threading.setprofile(linger)
     yield event
@@ -59,7 +60,7 @@ def test_callbacks_end_on_the_thread_of_the_window(
     if forgotten:
         background.forget("test")
     del window
-    qtbot.waitUntil(lambda: bool(destroyers) or bool(answers), timeout=2000)
+    qtbot.waitUntil(lambda: bool(destroyers) or bool(answers))
     QApplication.processEvents()
     lingering.set()
     qtbot.waitUntil(lambda: bool(destroyers))
@@ -73,7 +74,7 @@ def test_only_the_latest_of_a_topic_is_answered(qtbot: QtBot) -> None:
     failed: list[Exception] = []
 
     def first() -> str:
-        gate.wait(10)
+        gate.wait(PATIENCE)
         return "first"
 
     def wrong() -> str:

@@ -77,6 +77,7 @@ from tests.bench.stand_in import StandIn
 from tests.gui.helpers import FakeCpu, choose_files, press
 from tests.gui.helpers import load as load_picture
 from tests.paths import ROOT
+from tests.patience import PATIENCE
 
 TINY = Plan(
     sweeps=(
@@ -229,7 +230,7 @@ def set_small(bench: BenchWindow) -> None:
 
 def wait_for_end(qtbot: QtBot, bench: BenchWindow) -> None:
     run = child(bench, QAbstractButton, "benchRun")
-    qtbot.waitUntil(run.isEnabled, timeout=60_000)  # kernels may have to be compiled
+    qtbot.waitUntil(run.isEnabled)  # kernels may have to be compiled
 
 
 def measured(*, more: tuple[Row, ...] = ()) -> Report:
@@ -597,7 +598,7 @@ def test_results_are_read_while_the_window_stays_usable(
     gates = {first: threading.Event(), second: threading.Event()}
 
     def slowly(path: Path) -> Report:
-        assert gates[path].wait(30)
+        assert gates[path].wait(PATIENCE)
         return load(path)
 
     monkeypatch.setattr(reader, "load", slowly)
@@ -620,7 +621,7 @@ def test_a_window_that_is_closed_reads_no_more(
     gate, has_read = threading.Event(), threading.Event()
 
     def slowly(path: Path) -> Report:
-        assert gate.wait(30)
+        assert gate.wait(PATIENCE)
         has_read.set()
         return load(path)
 
@@ -653,7 +654,7 @@ def test_results_are_not_mixed_with_rows_that_are_measured(
     gate, has_read = threading.Event(), threading.Event()
 
     def slowly(path: Path) -> Report:
-        assert gate.wait(30)
+        assert gate.wait(PATIENCE)
         has_read.set()
         return load(path)
 

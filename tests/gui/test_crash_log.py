@@ -12,6 +12,7 @@ import pytest
 
 from kernelscope import __version__
 from kernelscope.gui.work.crash_log import CrashLog, take_crashes
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the tests end processes by signals")
 
@@ -37,7 +38,10 @@ here()
 def process(folder: Path, ending: str) -> None:
     code = _DIE.format(ending=ending)
     subprocess.run(
-        [sys.executable, "-c", code, str(folder)], capture_output=True, timeout=50, check=False
+        [sys.executable, "-c", code, str(folder)],
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
     )
 
 

@@ -629,7 +629,7 @@ def test_figures_of_another_picture_are_not_shown_meanwhile(
     monkeypatch.setattr(Histogram, "of", wait)
     try:
         show_quality(window)
-        qtbot.waitUntil(lambda: judged_by(window).startswith("Comparing with"), timeout=5000)
+        qtbot.waitUntil(lambda: judged_by(window).startswith("Comparing with"))
         assert figures(window)["PSNR"] == ["–", "–", ""]
         assert not window.quality.histograms.histograms
     finally:

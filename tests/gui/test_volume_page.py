@@ -611,13 +611,13 @@ def test_noise_around_each_voxel_is_shown_and_saved(
     flat = (1000 + rng.normal(0, 20, (12, 16, 16))).astype(np.float32)
     open_scan(qtbot, window, write(tmp_path / "flat.nii", flat))
     press(qtbot, window, "F6")
-    qtbot.waitUntil(lambda: caption(window).startswith("Noise: Rician sigma"), timeout=60000)
+    qtbot.waitUntil(lambda: caption(window).startswith("Noise: Rician sigma"))
     shown = window.volumes.viewer.output.volume
     assert 16 < np.median(shown.voxels) < 24
     np.testing.assert_array_equal(shown.voxels, estimate_smooth(flat))
     window.panel.set_values("mri_nlm", {"sigma_from": "local", "window_radius": 1})
     press(qtbot, window, "F6")
-    qtbot.waitUntil(lambda: "window radius 1" in caption(window), timeout=60000)
+    qtbot.waitUntil(lambda: "window radius 1" in caption(window))
     shown = window.volumes.viewer.output.volume
     np.testing.assert_array_equal(shown.voxels, estimate_local(flat, 1))
     assert "map " in child(window, QLabel, "pixel").text()
@@ -637,7 +637,7 @@ def test_a_map_of_noise_is_marked_when_it_would_be_another(
     flat = (1000 + rng.normal(0, 20, (12, 16, 16))).astype(np.float32)
     open_scan(qtbot, window, write(tmp_path / "flat.nii", flat))
     press(qtbot, window, "F6")
-    qtbot.waitUntil(lambda: caption(window).startswith("Noise: "), timeout=60000)
+    qtbot.waitUntil(lambda: caption(window).startswith("Noise: "))
     for name, other, first in (
         ("noise", "gaussian", "rician"),
         ("sigma_from", "local", "volume"),
@@ -651,7 +651,7 @@ def test_a_map_of_noise_is_marked_when_it_would_be_another(
     assert caption(window).startswith("Noise: "), "it has no part in the map"
     window.panel.set_values("mri_nlm", {"sigma_from": "local", "window_radius": 1})
     press(qtbot, window, "F6")
-    qtbot.waitUntil(lambda: "window radius 1" in caption(window), timeout=60000)
+    qtbot.waitUntil(lambda: "window radius 1" in caption(window))
     assert caption(window).startswith("Noise: ")
     window.panel.set_values("mri_nlm", {"window_radius": 2})
     assert caption(window).startswith(EARLIER)
@@ -678,7 +678,7 @@ def test_kernel_and_estimate_work_for_volumes_too(
     def shown() -> float:
         return window.panel.run_settings().step.parameters["filter_sigma"]
 
-    qtbot.waitUntil(lambda: shown() == pytest.approx(expected, rel=1e-3), timeout=60000)
+    qtbot.waitUntil(lambda: shown() == pytest.approx(expected, rel=1e-3))
 
 
 def estimate(request: Request, voxels: np.ndarray) -> float:

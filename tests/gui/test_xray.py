@@ -110,7 +110,7 @@ def window(qtbot: QtBot) -> Iterator[XrayWindow]:
 
 def traced(qtbot: QtBot, window: XrayWindow, text: str) -> QSlider:
     title = child(window, QLabel, "xrayTitle")
-    qtbot.waitUntil(lambda: text in title.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: text in title.text())
     slider = child(window, QSlider, "xraySlider")
     assert isinstance(slider, QSlider)
     return slider
@@ -176,7 +176,7 @@ def test_play_walks_to_the_end(qtbot: QtBot, window: XrayWindow) -> None:
     slider.setValue(slider.maximum() - 2)
     play.click()
     assert play.text() == "&Pause"
-    qtbot.waitUntil(lambda: not play.isChecked(), timeout=5_000)
+    qtbot.waitUntil(lambda: not play.isChecked())
     assert slider.value() == slider.maximum()
 
 
@@ -195,7 +195,7 @@ def test_it_opens_from_the_menu(qtbot: QtBot, open_window: Opener, tmp_path: Pat
     opened = window_of_all.findChild(XrayWindow)
     assert opened.isVisible()
     title = opened.findChild(QLabel, "xrayTitle")
-    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "steps" in title.text())
     opened.close()
 
 
@@ -227,7 +227,7 @@ def test_of_a_large_block_the_title_says_what_is_recorded(
     monkeypatch.setattr(tracing, "WHOLE_RECORDS", 1000)
     window.show_request(request_of(size=3), (40, 20))
     title = child(window, QLabel, "xrayTitle")
-    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "steps" in title.text())
     assert title.text().endswith("only the warp is recorded, and copies to shared memory")
     table = child(window, QTableWidget, "xrayFigures")
     last = [table.item(table.rowCount() - 1, column).text() for column in range(4)]
@@ -238,7 +238,7 @@ def test_of_a_large_block_the_title_says_what_is_recorded(
 def test_two_levels_stand_side_by_side(qtbot: QtBot, window: XrayWindow) -> None:
     window.show_request(request_of(size=5), (40, 20))
     title = child(window, QLabel, "xrayTitle")
-    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "steps" in title.text())
     second = window.findChild(XrayView, "xraySecondPicture")
     table = child(window, QTableWidget, "xrayFigures")
     assert not second.isVisible()
@@ -246,7 +246,7 @@ def test_two_levels_stand_side_by_side(qtbot: QtBot, window: XrayWindow) -> None
     level, other = (child(window, QComboBox, name) for name in ("xrayLevel", "xrayOther"))
     level.setCurrentIndex(level.findText("Shared memory"))
     other.setCurrentIndex(other.findText("Global memory"))
-    qtbot.waitUntil(lambda: "Global memory" in title.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "Global memory" in title.text())
     assert title.text().endswith("for a pixel of the block: Shared memory 1.69, Global memory 25.")
     assert second.isVisible()
     assert table.columnCount() == 7
@@ -267,7 +267,7 @@ def test_two_levels_stand_side_by_side(qtbot: QtBot, window: XrayWindow) -> None
     slider.setValue(0)
     assert child(window, QLabel, "xrayStep").text() == ""
     other.setCurrentIndex(0)
-    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "steps" in title.text())
     assert not second.isVisible()
     assert table.columnCount() == 4
 
@@ -275,10 +275,10 @@ def test_two_levels_stand_side_by_side(qtbot: QtBot, window: XrayWindow) -> None
 def test_the_title_names_the_level_whose_kernel_runs(qtbot: QtBot, window: XrayWindow) -> None:
     window.show_request(request_of(size=5), (40, 20))
     title, level = child(window, QLabel, "xrayTitle"), child(window, QComboBox, "xrayLevel")
-    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "steps" in title.text())
     assert "runs the kernel" not in title.text()
     level.setCurrentIndex(level.findText("Tuned"))
-    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "steps" in title.text())
     last = "Tuned runs the kernel of level Shared memory, quicker at this size."
     assert title.text().splitlines()[-1] == last
 
@@ -296,10 +296,10 @@ def test_of_several_launches_the_title_says_which_is_traced(
 ) -> None:
     window.show_request(request_of("nlm", search_radius=2, patch=3), (40, 20))
     title = child(window, QLabel, "xrayTitle")
-    qtbot.waitUntil(lambda: "steps" in title.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "steps" in title.text())
     assert title.text().startswith("nlm_global_mean (launch 3 of 3): block ")
     window.show_request(request_of(size=3), (40, 20))
-    qtbot.waitUntil(lambda: "mean_global" in title.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "mean_global" in title.text())
     assert "launch" not in title.text()
 
 
@@ -354,7 +354,7 @@ def test_a_wrong_pixel_of_an_edited_kernel(qtbot: QtBot, window: XrayWindow) -> 
     assert "// mine" in window.findChild(CodeView).toPlainText()
     assert not window.findChild(QComboBox, "xrayLevel").isEnabled()
     window.choose_pixel(5, 6)
-    qtbot.waitUntil(lambda: window.xray not in (None, xray), timeout=20_000)
+    qtbot.waitUntil(lambda: window.xray not in (None, xray))
     window.show_request(request_of(size=3), (5, 6))
     traced(qtbot, window, "mean_global: block")
     assert window.findChild(QComboBox, "xrayLevel").isEnabled()
