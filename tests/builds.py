@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.paths import ROOT
 
 _BUILDS = "KERNELSCOPE_BUILDS"
@@ -76,13 +78,16 @@ def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
     """
     digest = hashlib.sha256(repr(key).encode()).hexdigest()[:32]
     path = Path(os.environ[_BUILDS], f"{digest}{suffix}")
-    if not path.exists():
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder, path.name)
-            make(made)
-            made.replace(path)
-    else:
-        path.touch()  # still used, see `_remove_old`
+    try:
+        if not path.exists():
+            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+                made = Path(folder, path.name)
+                make(made)
+                made.replace(path)
+        else:
+            path.touch()  # still used, see `_remove_old`
+    except OSError as error:  # a full disk
+        pytest.fail(f"{path.parent} cannot be written: {error}. Free some space.", pytrace=False)
     return path
 
 

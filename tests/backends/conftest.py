@@ -33,7 +33,8 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[EmulatorBackend]:
     """
     optimised = getattr(request.module, "OPTIMISED", False)
     backend = EmulatorBackend(QuickCompiler.find() if optimised else quick_compiler(), threads=1)
-    assert backend.availability().available
+    if not backend.availability().available:
+        pytest.skip("there is no C++ compiler")
     yield backend
     backend.close()
 

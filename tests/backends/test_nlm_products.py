@@ -110,6 +110,15 @@ def test_every_weight_of_every_picture_is_accurate(emulator: EmulatorBackend, na
         assert_accurate(emulator, sigma, search, weights, name)
 
 
+def test_results_of_16_bits_are_rounded(emulator: EmulatorBackend) -> None:
+    """By sums, not by products; the contract allows a level, which would hide a truncation."""
+    noise = np.random.default_rng(4).integers(0, 65536, (17, 22, 1)).astype(np.uint16)
+    parameters = SPEC.validate({"patch": 3, "search_radius": 2, "filter_sigma": 0.5})
+    request = Request.create(Image.from_array(noise), SPEC.id, parameters)
+    actual = emulator.run(request, TUNED, RunContext()).planes
+    assert np.abs(actual - oracle(noise, parameters, Border.REFLECT)).max() < LARGEST_ERROR
+
+
 def test_the_default_radius_is_unrolled() -> None:
     """Its code is compiled for the package."""
     default = SPEC.validate({})["search_radius"]

@@ -14,7 +14,6 @@ import pytest
 from kernelscope.backends.cuda.inspection import plans
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator import tracing
-from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.emulator.laps import laps_counted
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.engine.request import Request
@@ -32,8 +31,9 @@ from kernelscope.traffic.totals import (
     warp_totals,
 )
 from kernelscope.traffic.trace import OUTPUT, Event, Place, Space, Trace
+from tests.backends.emulated import needs_compiler
 
-pytestmark = pytest.mark.slow
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 TEXT = """#line 1 "mean.cu"
 struct Geometry { int width, height, channels, out_width, first, last, a, b, c; };
@@ -53,7 +53,6 @@ READ, WRITE = Event.READ, Event.WRITE
 @pytest.fixture
 def traced(monkeypatch: pytest.MonkeyPatch) -> Traced:
     """Run a body as the mean filter's kernel, one block of 64 threads; return its trace."""
-    assert HostCompiler.find() is not None
 
     def run(body: str) -> Trace:
         monkeypatch.setattr(tracing, "read_source", lambda file: TEXT.replace("BODY", body))

@@ -11,7 +11,13 @@ from scipy.ndimage import map_coordinates
 from kernelscope.engine.area import Corner
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import measure
-from kernelscope.gui.model.profiles import MOST_POINTS, Measured, profile, profiles_as_csv
+from kernelscope.gui.model.profiles import (
+    MOST_POINTS,
+    Measured,
+    length_of,
+    profile,
+    profiles_as_csv,
+)
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 
 
@@ -109,3 +115,9 @@ def test_lines_are_hit_nearby_and_resized_at_their_last_end() -> None:
     assert regions.at(7, 5, reach=2) == 0
     assert regions.at(7, 5) == -1
     assert math.isclose(line((0, 0), (3, 4)).length, 5)
+
+
+def test_a_line_is_as_long_as_its_pixels_are_wide_and_high() -> None:
+    line = Interest("L1", Shape.LINE, ((1, 2), (4, 6)))
+    assert length_of(line, None) == 5
+    assert length_of(line, (0.5, 2.0)) == pytest.approx(math.hypot(1.5, 8.0))

@@ -13,7 +13,7 @@ from kernelscope.engine.area import Corner
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import as_csv, measure
 from kernelscope.gui.model.profiles import Measured
-from kernelscope.gui.model.regions import Interest, Regions, Shape
+from kernelscope.gui.model.regions import Interest, Regions, Shape, box_of
 from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
 
 
@@ -37,6 +37,25 @@ def interest(shape: Shape, *corners: Corner) -> Interest:
 def test_a_rectangle_has_the_pixels_between_its_edges() -> None:
     mask = whole_mask(interest(Shape.RECTANGLE, (2, 1), (4, 2)), 5, 6)
     assert np.argwhere(mask).tolist() == [[1, 2], [1, 3]]
+
+
+def test_the_corner_opposite_to_each_handle() -> None:
+    box = interest(Shape.RECTANGLE, (2, 1), (7, 5))
+    for number in range(4):
+        assert box.opposite(number) == box.handles[3 - number], number
+
+
+def test_a_box_has_at_least_a_pixel_and_its_corners_in_order() -> None:
+    assert box_of((4, 7), (4, 7)) == ((4, 7), (5, 8))
+    assert box_of((9, 2), (3, 8)) == ((3, 2), (9, 8))
+
+
+def test_a_line_is_hit_up_to_its_ends_and_not_beyond() -> None:
+    line = interest(Shape.LINE, (2, 3), (8, 3))
+    assert line.contains(8.4, 3.5, 1.0, 1.0)
+    assert line.contains(1.6, 3.5, 1.0, 1.0)
+    assert not line.contains(10.0, 3.5, 1.0, 1.0)
+    assert not line.contains(1.0, 3.5, 1.0, 1.0)
 
 
 def test_a_region_is_cut_off_at_the_edges_of_the_picture() -> None:

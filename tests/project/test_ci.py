@@ -124,6 +124,23 @@ cluster = []
     assert len(smoke.oldest()) >= 15  # each dependency has both ends
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only there g++ has to be installed")
+def test_the_script_fails_where_no_compiler_runs_the_kernels(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    (tmp_path / "README.md").write_text(README)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "awk", "dirname", "uname"):
+        (tools / name).symlink_to(shutil.which(name) or "")
+    command = [str(tools / "bash"), str(tmp_path / ".ci" / "run")]
+    environment = {"PATH": str(tools)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("g++ is missing")
+    assert done.stdout == ""
+
+
 def workflow(name: str) -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load((WORKFLOWS / name).read_text(encoding="utf-8"))
     return content
