@@ -1,12 +1,13 @@
 """Makes the tables and plots of README.md beside it from the JSON files beside it.
 
 ``python resources/bench/make_page.py`` rewrites the text between the marks of the page (and of two
-tables of the manual), and redraws the plots; needs the window's libraries. No measured number is
-typed by hand: a test compares the pages with the files.
+tables of the manual), and redraws the plots whose figures changed; needs the window's libraries.
+No measured number is typed by hand: a test compares the pages with the files.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from page_tables import (
     gains,
     gaps,
     in_brief,
+    in_turns,
     kernels,
     libraries,
     machines,
@@ -33,6 +35,7 @@ from page_tables import (
 from page_textbooks import beside_textbooks
 
 from kernelscope.bench import Report, load
+from kernelscope.bench.chart import Chart
 from kernelscope.bench.charts import Choice, Plot, chart
 from kernelscope.bench.figures import (
     PSNR,
@@ -50,6 +53,7 @@ def blocks() -> dict[str, str]:
         "conclusions": conclusions(),
         "textbook": beside_textbooks(),
         "serial": beside_c(reports("cpu-c", "cpu-peers")),
+        "serial in turns": in_turns(),
         "f-levels": by_level(experiment("f-levels")),
         "f-tables shared": gains(experiment("f-tables"), "GPU shared"),
         "f-tables tuned": gains(experiment("f-tables"), "GPU tuned"),
@@ -190,13 +194,39 @@ def on(report: Report, device: str) -> Report:
     return replace(report, rows=tuple(row for row in report.rows if row.device == device))
 
 
+PLOTS = FOLDER / "plots.txt"
+"""The digest of what each plot shows, so that a test notices one that is older than its figures."""
+
+
+def charts() -> dict[str, Chart]:
+    """Return what the plots of the page show, by the name of the file."""
+    return {
+        each.name: chart(each.plot, each.choice, each.report.rows, waiting=each.waiting)
+        for each in pictures()
+    }
+
+
+def digest(shown: Chart) -> str:
+    return hashlib.sha256(repr(shown).encode()).hexdigest()[:16]
+
+
+def made_from() -> dict[str, str]:
+    """Return the digest of what each plot in the folder shows."""
+    lines = PLOTS.read_text("utf-8").splitlines() if PLOTS.exists() else []
+    return {name: text for text, name in map(str.split, lines)}
+
+
 def main() -> None:
     for path, contents in ((PAGE, blocks()), *manual_blocks().items()):
         path.write_text(filled(path.read_text(encoding="utf-8"), contents), encoding="utf-8")
-    drawer = create_drawer()
-    for each in pictures():
-        shown = chart(each.plot, each.choice, each.report.rows, waiting=each.waiting)
-        save_chart(shown, FOLDER / f"{each.name}.png")
+    drawer, known = create_drawer(), made_from()
+    made = {name: digest(shown) for name, shown in charts().items()}
+    for name, shown in charts().items():
+        path = FOLDER / f"{name}.png"
+        if known.get(name) != made[name] or not path.is_file():
+            save_chart(shown, path)
+            print(path.name)
+    PLOTS.write_text("".join(f"{text} {name}\n" for name, text in made.items()), "utf-8")
     del drawer
 
 

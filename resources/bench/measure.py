@@ -99,7 +99,8 @@ _LAPLACE = (
 _BESIDE_C = (
     *("--filters", "mean", "mask", "weighted-mean", "median", "sobel", "laplace"),
     *("threshold-mean", "rotating-mask", "greyscale", "nlm"),
-    *("--sizes", "1024", "--masks", "3", "9", "--levels", "serial", "--peers", "C -O2"),
+    *("--sizes", "1024", "--masks", "3", "9", "--levels", "serial"),
+    *("--peers", "C -O2", "C -O2, size known"),
 )
 
 EXPERIMENTS = {

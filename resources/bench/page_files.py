@@ -28,8 +28,12 @@ LIMITS = (
 SEVERAL = "h200-one-to-four-gpus-2026-11-21"
 """A run on several GPUs, as text: used where no JSON file has such rows."""
 
-C_PEER = "C -O2"
-"""The library whose rows are the same loops in C, the baseline of *serial*."""
+C_PEER, SIZED_C = "C -O2", "C -O2, size known"
+"""The libraries whose rows are the same loops in C: for masks of any size, the yardstick of
+*serial*, and for one size."""
+
+SIZED = "serial-against-c-2026-11-28"
+"""A run of ``serial_against_c.py`` with both programs in C, as text."""
 
 NOTHING = Report({}, Plan(sweeps=()), ())
 SIZE = (4096, 4096)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from page_files import C_PEER, bench_files
+from page_files import C_PEER, FOLDER, SIZED, SIZED_C, bench_files
 
 from kernelscope.bench import Report, Row, find_baseline, load, speed_up
 from kernelscope.bench.figures import (
@@ -216,7 +216,9 @@ def libraries(report: Report) -> str:
     """Return ours next to each library: computing in ms, ours / theirs, and differing results."""
     names = list(
         dict.fromkeys(
-            row.series for row in report.rows if row.library and row.seconds and row.level != C_PEER
+            row.series
+            for row in report.rows
+            if row.library and row.seconds and row.level not in (C_PEER, SIZED_C)
         )
     )
 
@@ -244,14 +246,17 @@ def libraries(report: Report) -> str:
 
 
 def beside_c(report: Report) -> str:
-    """Return level *serial* next to the same loops in C: times, their ratio and its interval."""
+    """Return level *serial* next to the same loops in C: times, ratios and the interval of one.
+
+    The first C takes the size of a mask as an argument, as *serial* does; the second knows it.
+    """
 
     def lines() -> Iterator[Sequence[str]]:
         for rows in subjects(report.rows):
             found = {row.series: row for row in rows if row.seconds}
             ours, theirs = found.get(BASELINE), found.get(C_PEER)
             if ours is not None and theirs is not None:
-                quotient = ratio(ours, theirs)
+                quotient, sized = ratio(ours, theirs), found.get(SIZED_C)
                 yield (
                     ours.label,
                     ours.size,
@@ -259,11 +264,41 @@ def beside_c(report: Report) -> str:
                     milliseconds(theirs),
                     f"{quotient.value:.2f}",
                     quotient.interval.describe(),
+                    milliseconds(sized),
+                    f"{ratio(ours, sized).value:.2f}" if sized is not None else "",
                 )
 
     found = list(lines())
-    headings = ("filter", "size", "serial, ms", f"{C_PEER}, ms", "serial / C", "between")
+    headings = (
+        *("filter", "size", "serial, ms", f"{C_PEER}, ms", "serial / C", "between"),
+        *(f"{SIZED_C}, ms", "serial / it"),
+    )
+    if not any(cells[-1] for cells in found):
+        headings, found = headings[:-2], [cells[:-2] for cells in found]
     return table(headings, found, text=2) if found else MISSING
+
+
+_IN_TURNS = re.compile(
+    r"(?P<filter>\S.*?) +uint8 +(?P<size>128²) +[\d.]+ +[\d.]+ +(?P<ratio>[\d.]+)"
+    r" +(?P<between>[\d.]+ to [\d.]+) +[\d.]+ +(?P<quotient>[\d.]+)"
+    r" +(?P<range>[\d.]+ to [\d.]+)"
+)
+
+
+def in_turns() -> str:
+    """Return *serial* beside both programs in C, from the last run of ``serial_against_c.py``."""
+    text = (FOLDER / f"{SIZED}.txt").read_text("utf-8")
+    lines = [
+        (
+            each["filter"].replace("_", " "),
+            each["size"],
+            f"{each['ratio']} ({each['between']})",
+            f"{each['quotient']} ({each['range']})",
+        )
+        for each in map(_IN_TURNS.match, text.splitlines())
+        if each is not None
+    ]
+    return table(("filter", "size", "serial / C", f"serial / {SIZED_C}"), lines, text=2)
 
 
 def by_filter(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

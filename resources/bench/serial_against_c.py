@@ -3,10 +3,12 @@
     python resources/bench/serial_against_c.py [--sizes 256 1024] [--types uint8] [--filters ...]
     python resources/bench/serial_against_c.py --places [--filters ...]
 
-Needs a C compiler and a quiet machine. Each pair takes turns on the same data, on one thread
+Needs a C compiler and a quiet machine. Programs take turns on the same data, on one thread
 and warm caches, after their results were compared; compiling is not counted. A line shows the
 medians, and the median ratio of neighbouring turns with its quartiles, which a change of the
-clock in between does not disturb. Exits with 1 if a ratio is above the bar. With ``--places`` it
+clock or of the load in between does not disturb. C takes the size of a mask as an argument, as
+*serial* does; the last columns are of C that was compiled for this size alone. Exits with 1 if a
+ratio to the first is above the bar. With ``--places`` it
 shows how the address of the code changes the times of C, if nothing is aligned.
 """
 
@@ -30,6 +32,7 @@ sys.path.insert(0, str(ROOT / "app"))
 
 from kernelscope import filters  # noqa: E402
 from kernelscope.bench.peers import plain_c as plain  # noqa: E402
+from kernelscope.bench.peers import sized_c  # noqa: E402
 from kernelscope.bench.sweeps import weights  # noqa: E402
 from kernelscope.filters.median.cpu import BUBBLE, HUANG  # noqa: E402
 from kernelscope.machine import cpu_name  # noqa: E402
@@ -40,7 +43,7 @@ from kernelscope.spec.levels import SERIAL  # noqa: E402
 BAR = 1.15
 """Largest acceptable time of a serial level, in times of C."""
 
-SECONDS = 1.0
+SECONDS = 2.0
 """Approximate seconds of all turns of a pair, which are at least `TURNS`."""
 
 TURNS = 9
@@ -86,7 +89,11 @@ def passes(spec: Any, source: Any, output: Any, values: Any, level: str) -> Call
     return call
 
 
-def volume_case(parameters: dict[str, Any]) -> tuple[Callable[[], None], plain.Call, Any]:
+Trio = tuple[Callable[[], None], plain.Call, plain.Call | None, Any]
+"""The level, both programs in C (the second only where there is a mask), and the level's output."""
+
+
+def volume_case(parameters: dict[str, Any]) -> Trio:
     spec = filters.get("mri_nlm")
     source = np.random.default_rng(0).uniform(0, 255, (*VOLUME, 1)).astype(np.float32)
     source.flags.writeable = False
@@ -100,12 +107,12 @@ def volume_case(parameters: dict[str, Any]) -> tuple[Callable[[], None], plain.C
     def ours() -> None:
         last.kernel(*last.arguments, 0, last.rows)
 
-    return ours, plain.plain_mri_nlm(source, extended, reach, model), output
+    return ours, plain.plain_mri_nlm(source, extended, reach, model), None, output
 
 
 def picture_case(
     filter_id: str, parameters: dict[str, Any], side: int, dtype: Any, level: str
-) -> tuple[Callable[[], None], plain.Call, Any]:
+) -> Trio:
     spec = filters.get(filter_id)
     values = spec.validate(parameters)
     channels = 3 if filter_id == "greyscale" else 1
@@ -116,28 +123,34 @@ def picture_case(
     theirs = source if channels == 3 else source[..., 0]
     call = plain.plain(filter_id, theirs, values, Border.REFLECT)
     assert call is not None
-    return passes(spec, source, output, values, level), call, output[..., 0]
+    known = None
+    if filter_id in sized_c.filter_ids():
+        known = sized_c.sized(filter_id, theirs, values, Border.REFLECT)
+    return passes(spec, source, output, values, level), call, known, output[..., 0]
 
 
-def compare(ours: Callable[[], None], theirs: plain.Call, output: Any) -> Iterator[float]:
-    """Yield the medians of both in ms, and quartiles of the ratio; results were equal."""
+def compare(
+    ours: Callable[[], None], theirs: plain.Call, known: plain.Call | None, output: Any
+) -> Iterator[float]:
+    """Yield the medians in ms, and quartiles of the ratios to each C; results were equal."""
     ours()
-    wanted = theirs()
-    if output.dtype.kind == "f":
-        np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-6)
-    else:
-        np.testing.assert_array_equal(output, wanted)
+    calls: list[Callable[[], Any]] = [ours, theirs, *([known] if known is not None else [])]
+    for call in calls[1:]:
+        if output.dtype.kind == "f":
+            np.testing.assert_allclose(output, call(), rtol=1e-5, atol=1e-6)
+        else:
+            np.testing.assert_array_equal(output, call())
 
     def seconds(call: Callable[[], Any]) -> float:
         start = time.perf_counter()
         call()
         return time.perf_counter() - start
 
-    once = seconds(ours) + seconds(theirs)
-    turns = max(TURNS, int(SECONDS / once))
-    times = np.array([(seconds(ours), seconds(theirs)) for _ in range(turns)])
-    yield from 1e3 * np.median(times, axis=0)
-    yield from np.quantile(times[:, 0] / times[:, 1], (0.25, 0.5, 0.75))
+    turns = max(TURNS, int(SECONDS / sum(map(seconds, calls))))
+    times = np.array([[seconds(call) for call in calls] for _ in range(turns)])
+    for number in range(1, len(calls)):
+        yield from 1e3 * np.median(times[:, (0, number)], axis=0)
+        yield from np.quantile(times[:, 0] / times[:, number], (0.25, 0.5, 0.75))
 
 
 def main() -> int:
@@ -154,7 +167,11 @@ def main() -> int:
         places(options.filters, options.sizes[0])
         return 0
     print(f"{cpu_name()}; {plain.version()}; {' '.join(plain.FLAGS)}")
-    print(f"{'filter':<42}{'size':>8}{'serial ms':>11}{'C ms':>11}{'ratio':>8}   quartiles")
+    quartiles = f"{'ratio':>8}   {'quartiles':<13}"
+    print(
+        f"{'filter':<42}{'size':>8}{'serial ms':>11}{'C ms':>11}{quartiles}{'C, size known':>15}"
+        f"{quartiles}"
+    )
     above = 0
     for dtype in map(np.dtype, options.types):
         for filter_id, parameters in CASES:
@@ -170,20 +187,28 @@ def main() -> int:
                     if side
                     else volume_case(parameters)
                 )
-                ours, theirs, low, ratio, high = compare(*made)
+                ours, theirs, low, ratio, high, *known = compare(*made)
                 above += ratio > BAR
                 label = f"{filter_id} {' '.join(map(name_of, parameters.values()))}"
                 size = f"{side}²" if side else "×".join(map(str, VOLUME))
                 mark = "  above the bar" if ratio > BAR else ""
                 print(
                     f"{label[:32]:<33}{dtype!s:<9}{size:>8}{ours:>11.3f}{theirs:>11.3f}"
-                    f"{ratio:>8.2f}   {low:.2f} to {high:.2f}{mark}",
+                    f"{ratio:>8.2f}   {low:.2f} to {high:.2f} {_beside(known)}{mark}",
                     flush=True,
                 )
     if "median" in options.filters:
         medians(options.sizes[0])
     print(f"{above} above {BAR}")
     return int(above > 0)
+
+
+def _beside(known: list[float]) -> str:
+    """Return the columns of the C that knows the size: its median, the ratio and quartiles."""
+    if not known:
+        return ""
+    _, theirs, low, ratio, high = known
+    return f"{theirs:>15.3f}{ratio:>8.2f}   {low:.2f} to {high:.2f}"
 
 
 def moved(padding: int, folder: Path) -> ctypes.CDLL:
@@ -236,7 +261,7 @@ def medians(side: int) -> None:
         times = []
         for level in (BUBBLE.id, SERIAL.id, HUANG.id):
             dtype = np.dtype(np.uint8)
-            call, _, _ = picture_case("median", {"size": size}, side, dtype, level)
+            call, *_ = picture_case("median", {"size": size}, side, dtype, level)
             call()
             start = time.perf_counter()
             call()

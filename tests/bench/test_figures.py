@@ -93,6 +93,12 @@ def test_what_a_source_contradicts_itself_is_said_beside_it() -> None:
         ("3d", "2", "3", "6.1 to 6.6 s"): implied("188 to 230", "21 to 30"),
         ("3d", "1", "3", "2.2 to 4 s"): implied("167 to 178", "6 to 6.6"),
         ("2d", "2", "5", "1 to 1.9 s"): implied("140 to 166", "2.2 to 4"),
+        ("3d", "2", "5", "108 to 111 s"): (
+            "as printed: 10.8-11.1, read as 108 to 111, which its speed-up implies"
+        ),
+        ("3d", "1", "5", "64 to 73 s"): (
+            "as printed: 64-73, perhaps 64.73, which fits the other sizes"
+        ),
         ("3d", "5", "5", "158.6 s"): "as printed: less than with d = 4",
         ("3d", "5", "5", "225.9 s"): "as printed: less than with d = 4",
     }

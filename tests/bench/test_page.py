@@ -82,6 +82,21 @@ def test_every_experiment_has_its_files_and_every_picture_is_there(page: SimpleN
 
 
 @pytest.mark.slow
+def test_no_plot_is_older_than_its_figures(page: SimpleNamespace) -> None:
+    now = {name: page.digest(shown) for name, shown in page.charts().items()}
+    assert page.made_from() == now, "run python resources/bench/make_page.py"
+
+
+def test_the_digest_of_a_plot_changes_with_its_figures(page: SimpleNamespace) -> None:
+    rows = page.experiment("f-levels").rows
+    choice = page.Choice("Custom mask, 9×9")
+    shown = page.chart(page.Plot.BARS, choice, rows)
+    slower = [replace(row, seconds=tuple(1.001 * time for time in row.seconds)) for row in rows]
+    assert page.digest(shown) == page.digest(page.chart(page.Plot.BARS, choice, rows))
+    assert page.digest(shown) != page.digest(page.chart(page.Plot.BARS, choice, slower))
+
+
+@pytest.mark.slow
 def test_a_number_typed_by_hand_is_noticed(page: SimpleNamespace) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     name, content = next(iter(page.blocks().items()))
@@ -357,6 +372,22 @@ def test_serial_stands_beside_c(page: SimpleNamespace) -> None:
     (_, line) = cells(page.beside_c(report))
     assert line[1:5] == ["64×64", "2.3", "2", "1.15"]
     assert "C -O2" not in page.libraries(report)
+    sized = replace(peer, level="C -O2, size known", seconds=(0.001,) * 9)
+    report = replace(report, rows=(*report.rows, sized))
+    (_, line) = cells(page.beside_c(report))
+    assert line[1:5] + line[6:] == ["64×64", "2.3", "2", "1.15", "1", "2.30 |"]
+    assert "C -O2" not in page.libraries(report)
+
+
+def test_serial_stands_in_turns_beside_c_that_knows_the_size(page: SimpleNamespace) -> None:
+    (head, *lines) = cells(page.in_turns())
+    assert head[2:] == ["serial / C", "serial / C -O2, size known |"]
+    ratios = {
+        line[0].strip("| "): [float(cell.partition(" ")[0]) for cell in line[2:]] for line in lines
+    }
+    assert len(ratios) == 14
+    assert all(sized >= any_size for any_size, sized in ratios.values())
+    assert ratios["mean 3"][1] > 1.8, "as the text says"
 
 
 def test_blocks_stand_side_by_side(page: SimpleNamespace) -> None:

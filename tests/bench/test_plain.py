@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kernelscope import filters
 from kernelscope.bench import peers
 from kernelscope.bench.peers import plain_c as plain
+from kernelscope.bench.peers import sized_c
 from kernelscope.errors import AppError
 from kernelscope.filters.mri_nlm.cpu import plan_cpu as plan_mri_nlm
 from kernelscope.spec.borders import Border
@@ -86,6 +87,35 @@ def test_equal_to_serial(filter_id: str, parameters: dict[str, Any], dtype: type
                 np.testing.assert_allclose(call(), wanted, rtol=2e-6, atol=1e-6)
             else:
                 np.testing.assert_array_equal(call(), wanted, f"{height}×{width}, {border}")
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize(
+    ("filter_id", "parameters"),
+    [(name, values) for name, values in CASES if name in sized_c.filter_ids()],
+    ids=lambda value: str(value)[:40],
+)
+def test_loops_for_one_size_compute_the_same(
+    filter_id: str, parameters: dict[str, Any], dtype: type
+) -> None:
+    values = filters.get(filter_id).validate(parameters)
+    pixels = noise(dtype, (23, 31))
+    calls = [
+        made(filter_id, pixels, values, Border.MIRROR) for made in (plain.plain, sized_c.sized)
+    ]
+    any_size, one_size = (call() for call in calls if call is not None)
+    np.testing.assert_array_equal(any_size, one_size)
+
+
+def test_loops_for_one_size_are_of_that_size() -> None:
+    """A call of another size would show that the compiler knows none."""
+    pixels, three = noise(np.uint8, (23, 31)), plain.library(np.dtype(np.uint8), 3)
+    five = {"size": 5}
+    other = plain.plain("mean", pixels, five, Border.MIRROR, three)
+    right = sized_c.sized("mean", pixels, five, Border.MIRROR)
+    assert other is not None
+    assert right is not None
+    assert (other() != right()).any()
 
 
 @pytest.mark.parametrize("noise_model", ["rician", "gaussian"])

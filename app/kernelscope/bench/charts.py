@@ -69,7 +69,8 @@ def chart(
     if plot is not Plot.STAGES:
         drawn = replace(drawn, series=_coloured(drawn.series, names, rows))
     authors = {series.name.partition(":")[0] for series in drawn.series if series.theirs}
-    notes = [drawn.note, *_whose(authors), *_not_drawn(plot, shown, baseline, waiting)]
+    notes = [drawn.note, *_whose(authors), *_doubts(authors, shown, plot)]
+    notes += _not_drawn(plot, shown, baseline, waiting)
     notes += _without_transfers(row for row in found if row not in shown)
     return replace(drawn, note="\n".join(note[0].upper() + note[1:] for note in notes if note))
 
@@ -93,6 +94,19 @@ def _whose(authors: Container[str]) -> Iterator[str]:
     for source in SOURCES.values():
         if source.author in authors:
             yield f"Published: {source.describe()}"
+
+
+def _doubts(authors: Container[str], rows: Sequence[Row], plot: Plot) -> Iterator[str]:
+    """Yield the remarks on the published figures that a plot shows."""
+    if plot is Plot.SPEED_UP:  # only times are doubtful
+        return
+    said = (
+        f"{figure.origin.author}, {figure.variant}: {figure.amount()} [{figure.remark}]."
+        for row in rows
+        for figure in figures.beside(row)
+        if figure.remark and figure.origin.author in authors
+    )
+    yield from dict.fromkeys(said)
 
 
 def _not_drawn(plot: Plot, rows: Sequence[Row], baseline: str, waiting: bool) -> Iterator[str]:

@@ -97,7 +97,8 @@ class Figure:
     average : bool
         Averaged over several rows of a table, so that it matches no single row.
     remark : str
-        A contradiction within the source itself; may be empty.
+        A contradiction within the source itself, or how it was read where the print is doubtful;
+        may be empty.
     """
 
     source: str
@@ -256,11 +257,23 @@ def absent(rows: Iterable[Row], quantity: str, *, waiting: bool) -> Iterator[str
             yield f"The figures of {author} are kernel times: see the plots without transfers."
 
 
+_DOUBTFUL = {
+    ("2 gpus", 3, (130, 157, 189), 108.0, 111.0): (
+        "as printed: 10.8-11.1, read as 108 to 111, which its speed-up implies"
+    ),
+    ("1 gpu", 1, (256, 512, 512), 64.0, 73.0): (
+        "as printed: 64-73, perhaps 64.73, which fits the other sizes"
+    ),
+}
+"""How doubtful print of source V was read, by variant, components, shape and the range shown."""
+
+
 def _remark(figure: Figure, figures: Sequence[Figure]) -> str:
-    """Return the figures of a source that contradict one of its times."""
+    """Return how a time was read, and the figures of its source that contradict it."""
     if figure.source != "V" or figure.quantity != TIME or figure.device != GPU:
         return ""
-    said = []
+    key = figure.variant, figure.channels, figure.shape, figure.low, figure.high
+    said = [_DOUBTFUL[key]] if key in _DOUBTFUL else []
     alike = [other for other in figures if _same_experiment(other, figure)]
     serial = [other for other in alike if other.device == CPU and other.quantity == TIME]
     for gain in alike:

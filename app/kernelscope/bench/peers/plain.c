@@ -4,7 +4,8 @@
    lies inside the image are computed without a test for the border, the others from a copy of
    their cells. Images are grey, greyscale's are RGB.
 
-   SAMPLE is uint8_t, uint16_t or float, WHITE the largest integer sample, 0 for float. */
+   SAMPLE is uint8_t, uint16_t or float, WHITE the largest integer sample, 0 for float. With SIDE the
+   compiler knows the side of masks and patches; without, it is an argument, as it is to the levels. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +14,12 @@
 #ifndef SAMPLE
 #define SAMPLE uint8_t
 #define WHITE 255
+#endif
+
+#ifdef SIDE
+#define KNOW(side) (side) = SIDE
+#else
+#define KNOW(side) (void)0
 #endif
 
 /* Sums of samples, and of their squares. */
@@ -132,6 +139,7 @@ static inline number weigh(const SAMPLE *cells, ptrdiff_t pitch, const number *w
 
 void mask(const struct image *image, const number *weights, int side, double divisor, int negative)
 {
+    KNOW(side);
     EACH_PIXEL(image, side, settle(weigh(cells, pitch, weights, side) / divisor, negative));
 }
 
@@ -148,6 +156,7 @@ static inline number add_up(const SAMPLE *cells, ptrdiff_t pitch, int side)
 
 void mean(const struct image *image, int side)
 {
+    KNOW(side);
     double count = side * side;
     EACH_PIXEL(image, side, settle(add_up(cells, pitch, side) / count, KEEP));
 }
@@ -160,6 +169,7 @@ static inline SAMPLE choose(number total, int count, SAMPLE pixel, double limit)
 
 void threshold_mean(const struct image *image, int side, double threshold)
 {
+    KNOW(side);
     int count = side * side, radius = side / 2;
     double limit = threshold * count;
     EACH_PIXEL(
@@ -219,6 +229,7 @@ static inline SAMPLE sorted_middle(SAMPLE *cells, int count)
 
 void median(const struct image *image, int side)
 {
+    KNOW(side);
     SAMPLE copied[side * side];
     EACH_PIXEL(image, side, (copy(cells, pitch, side, copied), middle(copied, side * side)));
 }
@@ -383,6 +394,7 @@ static inline float distance(const float *here, const float *there, ptrdiff_t pi
    logarithm of its weight; `reach` is the search radius, at least the image size for the whole image. */
 int nlm(const struct image *image, const float *squares, int side, int reach, int whole, float scale)
 {
+    KNOW(side);
     int height = image->height, width = image->width, half = side / 2;
     int margin = whole ? half : half + reach;
     ptrdiff_t pitch = width + 2 * margin;

@@ -1,7 +1,8 @@
 """The plain loops of `plain.c`, the yardstick for level *serial*.
 
 A good serial program takes as long as a C programmer's loops at -O2, without vector
-instructions. If a C compiler is installed, this module compiles them once into the cache
+instructions, that take the size of the mask as an argument, as *serial* does; `sized_c` has the
+same loops for one size. If a C compiler is installed, this module compiles them once into the cache
 folder and calls them, on grey pictures (greyscale: in colour) of any sample type.
 """
 
@@ -86,8 +87,13 @@ def version() -> str:
 
 
 @functools.cache
-def library(dtype: np.dtype[Any]) -> ctypes.CDLL:
+def library(dtype: np.dtype[Any], side: int = 0) -> ctypes.CDLL:
     """Return the loops for samples of `dtype`, compiled on the first use.
+
+    Parameters
+    ----------
+    side : int
+        The only side of masks and patches, which the compiler knows; 0 for any.
 
     Raises
     ------
@@ -97,7 +103,8 @@ def library(dtype: np.dtype[Any]) -> ctypes.CDLL:
     if not compiler():
         raise AppError("There is no C compiler (cc, gcc or clang).")
     white = 0 if dtype.kind == "f" else np.iinfo(dtype).max
-    flags = (*FLAGS, f"-DSAMPLE={_TYPES[dtype.name]}", f"-DWHITE={white}")
+    known = [f"-DSIDE={side}"] if side else []
+    flags = (*FLAGS, f"-DSAMPLE={_TYPES[dtype.name]}", f"-DWHITE={white}", *known)
     digest = hashlib.sha256(repr((SOURCE.read_bytes(), flags, version())).encode()).hexdigest()
     path = compiled.cache_folder("plain") / f"{digest[:16]}.so"
     code = compiled.load(path)

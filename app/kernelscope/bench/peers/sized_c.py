@@ -1,0 +1,57 @@
+"""The loops of `plain.c` for one size of mask or patch, which the compiler knows.
+
+The compiler unrolls the loops over the cells of the smallest masks. It is no yardstick for level
+*serial*, whose code serves all sizes, but shows how much a program for one size gains.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from kernelscope.bench.peers import plain_c
+from kernelscope.bench.peers.library import Library, Made, unchanged
+from kernelscope.bench.peers.plain_c import Parameters
+from kernelscope.filters.laplace import MASKS
+from kernelscope.spec.borders import Border
+from kernelscope.spec.samples import Pixels
+
+NAME = "C -O2, size known"
+
+_SIDES: dict[str, Callable[[Parameters], int]] = {
+    "laplace": lambda parameters: len(MASKS[parameters["form"]]),
+    "mask": lambda parameters: len(parameters["mask"]),
+    "mean": lambda parameters: int(parameters["size"]),
+    "median": lambda parameters: int(parameters["size"]),
+    "nlm": lambda parameters: int(parameters["patch"]),
+    "threshold_mean": lambda parameters: int(parameters["size"]),
+    "weighted_mean": lambda parameters: int(parameters["size"]),
+}
+
+
+def filter_ids() -> tuple[str, ...]:
+    """Return the filters whose loops depend on the size of a mask or patch."""
+    return tuple(_SIDES)
+
+
+def sized(
+    filter_id: str, pixels: Pixels, parameters: Parameters, border: Border
+) -> plain_c.Call | None:
+    """Return a call as `plain_c.plain` does, of loops for the size in `parameters`."""
+    loops = plain_c.library(pixels.dtype, _SIDES[filter_id](parameters))
+    return plain_c.plain(filter_id, pixels, parameters, border, loops)
+
+
+def _make(filter_id: str, pixels: Pixels, parameters: Parameters, border: Border) -> Made | None:
+    call = sized(filter_id, pixels, parameters, border)
+    return None if call is None else (call, unchanged)
+
+
+LIBRARY = Library(
+    name=NAME,
+    module="",
+    makers={name: functools.partial(_make, name) for name in filter_ids()},
+    rank=3,
+    obstacle=plain_c.LIBRARY.obstacle,
+    version=plain_c.version,
+)
