@@ -184,8 +184,10 @@ def test_a_report_is_read_with_machine_and_day(tmp_path: Path) -> None:
     (figure,) = Recorded.read(tmp_path).nearest(wanted).values()
     assert (figure.machine, figure.card, figure.date) == ("NVIDIA H200", "H200", "2 Nov 2026")
     assert figure.setting == "Median, mask size 3, border reflect, 512×512"
-    varied = replace(figure.row, label="Median", parameters={"size": "7"})
-    assert replace(figure, row=varied).setting == "Median, mask size 7, border reflect, 512×512"
+    for size in ("7", "3"):
+        plain = replace(figure.row, label="Median", parameters={"size": size})
+        text = f"Median, mask size {size}, border reflect, 512×512"
+        assert replace(figure, row=plain).setting == text, "also the default size"
     assert not figure.scaled
     assert replace(figure, row=replace(figure.row, shape=(256, 512))).seconds == 0.002
     (entry,) = entries(tmp_path)

@@ -71,6 +71,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.images.image import Image
+from kernelscope.paths import RESOURCES
 from kernelscope.spec.level_colours import colour
 from tests.bench.made_up import row
 from tests.bench.stand_in import StandIn
@@ -500,6 +501,16 @@ def test_authors_whole_runs_stand_beside_our_whole_runs_only() -> None:
     assert other.note == "Published speed-ups are over serial code: choose CPU serial as baseline."
     alone = chart(Plot.SPEED_UP, choice, rows[1:], baseline="GPU global")
     assert alone.note == "Published speed-ups are over serial code, which was not timed."
+
+
+def test_a_plot_says_how_doubtful_figures_of_a_source_were_read() -> None:
+    rows = load(RESOURCES / "bench" / "gpu-v-sizes.json").rows
+    choice = Choice(rows[0].label)
+    times = chart(Plot.TIME, choice, rows)
+    doubt = "Salari 2019, 1 gpu: 64 to 73 s [as printed: 64-73, perhaps 64.73"
+    assert times.note.count(doubt) == 1
+    assert "as printed" not in chart(Plot.SPEED_UP, choice, rows).note
+    assert "as printed" not in chart(Plot.TIME, choice, rows, waiting=False).note
 
 
 def beside_a_library() -> list[Row]:

@@ -11,7 +11,7 @@ import pytest
 from kernelscope import filters, handbook
 from kernelscope.engine.request import Request
 from kernelscope.handbook import examples, formulas, level_pictures, pictures
-from kernelscope.handbook.filter_pages import nearest
+from kernelscope.handbook.filter_pages import _levels, _settings, nearest
 from kernelscope.images.image import Image
 from kernelscope.spec.explanation import weighted
 from kernelscope.spec.filter import FilterSpec
@@ -151,6 +151,26 @@ def test_a_weighted_sum_in_words() -> None:
     window, weights = np.array([[1, 2], [3, 4]]), np.array([[1, 2], [2, -1]])
     assert weighted(window, weights) == "1 + 2·(2 + 3) − 4 = 7"
     assert weighted(window, weights, 2) == "(1 + 2·(2 + 3) − 4) / 2 = 7 / 2 = 3.5"
+
+
+@pytest.mark.parametrize("name", ["mean", "weighted_mean", "median", "mask"])
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_the_times_of_a_page_name_mask_size_machine_and_day(name: str, device: str) -> None:
+    """And levels at one size, or by the megapixel: else the sizes would pass for a gain."""
+    spec = filters.get(name)
+    found = nearest(spec, device)
+    settings, levels = _settings(found, spec), _levels(spec, device)
+    for figure in found.values():
+        assert "mask size 3" in figure.setting or "×" in figure.setting.partition(", border")[0]
+        assert f"{figure.setting} ({figure.machine}, {figure.date})" in settings
+    sizes = {figure.row.asked for figure in found.values()}
+    assert levels.count("/MP |") == (len(found) if len(sizes) > 1 else 0)
+
+
+def test_levels_timed_at_two_sizes_are_shown_by_the_megapixel() -> None:
+    """The page of the weighted mean on a CPU: its levels were never timed together."""
+    sizes = {each.row.asked for each in nearest(filters.get("weighted_mean"), "cpu").values()}
+    assert sizes == {(1024, 1024), (4096, 4096)}, "else another filter is the example"
 
 
 def test_a_recorded_setting_names_what_differs_from_the_defaults() -> None:

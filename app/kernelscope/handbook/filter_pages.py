@@ -158,19 +158,26 @@ def _settings(measured: Mapping[str, Figure], spec: FilterSpec) -> str:
     """Return where and with which settings the times of a table were measured."""
     if not measured:
         return "No times of this filter were recorded."
-    found = dict.fromkeys(
-        f"{figure.setting} ({figure.machine}, {figure.date})" for figure in measured.values()
-    )
+    found = dict.fromkeys(map(_origin, measured.values()))
     return (
         f"Measured without transfers: {'; '.join(found)}. These are the recorded settings nearest "
         "to the defaults; [all results](../bench/README.md) has the whole tables."
     )
 
 
+def _origin(figure: Figure) -> str:
+    return f"{figure.setting} ({figure.machine}, {figure.date})"
+
+
 def _levels(spec: FilterSpec, device: str) -> str:
     """Return the table of the levels of a device."""
     measured = nearest(spec, device)
-    several = len({figure.setting for figure in measured.values()}) > 1
+    several = len({_origin(figure) for figure in measured.values()}) > 1
+    sizes = {figure.row.asked for figure in measured.values()}
+
+    def time(figure: Figure) -> str:
+        return duration(figure.seconds) if len(sizes) == 1 else figure.by_million
+
     heading = ["level", *(["operations"] if device == Device.GPU else []), "time"]
     rows = []
     for level in spec.levels(device):
@@ -178,9 +185,9 @@ def _levels(spec: FilterSpec, device: str) -> str:
         row = [f"[{_DEVICES[device]} {level.name}]({manual.level_page(device, level.id)}.md)"]
         if device == Device.GPU:
             row.append(f"{level_pictures.planned(spec, level).operations:,.0f}")
-        row.append(duration(figure.seconds) if figure is not None else "–")
+        row.append(time(figure) if figure is not None else "–")
         if several:
-            row.append(figure.setting if figure is not None else "–")
+            row.append(_origin(figure) if figure is not None else "–")
         rows.append(row)
     return manual.table([*heading, *(["setting"] if several else [])], iter(rows))
 

@@ -246,7 +246,7 @@ class MemoryLadderWindow(QDialog):
     def _show(self) -> None:
         if self._request is None:
             return
-        ladder = self._ladder()
+        ladder = self.ladder()
         counting = f": counting {self._left[0].name}…" if self._left else ""
         self._title.setText(f"{self._request.describe()}{counting}")
         self._bars.show_ladder(ladder, len(self._left))
@@ -284,15 +284,16 @@ class MemoryLadderWindow(QDialog):
 
     def _copy_table(self) -> None:
         """Put the table on the clipboard, with tabs between cells, for a spreadsheet."""
-        text = "\n".join("\t".join(row) for row in self._ladder().table)
+        text = "\n".join("\t".join(row) for row in self.ladder().table)
         QGuiApplication.clipboard().setText(text)
 
     def _save_table(self) -> None:
         assert self._request is not None
         name = f"{self._request.step.filter.id}-memory-ladder.csv"
-        save_text(self, "Save Table", name, self._ladder().csv(), _CSV_FILES)
+        save_text(self, "Save Table", name, self.ladder().csv(), _CSV_FILES)
 
-    def _ladder(self) -> MemoryLadder:
+    def ladder(self) -> MemoryLadder:
+        """Return the levels as they are shown."""
         card: Card = self._cards.currentData()
         if self._counted is None:
             return MemoryLadder(self._found, card)

@@ -315,11 +315,8 @@ class Entry:
             return duration(self.time.computing)
         if self.figure is not None:
             about = "≈ " if self.figure.scaled else ""
-            if not self.per_million:
-                return f"{about}{duration(self.figure.seconds)}"
-            row = self.figure.row
-            unit = "MP" if len(row.asked) == 2 else "MV"
-            return f"{about}{duration(1e6 * self.figure.seconds / math.prod(row.asked))}/{unit}"
+            figure, seconds = self.figure, self.figure.seconds
+            return f"{about}{figure.by_million if self.per_million else duration(seconds)}"
         return EMULATED if self.has_run else NO_TIME
 
     def explain(self) -> str:
