@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.panels.card_list import CardList
 from kernelscope.gui.panels.film_strip import FilmStrip
-from kernelscope.gui.panels.ladder import LadderList, name_width
+from kernelscope.gui.panels.ladder import LadderList, name_width, wrapped
 
 
 def large(widget: QWidget, scale: float) -> QFont:
@@ -53,3 +53,16 @@ def test_names_of_levels_take_the_room_of_bars(qtbot: QtBot) -> None:
         assert room >= short_names
         assert room <= width - 24 - metrics.horizontalAdvance("≈ 88.8 ms")
     assert name_width(metrics, 400, [long]) > needed
+
+
+def test_headings_of_recorded_times_wrap_and_lose_nothing(qtbot: QtBot) -> None:
+    rungs = LadderList()
+    qtbot.addWidget(rungs)
+    metrics = rungs.fontMetrics()
+    parts = ["other settings: search radius 5", "patch radius 1", "noise Rician", "189×157×130"]
+    for width in (200, 290, 600, 2000):
+        lines = wrapped(", ".join(parts), metrics, width)
+        assert [line.strip(", ") for line in " ".join(lines).split(", ")] == parts
+        if width >= 290:
+            assert max(map(metrics.horizontalAdvance, lines)) <= width
+    assert len(lines) == 1

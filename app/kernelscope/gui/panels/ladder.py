@@ -35,6 +35,7 @@ from PySide6.QtGui import (
     QPainter,
     QPalette,
     QPen,
+    QResizeEvent,
 )
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -67,6 +68,12 @@ _FEWEST = 4
 
 _PALE = 90
 """Opacity of the part of a bar that is not computing."""
+
+_INDENT = "   "
+"""Before the further lines of a heading."""
+
+_MARGIN = 6
+"""Pixels beside the text of a heading."""
 
 _LEAST_BAR = 24
 """Pixels that long names leave for the longest bar."""
@@ -155,7 +162,10 @@ class LadderList(QListWidget):
         if isinstance(what, Device):
             text, unfolded = self._folds[what], what in self._unfolded
             first, *more = text.splitlines()
-            lines = f"{'▾' if unfolded else '▸'} {first}", *(f"   {line}" for line in more)
+            room = self.viewport().width() - 2 * _MARGIN
+            lines = [f"{'▾' if unfolded else '▸'} {first}"]
+            for line in more:
+                lines += wrapped(line, self.fontMetrics(), room)
             item.setText("\n".join(lines))
             item.setSizeHint(QSize(100, len(lines) * _row_height(self.fontMetrics())))
             item.setData(_ENTRY, what)
@@ -248,6 +258,11 @@ class LadderList(QListWidget):
         else:
             super().keyPressEvent(event)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            QTimer.singleShot(0, self, self._fill)  # headings wrap; not while Qt lays out
+
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange) and self._ready:
@@ -257,6 +272,22 @@ class LadderList(QListWidget):
     def sizeHint(self) -> QSize:
         height = sum(self.sizeHintForRow(row) for row in range(self.count()))
         return QSize(200, height + 2 * self.frameWidth())
+
+
+def wrapped(text: str, metrics: QFontMetrics, room: int) -> list[str]:
+    """Return the parts of an enumeration in indented lines of at most `room` pixels.
+
+    No part is cut off: the last one is the size of a recorded time.
+    """
+    lines = [""]
+    for part in text.split(", "):
+        longer = f"{lines[-1]}, {part}" if lines[-1] else f"{_INDENT}{part}"
+        if lines[-1] and metrics.horizontalAdvance(f"{longer},") > room:
+            lines[-1] += ","
+            lines.append(f"{_INDENT}{part}")
+        else:
+            lines[-1] = longer
+    return lines
 
 
 def _row_height(metrics: QFontMetrics) -> int:
