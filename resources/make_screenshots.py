@@ -6,11 +6,14 @@ none. What they show is measured while they are made: let nothing else run meanw
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -28,7 +31,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QListWidget,
     QSlider,
-    QSpinBox,
     QWidget,
 )
 
@@ -55,7 +57,14 @@ from kernelscope.spec.samples import Kind
 FOLDER = Path(__file__).parent / "screenshots"
 RESULTS = Path(__file__).parent / "bench"
 
-GPU_PICTURES = ("gpu-window", "volume-gpu", "gpu-info")
+GPU_PICTURES = ("gpu-info",)
+"""Those that need a card. None of them shows the time of a kernel: nobody would remake it."""
+
+NO_GPU_PICTURES = ("recorded",)
+
+MADE = FOLDER / "made.json"
+"""The day of each picture, and the digests of the reports whose figures it shows: a test refuses
+one that is older than they are."""
 
 
 class Studio:
@@ -122,7 +131,18 @@ class Studio:
         assert dock is not None
         dock.raise_()
 
-    def take(self, name: str, width: int, height: int, widget: QWidget | None = None) -> None:
+    def take(
+        self,
+        name: str,
+        width: int,
+        height: int,
+        widget: QWidget | None = None,
+        reports: Iterable[Path] = (),
+    ) -> None:
+        """Save a picture of the window, or of `widget`, which shows figures of `reports`."""
+        if widget is None:
+            entries = self.window.levels.entries()
+            reports = [each.figure.path for each in entries if each.figure is not None]
         widget = widget or self.window
         widget.resize(width, height)
         self.settle()
@@ -131,7 +151,20 @@ class Studio:
         with Photo.open(path) as photo:
             reduced = _reduced(photo.convert("RGB"))
         reduced.save(path, optimize=True)
+        note(name, reports)
         print(name, flush=True)
+
+
+def note(name: str, reports: Iterable[Path]) -> None:
+    """Write down that a picture was made today, and from which reports."""
+    made = json.loads(MADE.read_text("utf-8"))
+    shown = {path.name: digest(path) for path in sorted(set(reports))}
+    made[name] = {"day": datetime.now(UTC).date().isoformat(), "reports": shown}
+    MADE.write_text(json.dumps(dict(sorted(made.items())), indent=1) + "\n", "utf-8")
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def _reduced(photo: Photo.Image) -> Photo.Image:
@@ -226,12 +259,13 @@ def bench(studio: Studio) -> None:
     studio.window.companions.show_bench()
     bench_window = studio.window.findChild(BenchWindow)
     assert bench_window is not None
-    bench_window.open_results([RESULTS / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
+    reports = [RESULTS / f"{device}-f-levels.json" for device in ("cpu", "gpu")]
+    bench_window.open_results(reports)
     studio.wait(lambda: bench_window.chart_view.isVisible())
     box = bench_window.findChild(QComboBox, "benchPlotKind")
     assert box is not None
     box.setCurrentText(Plot.SPEED_UP)
-    studio.take("bench", 1320, 760, bench_window)
+    studio.take("bench", 1320, 760, bench_window, reports)
     bench_window.close()
 
 
@@ -290,8 +324,9 @@ def memory_ladder(studio: Studio) -> None:
     assert title is not None
     sides.setCurrentIndex(sides.count() - 1)
     studio.settle()
-    studio.wait(lambda: "counting" not in title.text())
-    studio.take("memory-ladder", 1180, 690, opened)
+    studio.wait(lambda: "counting" not in title.text(), seconds=900)
+    figures = [each.figure for each in opened.ladder().steps if each.figure is not None]
+    studio.take("memory-ladder", 1180, 690, opened, [each.path for each in figures])
     opened.close()
 
 
@@ -368,37 +403,19 @@ def exercise(studio: Studio) -> None:
     opened.close()
 
 
-def gpu_window(studio: Studio) -> None:
-    """Run every level of the median on 4096×4096, and show the time line of the last run."""
-    noisy = SAMPLES[0].path
-    studio.window.file_dialogs.open(noisy)
-    studio.wait(lambda: studio.window.windowTitle().startswith(noisy.name))
-    studio.settle()
-    small = studio.window.pictures.images.input.image
-    assert small is not None
-    large = np.ascontiguousarray(np.repeat(np.repeat(small.pixels, 8, axis=0), 8, axis=1))
-    studio.open(Image.from_array(large, "camera-salt-pepper-4096.bmp"))
+def recorded(studio: Studio) -> None:
+    """Run the levels of the CPU, and unfold those of the missing card with their recorded times."""
+    studio.window.file_dialogs.open(SAMPLES[0].path)
+    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
     studio.choose("median", size=5)
-    repeat = studio.window.panel.findChild(QSpinBox, "repeat")
-    assert repeat is not None
-    repeat.setValue(9)
     studio.run_levels("cpu", "serial", "parallel")
-    studio.run_levels("gpu", "single-block", "global", "shared", "texture", "tuned")
-    studio.raise_dock("timingDock")
-    line = studio.window.timing.findChild(QAbstractButton, "timingShowLine")
-    assert line is not None
-    line.setChecked(True)
-    studio.take("gpu-window", 1600, 1000)
-    line.setChecked(False)
-    repeat.setValue(1)
-
-
-def volume_gpu(studio: Studio) -> None:
-    _open_phantom(studio, (130, 157, 189), 5)
-    studio.run_levels("cpu", "parallel")
-    studio.run_levels("gpu", "global", "shared", "tuned")
-    studio.raise_dock("timingDock")
-    studio.take("volume-gpu", 1440, 900)
+    studio.wait(lambda: any(each.figure for each in studio.window.levels.entries()))
+    rungs = studio.window.levels.ladder.rungs
+    rungs.toggle_fold(Device.GPU)
+    studio.window.resize(1280, 800)
+    studio.settle()
+    rungs.scrollToBottom()
+    studio.take("recorded", 1280, 800)
 
 
 def gpu_info(studio: Studio) -> None:
@@ -417,8 +434,7 @@ PICTURES: dict[str, Callable[[Studio], None]] = {
     "bench": bench,
     "lecture": lecture,
     "volume-residual": volume_residual,
-    "gpu-window": gpu_window,
-    "volume-gpu": volume_gpu,
+    "recorded": recorded,
     "gpu-info": gpu_info,
     "xray": xray,
     "memory-ladder": memory_ladder,
@@ -436,6 +452,8 @@ def main() -> None:
         studio = Studio()
         if name in GPU_PICTURES and not studio.has_gpu:
             print(f"{name} needs a GPU", flush=True)
+        elif name in NO_GPU_PICTURES and studio.has_gpu:
+            print(f"{name} needs a computer without a GPU", flush=True)
         else:
             PICTURES[name](studio)
         studio.window.close()
