@@ -89,6 +89,16 @@ def test_the_output_folder_inside_the_input_is_left_out(tmp_path: Path) -> None:
     assert find_items([tmp_path], tmp_path / "out").left_out == 0
 
 
+@pytest.mark.parametrize("name", ["zarr.json", ".zattrs", ".zgroup"])
+def test_an_ome_zarr_is_one_item(name: str, tmp_path: Path) -> None:
+    scan = tmp_path / "in/scan.ome.zarr"
+    touch(scan / name, scan / "0/c/0.png", scan / "0/zarr.json", tmp_path / "in/a.png")
+    out = tmp_path / "out"
+    assert targets(tmp_path / "in", out=out) == {"a.png": "a.png", scan.name: "scan.ome.tif"}
+    assert targets(scan, out=out) == {scan.name: "scan.ome.tif"}
+    assert find_items([tmp_path / "in"], out).left_out == 0
+
+
 def test_an_empty_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(AppError, match="There is no picture or volume in"):
         find_items([tmp_path], tmp_path / "out")

@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,6 @@ def test_a_bad_file_does_not_hold_up_the_next(item: Item, settings: Settings) ->
     write_image(Image.from_array(deep), item.source.with_suffix(".tif"))
     lossy = Item(item.source.with_suffix(".tif"), item.target.with_suffix(".jpg"))
     assert "cannot keep" in reason(filter_file(describe(8, lossy, settings)))
-    broken = altered(item, settings, level="none of these")
-    assert json.loads(filter_file(broken))["status"] == "failed"
+    broken = replace(settings, options=RunOptions(Device.CPU, "none of these"))
+    assert json.loads(filter_file(describe(7, item, broken)))["status"] == "failed"
     assert json.loads(filter_file(describe(7, item, settings)))["status"] == "done"

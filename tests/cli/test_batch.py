@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -23,13 +24,17 @@ from PIL import Image as PillowImage
 from PIL import PngImagePlugin
 
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.batch import JOURNAL, Batch
+from kernelscope.batch import JOURNAL, Batch, Handling, Item
+from kernelscope.batch.task import Settings, _options, describe
+from kernelscope.cli.arguments import apply_parser
+from kernelscope.cli.batch import _handling, _parser
 from kernelscope.cli.main import main
+from kernelscope.cli.shared_options import run_options
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.errors import ImageWriteError
-from kernelscope.files import read_image, write_image, write_recipe
+from kernelscope.files import read_image, read_recipe, write_image, write_recipe
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
@@ -488,6 +493,20 @@ def test_volumes_are_compared_with_volumes(recipe: Path, tmp_path: Path) -> None
     assert 0 < row["psnr"] < 40
 
 
+def test_an_ome_zarr_names_the_command_that_filters_it(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "scan.zarr/0/0").mkdir(parents=True)
+    (folder / "scan.zarr/zarr.json").write_text("{}", encoding="utf-8")
+    out = tmp_path / "deep/out"
+    assert batch(recipe, folder, "--out", out) == 1
+    text = capsys.readouterr().err
+    assert text.count("failed:") == 1
+    assert "scan.zarr: OME-Zarr is filtered in blocks" in text
+    assert "apply --memory 2G" in text
+    assert len(list(out.rglob("*.png"))) == 6
+
+
 ODD_NAMES = (
     b"not utf-8 \xff\xfe.png", b"two\nlines.png", b"return\rhere.png", b"\x1b[2Jescape.png",
     b'"quoted".png', b"a, b; c.png", "\u2028separator.png".encode(), "nel\x85.png".encode(),
@@ -625,3 +644,98 @@ def test_notices_of_files_that_were_done_before_are_in_the_summary_of_the_rest(
     assert {row["status"] for row in rows} == {"skipped"}
     for name in ("notices", "record"):
         assert [row[name] for row in rows] == [row[name] for row in first]
+
+
+ONLY_APPLY = {
+    "--recipe": "an argument of its own here",
+    "--save-recipe": "there is a recipe",
+    "--json": "the summary has it",
+    "--repeat": "measures one run",
+    "--volume": "all volumes of a file are filtered",
+    "--component": "pairs one file with others",
+    "--output-component": "pairs one file with others",
+    "--difference": "an output for each file",
+    "--residual": "an output for each file",
+    "--memory": "blocks of one file that is larger than memory",
+}
+
+
+def test_batch_has_the_options_of_apply_and_defines_them_once() -> None:
+    def options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+        return {name: each for each in parser._actions for name in each.option_strings}
+
+    mine, theirs = options(_parser()), options(apply_parser())
+    assert theirs.keys() - mine.keys() == ONLY_APPLY.keys() - {"--save-recipe"}
+    alone = {"-h", "--help", "--gpu", "--gpus", "--quiet", "--reference", "--scheduler"}
+    for name in mine.keys() & theirs.keys() - alone - {"--local-cluster"}:
+        assert (mine[name].help, mine[name].type) == (theirs[name].help, theirs[name].type), name
+
+
+@pytest.mark.parametrize(
+    "given",
+    [["--axis", "y"], ["--float"], ["--quality", "30"], ["--nan", "7"], ["--level", "serial"]],
+    ids=" ".join,
+)
+def test_options_do_what_they_do_in_apply(
+    given: list[str], recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    random = np.random.default_rng(1)
+    voxels = random.integers(0, 255, (4, 12, 10), np.uint8)
+    write_volume(Volume.from_array(voxels, "head"), tmp_path / "in/head.nii.gz")
+    write_image(Image.from_array(pixels(1)), tmp_path / "in/a.png")
+    write_image(Image.from_array(pixels(2)), tmp_path / "in/b.jpg")
+    hole = random.random((6, 7, 8), np.float32)
+    hole[1, 2, 3] = np.nan
+    if given[0] == "--nan":
+        nibabel.Nifti1Image(hole, np.eye(4)).to_filename(tmp_path / "in/hole.nii")
+    out = tmp_path / "out"
+    assert batch(recipe, tmp_path / "in", "--out", out, *given) == 0
+    (tmp_path / "one").mkdir()
+    suits = {"--axis": (".nii.gz",), "--float": (".nii.gz",), "--quality": (".jpg",)}
+    for path in sorted((tmp_path / "in").iterdir()):
+        own = given if path.name.endswith(suits.get(given[0], (path.name,))) else []
+        target = tmp_path / "one" / path.name
+        assert main(["apply", "--recipe", str(recipe), str(path), str(target), *own]) == 0
+        assert (out / path.name).read_bytes() == target.read_bytes(), path.name
+    plain = tmp_path / "plain"
+    if given[0] not in ("--level", "--nan"):
+        assert batch(recipe, tmp_path / "in", "--out", plain) == 0
+        names = [each.name for each in (tmp_path / "one").iterdir()]
+        differ = [
+            name for name in names if (out / name).read_bytes() != (plain / name).read_bytes()
+        ]
+        assert len(differ) == 1
+    capsys.readouterr()
+    assert batch(recipe, tmp_path / "in", "--out", out, "--resume") == (given[0] != "--level")
+    shown = capsys.readouterr()
+    if given[0] == "--level":  # it changes no result
+        assert "were done before" in shown.out
+    else:
+        assert "belongs to another recipe, or other options" in shown.err
+
+
+def test_a_worker_gets_all_options(recipe: Path, folder: Path, tmp_path: Path) -> None:
+    given = _parser().parse_args(
+        [str(recipe), str(folder), "--out", "x", "--block", "16x8", "--memory-limit", "1G",
+         "--device", "gpu", "--level", "shared", "--nan", "2", "--float", "--quality", "7"]
+    )  # fmt: skip
+    options, handling = run_options(vars(given)), _handling(given)
+    settings = Settings(read_recipe(recipe), options, tmp_path, handling)
+    task = json.loads(describe(0, Item(tmp_path / "a", tmp_path / "b"), settings))
+    assert _options(task["options"]) == options
+    assert Handling(**task["handling"]) == handling == Handling(2.0, True, False, 7)
+    assert (options.block, options.memory_limit) == ((16, 8), 1 << 30)
+
+
+def test_quiet_and_verbose(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        batch(recipe, folder, "--out", tmp_path / "out", "--quiet", "--verbose")
+    assert "--quiet: not allowed with argument --verbose" in capsys.readouterr().err
+    given = [*map(str, (recipe, folder)), "--out", str(tmp_path / "out"), "--verbose"]
+    command = [sys.executable, "-m", "kernelscope", "batch", *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Read 0.png" in done.stderr
+    assert "6 of 6 files" in done.stdout

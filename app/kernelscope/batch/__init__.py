@@ -15,6 +15,7 @@ Free of Qt and of the command line, which both use it.
 
 from kernelscope.batch.conductor import Batch, Outcome, Status
 from kernelscope.batch.control import Pause, Stage
+from kernelscope.batch.handling import Handling
 from kernelscope.batch.hints import COMMAND_LINE, Hints
 from kernelscope.batch.item import JOURNAL, Item
 from kernelscope.batch.journal import Journal
@@ -26,6 +27,7 @@ __all__ = [
     "JOURNAL",
     "Batch",
     "Found",
+    "Handling",
     "Hints",
     "Item",
     "Journal",

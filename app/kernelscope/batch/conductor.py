@@ -33,8 +33,9 @@ from kernelscope.batch.contents import (
     write_results,
 )
 from kernelscope.batch.control import Pause, Stage
+from kernelscope.batch.handling import AS_USUAL, Handling
 from kernelscope.batch.hints import COMMAND_LINE, Hints
-from kernelscope.batch.item import Item
+from kernelscope.batch.item import Item, is_zarr
 from kernelscope.batch.journal import Journal, state_of
 from kernelscope.batch.report import EMPTY, Report
 from kernelscope.engine.backend import Backend
@@ -132,12 +133,9 @@ class Batch:
         Backends for each further file that is filtered at a time, such as those of another GPU.
     options : RunOptions
         For every step that has them.
-    lossy : bool
-        Write even if a format loses something.
+    handling : Handling
     overwrite : bool
         Replace files that are there; otherwise such a file is a failure.
-    nan : float, optional
-        Replaces NaN; without it, files with NaN fail.
     jobs : int
         Files that are read ahead, and written behind, at a time.
     hints : Hints
@@ -152,9 +150,8 @@ class Batch:
         options: RunOptions = DEFAULT_OPTIONS,
         *,
         more: Sequence[Mapping[str, Backend]] = (),
-        lossy: bool = False,
+        handling: Handling = AS_USUAL,
         overwrite: bool = False,
-        nan: float | None = None,
         jobs: int = 2,
         costs: Costs | None = None,
         hints: Hints = COMMAND_LINE,
@@ -162,7 +159,7 @@ class Batch:
         self._hints = hints
         self._recipe, self._items, self._options = recipe, items, options
         self._sets = (backends, *more)
-        self._lossy, self._overwrite, self._nan = lossy, overwrite, nan
+        self._handling, self._overwrite = handling, overwrite
         self._jobs, self._costs = max(1, jobs), costs or Costs()
 
     def run(
@@ -240,8 +237,13 @@ class Batch:
         begun(item, Stage.READING)
         start = time.perf_counter()
         check_target(item, self._hints, overwrite=self._overwrite)
+        if is_zarr(item.source):
+            raise ImageReadError(
+                f"{item.source.name}: OME-Zarr is filtered in blocks, and not in a batch.",
+                self._hints.blocks,
+            )
         before = state_of(*item.files)
-        sources = read_sources(item, self._nan)
+        sources = read_sources(item, self._handling)
         if state_of(*item.files) != before:
             raise ImageReadError(
                 f"{item.source.name}: the file changed while it was read.",
@@ -260,8 +262,8 @@ class Batch:
             return None, "Files of several pictures or volumes are not compared."
         try:
             if isinstance(sources[0], Scan):
-                return read_volume(item.reference, nan=self._nan), ""
-            return read_image(item.reference, nan=self._nan), ""
+                return read_volume(item.reference, nan=self._handling.nan), ""
+            return read_image(item.reference, nan=self._handling.nan), ""
         except AppError as error:
             return None, f"The reference cannot be used: {error}"
 
@@ -283,7 +285,7 @@ class Batch:
                 size = describe_size(read.sources)
                 notices = [text for source in read.sources for text in source.notices]
                 outcome = replace(outcome, size=size, read=read.seconds, report=Report.of(notices))
-                check_results(read.sources, self._recipe, item.target, lossy=self._lossy)
+                check_results(read.sources, self._recipe, item.target, self._handling)
                 begun(item, Stage.FILTERING)
                 start = time.perf_counter()
                 for source in read.sources:
@@ -339,7 +341,7 @@ class Batch:
         begun(item, Stage.WRITING)
         with self._failures(item) as failed:
             journal.begin(item, state, outcome.report)
-            write_results(outputs, item.target, lossy=self._lossy)
+            write_results(outputs, item.target, self._handling)
             journal.done(item, state)
         if failed:
             with self._failures(item):

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from kernelscope.batch.handling import Handling
 from kernelscope.batch.item import Item
 from kernelscope.engine.chain import shapes
 from kernelscope.engine.recipe import Recipe
@@ -22,6 +23,7 @@ from kernelscope.files import (
     write_pages,
 )
 from kernelscope.files.formats import ONLY_FIRST
+from kernelscope.files.picture_formats import writer_of
 from kernelscope.files.volumes import (
     check_write_volume,
     check_write_volumes,
@@ -43,7 +45,7 @@ _PART = 1 << 22
 """Bytes that are unpacked at a time."""
 
 
-def read_sources(item: Item, nan: float | None) -> tuple[Source, ...]:
+def read_sources(item: Item, handling: Handling) -> tuple[Source, ...]:
     """Return all that a file holds: a picture, pages, a volume, or volumes of one shape.
 
     Raises
@@ -51,18 +53,21 @@ def read_sources(item: Item, nan: float | None) -> tuple[Source, ...]:
     AppError
         If it cannot be read.
     """
-    path = item.source
+    path, nan = item.source, handling.nan
     if not item.slices and not is_volume(path):
         image = read_image(path, nan=nan)
         if any(notice.startswith(ONLY_FIRST) for notice in image.notices):
             return tuple(read_pages(path, nan=nan))
         return (image,)
     try:
-        return (Scan((read_volume(path, nan=nan, slices=item.slices),)),)
+        volumes = [read_volume(path, nan=nan, slices=item.slices)]
     except SeveralVolumes as error:
         if not error.alike:
             raise
-        return tuple(Scan((each,)) for each in _volumes(item, len(error.names), nan))
+        volumes = _volumes(item, len(error.names), nan)
+    if handling.as_float:
+        volumes = [each.with_voxels(each.voxels, as_float=True) for each in volumes]
+    return tuple(Scan((each,)) for each in volumes)
 
 
 def _volumes(item: Item, count: int, nan: float | None) -> list[Volume]:
@@ -81,36 +86,44 @@ def _volumes(item: Item, count: int, nan: float | None) -> list[Volume]:
         return [read(plain, number) for number in range(1, count + 1)]
 
 
-def check_results(sources: Sequence[Source], recipe: Recipe, target: Path, *, lossy: bool) -> None:
+def check_results(
+    sources: Sequence[Source], recipe: Recipe, target: Path, handling: Handling
+) -> None:
     """Refuse, before a long run, results that could not be written after it."""
     with explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     first = sources[0]
     if isinstance(first, Scan):
-        check_write_volume(first.volumes[0], target, lossy=lossy)
+        check_write_volume(first.volumes[0], target, lossy=handling.lossy)
         if len(sources) > 1:
             check_write_volumes(target)
     elif isinstance(first, Image):
         for each in sources:
             assert isinstance(each, Image)
             shape = shapes(recipe, each)[-1]
-            check_write(target, shape, each.pixels.dtype, lossy=lossy)
+            check_write(target, shape, each.pixels.dtype, lossy=handling.lossy)
         if len(sources) > 1:
             check_write_pages(target)
 
 
-def write_results(results: Sequence[Source], target: Path, *, lossy: bool) -> None:
+def write_results(results: Sequence[Source], target: Path, handling: Handling) -> None:
     """Write the results of all that a file held to a file of the same kind."""
     pictures = [each for each in results if isinstance(each, Image)]
     volumes = [each.volumes[0] for each in results if isinstance(each, Scan)]
     if len(pictures) > 1:
         write_pages(pictures, target)
     elif pictures:
-        write_image(pictures[0], target, lossy=lossy)
+        write_image(pictures[0], target, lossy=handling.lossy, quality=_quality(target, handling))
     elif len(volumes) > 1:
         write_volumes(volumes, target)
     else:
-        write_volume(volumes[0], target, lossy=lossy)
+        write_volume(volumes[0], target, lossy=handling.lossy)
+
+
+def _quality(target: Path, handling: Handling) -> int | None:
+    """Return the quality for a result of a format that has one."""
+    writer = writer_of(target.suffix.lower())
+    return handling.quality if writer is not None and writer.encode_at is not None else None
 
 
 def describe_size(sources: Sequence[Source]) -> str:

@@ -21,13 +21,16 @@ class Hints:
         The journal is that of another recipe.
     memory : str
         There is not enough memory.
+    blocks : str
+        The file is read in blocks only.
     """
 
     own_input: str = "Choose another --out."
     there: str = "Add --overwrite, or move it."
     earlier: str = "Go on with --resume, begin again with --overwrite, or choose another folder."
     other_recipe: str = "Choose another folder, or leave out --resume and add --overwrite."
-    memory: str = "Use fewer --jobs, or close other programs."
+    memory: str = "Use fewer --jobs, close other programs, or filter it with “apply --memory”."
+    blocks: str = "Filter it with “apply --memory 2G”."
 
 
 COMMAND_LINE = Hints()

@@ -22,6 +22,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kernelscope.batch.handling import AS_USUAL, Handling
 from kernelscope.batch.hints import COMMAND_LINE, Hints
 from kernelscope.batch.item import JOURNAL, Item
 from kernelscope.batch.report import Report
@@ -47,6 +48,8 @@ class Journal:
         Go on where an earlier batch stopped.
     anew : bool
         Forget an earlier batch.
+    handling : Handling
+        With another one, results would differ.
     hints : Hints
         The ways out of failures.
 
@@ -65,6 +68,7 @@ class Journal:
         *,
         resume: bool = False,
         anew: bool = False,
+        handling: Handling = AS_USUAL,
         hints: Hints = COMMAND_LINE,
     ) -> None:
         self._hints = hints
@@ -72,7 +76,7 @@ class Journal:
         self._done: dict[str, dict[str, Any]] = {}
         self._begun: dict[str, dict[str, Any]] = {}
         self._folder = folder
-        signature = hashlib.sha256(recipe.to_json().encode()).hexdigest()
+        signature = hashlib.sha256((recipe.to_json() + handling.signature).encode()).hexdigest()
         with explained(self.path):
             folder.mkdir(parents=True, exist_ok=True)
             there = self.path.exists()
@@ -96,7 +100,7 @@ class Journal:
         lines = [line for line in map(_parsed, text.split("\n")) if line is not None]
         if not lines or lines[0].get("recipe") != signature:
             raise AppError(
-                f"The journal “{self.path}” belongs to another recipe.",
+                f"The journal “{self.path}” belongs to another recipe, or other options.",
                 self._hints.other_recipe,
             )
         for line in lines[1:]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from kernelscope.batch.item import JOURNAL, Item
+from kernelscope.batch.item import JOURNAL, Item, is_zarr
 from kernelscope.errors import AppError
 from kernelscope.files import READABLE, WRITABLE
 from kernelscope.files.volumes import (
@@ -194,6 +194,11 @@ class _Lister:
                 below.clear()
                 continue
             visited.add(real)
+            if is_zarr(Path(folder)):  # the files in it are chunks
+                below.clear()
+                place = Path(folder).relative_to(given)
+                yield _Listed.of(Path(folder), place if place.name else PurePath(given.name))
+                continue
             below.sort()
             yield from self._of_folder(given, Path(folder), sorted(names))
 

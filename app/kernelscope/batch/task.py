@@ -29,6 +29,7 @@ from kernelscope import atomic
 from kernelscope.backends.worker import worker_tools
 from kernelscope.batch.conductor import Batch, Outcome, Status
 from kernelscope.batch.control import Stage
+from kernelscope.batch.handling import AS_USUAL, Handling
 from kernelscope.batch.item import Item
 from kernelscope.batch.journal import Journal
 from kernelscope.batch.report import Report
@@ -63,8 +64,7 @@ class Settings:
     recipe: Recipe
     options: RunOptions
     parts: Path
-    lossy: bool = False
-    nan: float | None = None
+    handling: Handling = AS_USUAL
     threads: int | None = None
 
 
@@ -76,15 +76,13 @@ def describe(number: int, item: Item, settings: Settings) -> str:
             "version": kernelscope.__version__,
             "number": number,
             "recipe": settings.recipe.to_json(),
-            "device": settings.options.device.value,
-            "level": settings.options.level,
+            "options": asdict(settings.options),
             "source": str(item.source.absolute()),
             "slices": [str(each.absolute()) for each in item.slices],
             "target": str(item.target.absolute()),
             "reference": str(reference) if reference is not None else None,
             "parts": str(settings.parts),
-            "lossy": settings.lossy,
-            "nan": settings.nan,
+            "handling": asdict(settings.handling),
             "threads": settings.threads,
         }
     )
@@ -181,10 +179,9 @@ def _filtered(task: Mapping[str, Any], item: Item, noted: _Noted) -> Outcome:
         Recipe.from_json(task["recipe"]),
         [item],
         backends,
-        RunOptions(device=Device(task["device"]), level=task["level"]),
-        lossy=task["lossy"],
+        _options(task["options"]),
+        handling=Handling(**task["handling"]),
         overwrite=True,
-        nan=task["nan"],
         jobs=1,
         costs=costs,
     )
@@ -198,6 +195,12 @@ def _filtered(task: Mapping[str, Any], item: Item, noted: _Noted) -> Outcome:
 
         (outcome,) = batch.run(cast(Journal, noted), CancelToken(), begun=begun)
     return outcome
+
+
+def _options(plain: Mapping[str, Any]) -> RunOptions:
+    """Return the run options of a task: JSON has neither devices nor tuples."""
+    block = tuple(plain["block"]) if plain["block"] is not None else None
+    return RunOptions(**{**plain, "device": Device(plain["device"]), "block": block})
 
 
 class _Noted:

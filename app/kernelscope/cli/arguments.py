@@ -20,24 +20,28 @@ from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, Outputs
 from kernelscope.cli.common import (
     STATUS,
     Parser,
-    add_gpu_option,
     byte_size,
     every_filter,
     file_path,
     open_backends,
     positive,
-    quality,
-    real_number,
-    thread_block,
     volume_numbers,
 )
 from kernelscope.cli.filter_options import add_filter_options, escape, step_of
+from kernelscope.cli.shared_options import (
+    RUN,
+    add_axis_option,
+    add_computing_options,
+    add_file_options,
+    add_float_option,
+    add_output_options,
+    run_options,
+)
 from kernelscope.cli.tls import add_tls_options
-from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
-from kernelscope.images.volume import AXES
 from kernelscope.manual import filter_name
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
@@ -46,7 +50,6 @@ from kernelscope.text import PROGRAM
 SEPARATOR = ":"
 """Stands between the steps of a chain."""
 
-_RUN = {name: name for name in ("device", "level", "repeat", "memory_limit", "block")}
 _INPUTS = {
     "component": "components",
     "volume": "volumes",
@@ -78,7 +81,7 @@ _COMMAND = {
 """Fields of `RunOptions`, `Inputs`, `Outputs` and `ApplyCommand` by the names of their options,
 which hold for all steps and may be given once, with any step. The classes have the defaults."""
 
-_SHARED = frozenset({*_RUN, *_INPUTS, *_OUTPUTS, *_COMMAND})
+_SHARED = frozenset({*RUN, *_INPUTS, *_OUTPUTS, *_COMMAND})
 
 _CHAINS = """\
 A lone “:” separates several filters, each of which works on the result of the
@@ -171,10 +174,9 @@ def _command(recipe: Recipe, shared: dict[str, Any], files: Sequence[Path]) -> A
         return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
 
     source, output = files
-    device = Device(shared.get("device", RunOptions.device))
     return ApplyCommand(
         recipe=recipe,
-        options=RunOptions(**given(_RUN) | {"device": device}),
+        options=run_options(shared),
         files=Inputs(source=source, **given(_INPUTS)),
         outputs=Outputs(result=output, **given(_OUTPUTS)),
         **given(_COMMAND),
@@ -294,18 +296,7 @@ def _add_run_options(
 ) -> argparse._ArgumentGroup:
     """Add the options that may be given only once, with any step."""
     group = parser.add_argument_group("all steps")
-    group.add_argument(
-        "--device",
-        choices=[each.value for each in Device],
-        help=f"where to compute (default: {RunOptions.device}); steps that cannot run there run "
-        "where they can",
-    )
-    group.add_argument(
-        "--level",
-        choices=levels,
-        help="level of computing (default: the fastest), for the steps that have it",
-    )
-    add_gpu_option(group)
+    add_computing_options(group, levels)
     group.add_argument(
         "--repeat",
         metavar="N",
@@ -313,48 +304,16 @@ def _add_run_options(
         help="kernel runs on a GPU, after a warm-up, whose median is reported (default: "
         f"{RunOptions.repeat})",
     )
-    group.add_argument(
-        "--block",
-        metavar="WxH",
-        type=thread_block,
-        help="threads of a GPU's blocks, like 16x16 or 256x1, for levels up to texture (default: "
-        "the filter's own)",
-    )
-    group.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        type=byte_size,
-        help="GPU memory for images, like 256M; larger ones go in strips (default: all free)",
-    )
     _add_block_options(group)
     _add_comparison_options(group)
-    group.add_argument(
-        "--nan",
-        metavar="X",
-        type=real_number,
-        help="number that replaces NaN in INPUT and the files read with it; OUTPUT has NaN there "
-        "again (default: such files are refused)",
-    )
-    group.add_argument(
-        "--lossy",
-        action="store_true",
-        help="write even if the format of OUTPUT loses something: bit depth, alpha, colour, or the "
-        "position of a volume",
-    )
-    group.add_argument(
-        "--quality",
-        metavar="N",
-        type=quality,
-        help="quality of a JPEG, from 1 to 100 (default: 95)",
-    )
+    add_file_options(group)
     group.add_argument(
         "--json",
         action="store_true",
         help="print a report as JSON: the steps, and which properties of INPUT the output keeps, "
         "has in another form, and lacks",
     )
-    group.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
+    add_output_options(group, "print nothing but errors")
     return group
 
 
@@ -415,12 +374,7 @@ def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
         + (" Filters of pictures go through it slice by slice." if Kind.PICTURE in kinds else ""),
     )
     if Kind.PICTURE in kinds:
-        group.add_argument(
-            "--axis",
-            choices=AXES,
-            help=f"axis that slices are perpendicular to (default: {AXES[0]}); amounts given as "
-            "fractions of white are fractions of the brightest voxel",
-        )
+        add_axis_option(group)
     if Kind.VOLUME in kinds:
         group.add_argument(
             "--component",
@@ -444,8 +398,4 @@ def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
         help="number of the volume in a file of several, or of the series in a folder, from 1"
         + ("; like 1,3,4 to give each component its own" if Kind.VOLUME in kinds else ""),
     )
-    group.add_argument(
-        "--float",
-        action="store_true",
-        help="write 32-bit floats, not rounded to the type of INPUT",
-    )
+    add_float_option(group)

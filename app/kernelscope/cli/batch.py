@@ -9,7 +9,7 @@ import math
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,26 +19,34 @@ from kernelscope.cli.common import (
     Parser,
     Speaker,
     StatusLine,
-    add_gpu_option,
     every_filter,
     file_path,
     interruptible,
+    log_to_stderr,
     missing_gpu,
     open_backends,
     positive,
-    real_number,
     unlogged,
 )
+from kernelscope.cli.shared_options import (
+    add_axis_option,
+    add_computing_options,
+    add_file_options,
+    add_float_option,
+    add_output_options,
+    run_options,
+)
 from kernelscope.cli.tls import add_tls_options, tls_of
+from kernelscope.cli.volumes import across
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.options import Device
 from kernelscope.errors import UnknownName
 from kernelscope.text import PROGRAM, json_text, one_line, table_text, without_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kernelscope.batch import Item, Journal, Outcome
+    from kernelscope.batch import Handling, Item, Journal, Outcome
     from kernelscope.engine.backend import Backend
     from kernelscope.engine.recipe import Recipe
     from kernelscope.judging.metrics import Quality
@@ -63,7 +71,11 @@ def batch(arguments: list[str]) -> int:
         raise UnknownName(
             f"--summary {options.summary}: the name tells no format.", "Use .json or .csv."
         )
-    with unlogged():
+    if options.quiet and options.verbose:
+        parser.error("argument --quiet: not allowed with argument --verbose")
+    if options.verbose:
+        log_to_stderr()
+    with nullcontext() if options.verbose else unlogged():
         return _run(options)
 
 
@@ -76,8 +88,16 @@ def _run(options: argparse.Namespace) -> int:
     found = find_items(options.inputs, options.out, options.suffix, options.reference)
     if options.summary:
         check_target(options.summary)
-    journal = Journal(options.out, recipe, resume=options.resume, anew=options.overwrite)
-    status, say = StatusLine(not options.quiet), Speaker(options.quiet)
+    if options.axis:
+        recipe = across(recipe, options.axis)
+    journal = Journal(
+        options.out,
+        recipe,
+        resume=options.resume,
+        anew=options.overwrite,
+        handling=_handling(options),
+    )
+    status, say = StatusLine(not (options.quiet or options.verbose)), Speaker(options.quiet)
     start, total = time.perf_counter(), len(found.items)
     problems = [
         Outcome(Item(path, path), Status.FAILED, f"The folder cannot be read: {reason}.")
@@ -135,16 +155,15 @@ def _here(
     from kernelscope.engine.costs import Costs, default_path
 
     with _backends_of_gpus(options.gpu) as (backends, *more):
-        say.notices(missing_gpu(options.gpu, options.device, backends))
+        say.notices(missing_gpu(options.gpu, run_options(vars(options)).device, backends))
         Batch(
             recipe,
             items,
             backends,
-            _run_options(options),
+            run_options(vars(options)),
             more=more,
-            lossy=options.lossy,
+            handling=_handling(options),
             overwrite=options.overwrite,
-            nan=options.nan,
             jobs=options.jobs or _JOBS * (1 + len(more)),
             costs=Costs(default_path()),
         ).run(journal, token, report)
@@ -186,10 +205,9 @@ def _on_cluster(
     count = options.local_cluster
     settings = Settings(
         recipe,
-        _run_options(options),
+        run_options(vars(options)),
         options.out.absolute() / PARTS,
-        lossy=options.lossy,
-        nan=options.nan,
+        _handling(options),
         threads=share_of_cores(count) if count else None,
     )
     with (
@@ -204,8 +222,10 @@ def _on_cluster(
         )
 
 
-def _run_options(options: argparse.Namespace) -> RunOptions:
-    return RunOptions(device=Device(options.device), level=options.level)
+def _handling(options: argparse.Namespace) -> Handling:
+    from kernelscope.batch import Handling
+
+    return Handling(options.nan, options.float, options.lossy, options.quality)
 
 
 def _print_failure(outcome: Outcome) -> None:
@@ -355,17 +375,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--resume", action="store_true", help="skip files that are done by the journal of DIR"
     )
-    parser.add_argument(
-        "--lossy", action="store_true", help="write even if a format loses something"
-    )
-    parser.add_argument(
-        "--nan",
-        metavar="X",
-        type=real_number,
-        help="number that replaces NaN (default: files with NaN fail)",
-    )
+    add_file_options(parser)
+    add_axis_option(parser)
+    add_float_option(parser)
     _add_summary_options(parser)
-    parser.add_argument("--quiet", action="store_true", help="print nothing but failures")
+    add_output_options(parser, "print nothing but failures")
     return parser
 
 
@@ -389,19 +403,9 @@ def _add_summary_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of where to compute, and with how many files at a time."""
-    parser.add_argument(
-        "--device",
-        choices=[each.value for each in Device],
-        default=RunOptions.device.value,
-        help="where to compute (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--level",
-        choices=levels_of(every_filter().values()),
-        help="level of computing (default: the fastest), for the steps that have it",
-    )
-    add_gpu_option(
+    add_computing_options(
         parser,
+        levels_of(every_filter().values()),
         help="number of the GPU to use, or several, each of which takes files from the same queue "
         "(default: the variable KERNELSCOPE_GPU, or 0)",
     )

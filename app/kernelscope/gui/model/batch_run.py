@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelscope.batch import Batch, Hints, Item, Journal, Pause, Stage
+from kernelscope.batch import Batch, Handling, Hints, Item, Journal, Pause, Stage
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
@@ -26,6 +26,7 @@ HINTS = Hints(
     earlier="Choose another output folder.",
     other_recipe=f"Choose another output folder, or set Existing results to “{REPLACE}”.",
     memory="Close other programs.",
+    blocks="Filter it on the command line, with “kernelscope apply --memory 2G”.",
 )
 
 AS_INPUT = "as each file"
@@ -137,7 +138,7 @@ class BatchRun:
                 order.items,
                 self._backends,
                 RunOptions(device=settings.device),
-                lossy=settings.lossy,
+                handling=Handling(lossy=settings.lossy),
                 overwrite=settings.replaces,
                 costs=self._costs,
                 hints=HINTS,
