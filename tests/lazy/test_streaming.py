@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import threading
 import time
 import tracemalloc
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.errors import Cancelled, ImageReadError, ImageWriteError, OutOfMemory
+from kernelscope.lazy import blocks
 from kernelscope.lazy.blocks import AT_ONCE, cut, needed, plan
 from kernelscope.lazy.filtered import filtered
 from kernelscope.lazy.source import ArraySource, LazySource, Sides
@@ -86,6 +90,70 @@ def test_blocks_end_where_the_parts_of_files_end() -> None:
             assert {place % 16 for place in first} == {0}
 
 
+def test_every_sample_is_in_one_block() -> None:
+    counts = np.zeros((5, 7, 3), np.uint8)
+    boxes = list(cut((5, 7, 3), (2, 3, 2)))
+    for box in boxes:
+        box.of(counts)[...] += 1
+    assert (counts == 1).all()
+    assert boxes == sorted(boxes)
+
+
+def test_two_blocks_their_results_and_one_that_is_written_are_paid_for() -> None:
+    source = hollow((90, 80, 3), Kind.PICTURE)
+    bytes_ = 4 * 5 * 3 * 2
+    assert needed(source, Box((1, 2, 0), (4, 5, 3))) == AT_ONCE * bytes_ + 2 * bytes_
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "count"),
+    [
+        ((160_000, 8000, 1), "uint16", 16),  # so that reading and writing overlap
+        ((16_384, 8192, 1), "uint8", 4),  # of 32 MiB, and not 16 of 8 MiB
+        ((4096, 8192, 1), "uint8", 1),
+    ],
+)
+def test_with_memory_enough_blocks_are_few_but_not_one(
+    shape: Sides, dtype: str, count: int
+) -> None:
+    boxes = plan(hollow(shape, Kind.PICTURE, dtype), 1 << 40)
+    assert [box.sides for box in boxes] == [(shape[0] // count, *shape[1:])] * count
+
+
+@pytest.mark.parametrize(
+    ("grain", "sides"),
+    [
+        ((1, 1, 1), (51, 256, 256)),
+        ((16, 128, 64), (48, 256, 256)),
+        ((64, 2, 2), (64, 128, 256)),  # halves of 64 slices, and not 51 of them
+    ],
+)
+def test_blocks_are_as_high_as_memory_and_the_parts_of_files_allow(
+    grain: Sides, sides: Sides
+) -> None:
+    """A slice has 128 KiB; two blocks that are read, and two results, are in memory."""
+    source, budget = hollow((1024, 256, 256), Kind.VOLUME), 51.5 * 4 * (128 << 10)
+    boxes = plan(source, budget, grain)
+    assert boxes[0].sides == sides
+    assert {box.sides[1:] for box in boxes} == {sides[1:]}
+    if grain == (1, 1, 1):
+        assert boxes == plan(source, budget)
+
+
+def test_halves_are_multiples_of_the_parts_of_files() -> None:
+    assert list(blocks._halved(100, 16)) == [100, 64, 32, 16, 8, 4, 2, 1]
+    assert list(blocks._halved(7, 1)) == [7, 4, 2, 1]
+    assert list(blocks._halved(1, 16)) == [1]
+
+
+def test_the_largest_count_that_fits_is_found() -> None:
+    for most, limit, grain in itertools.product(range(1, 20), range(22), range(1, 6)):
+        best = min(most, limit)
+        aligned = best // grain * grain if grain < best < most else best
+        found = blocks._largest(partial(operator.ge, limit), most, grain)
+        assert found == aligned, (most, limit, grain)
+
+
 def test_a_small_source_is_one_block() -> None:
     assert plan(lazily(hollow((30, 20, 3), Kind.PICTURE), "mean", {}), 1 << 30) == [
         Box((0, 0, 0), (30, 20, 3))
@@ -96,6 +164,9 @@ def test_too_little_memory_is_refused_with_the_least_amount() -> None:
     lazy = lazily(hollow((9000, 8000, 1), Kind.PICTURE), "median", {"size": 31})
     with pytest.raises(OutOfMemory, match=r"big\.tif in blocks: the smallest takes 1 MiB, and 0"):
         plan(lazy, 1 << 13)
+    channels = hollow((9, 9, 1_000_000), Kind.PICTURE)  # a pixel has 2 MB, two blocks take 8 MB
+    with pytest.raises(OutOfMemory, match="the smallest takes 8 MiB, and 3 MiB are left"):
+        plan(channels, 3 << 20)
 
 
 @pytest.mark.slow
