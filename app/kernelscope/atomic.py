@@ -88,14 +88,46 @@ def new_file(
 
 
 def move(file: Path, target: Path) -> None:
-    """Move a complete file to `target`, which is on the same disk, in one step.
+    """Move a complete file or folder to `target`, which is on the same disk, in one step.
 
     It keeps the permissions of an existing `target`. Errors are those of `replace`.
     """
     if target.exists():
         shutil.copymode(target, file)
-    file.replace(target)
+    if file.is_dir() and target.exists():
+        _move_folder(file, target)
+    else:
+        file.replace(target)
     _sync_folder(target.parent)
+
+
+def _move_folder(folder: Path, target: Path) -> None:
+    """Replace a folder by another one, both of which `remove_abandoned` knows meanwhile."""
+    token = secrets.token_hex(8)
+    made, old = (_sibling(target, kind, token) for kind in ("part", "old"))
+    descriptor = os.open(folder, os.O_RDONLY) if fcntl is not None else None
+    try:
+        if descriptor is not None:
+            _lock(descriptor)
+        folder.rename(made)
+        _exchange(made, target, old)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _exchange(made: Path, target: Path, old: Path) -> None:
+    """Let a folder take the place of `target`, which is moved to `old` and removed then."""
+    if target.exists():
+        target.rename(old)
+    try:
+        made.rename(target)
+    except BaseException:
+        if old.exists():
+            old.rename(target)
+        raise
+    _sync_folder(target.parent)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def replace_folder(target: Path, files: Iterable[tuple[str, bytes]]) -> None:
@@ -130,15 +162,7 @@ def new_folder(target: Path) -> Iterator[Path]:
         _sync_folder(made)
         if target.exists():
             shutil.copymode(target, made)
-            target.rename(old)
-        try:
-            made.rename(target)
-        except BaseException:
-            if old.exists():
-                old.rename(target)
-            raise
-    _sync_folder(target.parent)
-    shutil.rmtree(old, ignore_errors=True)
+        _exchange(made, target, old)
 
 
 def own_folder(path: Path) -> None:

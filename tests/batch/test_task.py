@@ -30,7 +30,9 @@ from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_image
+from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.images.image import Image
+from kernelscope.images.volume import Volume
 
 RECIPE = Recipe((Step.create("mean", {}),))
 
@@ -99,6 +101,29 @@ def test_the_client_alone_writes_the_target(
     lines = map(json.loads, journal.path.read_text("utf-8").splitlines()[1:])
     assert [next(iter(line)) for line in lines] == ["begin", "done"]
     assert [path.name for path in settings.parts.iterdir()] == [OPEN]
+
+
+def test_folders_of_slices_are_replaced_if_they_hold_nothing_else(
+    tmp_path: Path, settings: Settings, journal: Journal
+) -> None:
+    """As without a cluster: one that holds other things is left as it is."""
+    voxels = np.random.default_rng(1).integers(0, 255, (5, 12, 10), np.uint8)
+    (tmp_path / "in").mkdir()
+    head = Item(tmp_path / "in/head.npy", tmp_path / "out/head.pngs")
+    text = describe(3, head, settings)
+    for depth in (5, 3):
+        write_volume(Volume.from_array(voxels[:depth], "head"), head.source)
+        assert finish(head, filter_file(text), settings, journal).status is Status.DONE
+        assert len(list(head.target.iterdir())) == depth
+        assert read_volume(head.target).voxels.shape == (depth, 12, 10)
+    assert {path.name for path in head.target.parent.iterdir()} == {
+        "head.pngs", settings.parts.name, journal.path.name,
+    }  # fmt: skip
+    (head.target / "mine.txt").write_text("mine", encoding="utf-8")
+    outcome = finish(head, filter_file(text), settings, journal)
+    assert outcome.status is Status.FAILED
+    assert "this folder holds other things, such as mine.txt" in outcome.reason
+    assert len(list(head.target.iterdir())) == 4
 
 
 def test_a_task_that_is_done_twice_makes_one_result(

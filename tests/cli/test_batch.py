@@ -628,6 +628,8 @@ def test_a_notice_of_many_files_is_printed_once(
     text = capsys.readouterr().err
     assert text.count("CMYK converted") == 1
     assert f"note: 3 files, such as {tmp_path / 'in/0.jpg'}: CMYK converted to RGB" in text
+    assert batch(recipe, tmp_path / "in", "--out", tmp_path / "out", "--resume") == 0
+    assert "CMYK" not in capsys.readouterr().err  # it was printed then; the summary has it again
 
 
 def test_notices_of_files_that_were_done_before_are_in_the_summary_of_the_rest(

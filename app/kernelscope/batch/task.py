@@ -37,7 +37,8 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.errors import AppError, ImageReadError, ImageWriteError
-from kernelscope.files.write_errors import explained
+from kernelscope.files.volumes.slices import is_slice
+from kernelscope.files.write_errors import check_folder, explained
 from kernelscope.judging.metrics import Quality
 
 OPEN = "open"
@@ -144,6 +145,8 @@ def finish(item: Item, text: str, settings: Settings, journal: Journal) -> Outco
         with explained(item.target):
             journal.begin(item, cast("tuple[int, int] | None", state), outcome.report)
             item.target.parent.mkdir(parents=True, exist_ok=True)
+            if part.is_dir():
+                check_folder(item.target, is_slice)
             atomic.move(part, item.target)
             part.parent.rmdir()
         journal.done(item, cast("tuple[int, int] | None", state))

@@ -131,7 +131,7 @@ def _run(options: argparse.Namespace) -> int:
             text = _summary([*problems, *outcomes], options.summary, judged=judged)
             replace_file(options.summary, text.encode("utf-8"))
     counts = Counter(each.status for each in (*problems, *outcomes))
-    say.notices(_grouped(outcomes))
+    say.notices(_grouped([each for each in outcomes if each.status is not Status.SKIPPED]))
     say.notices([*_left_out(found.left_out), *_unjudged(outcomes, options.reference)])
     say.line(_closing(counts, total, time.perf_counter() - start))
     if token.cancelled:
