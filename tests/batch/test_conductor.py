@@ -23,6 +23,7 @@ from kernelscope.batch import (
     conductor,
     find_items,
 )
+from kernelscope.batch.contents import read_sources
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
@@ -143,6 +144,35 @@ def test_after_cancelling_no_more_files_are_read(
 
     Batch(RECIPE, items, {"cpu": backend}, jobs=1).run(journal, token, begun=begun)
     assert len(read) <= 3
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (MemoryError(), "There is not enough memory. Use fewer --jobs"),
+        (RuntimeError("odd"), "A bug in the program: RuntimeError: odd. See the log."),
+        (OSError(28, "No space left on device"), "A bug in the program: OSError: "),
+    ],
+)
+def test_whatever_goes_wrong_with_a_file_is_its_outcome(
+    error: Exception,
+    reason: str,
+    backend: CpuBackend,
+    items: list[Item],
+    journal: Journal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read(item: Item, handling: Any) -> Any:
+        if item is items[2]:
+            raise error
+        return read_sources(item, handling)
+
+    monkeypatch.setattr(conductor, "read_sources", read)
+    outcomes = Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken())
+    assert [each.item for each in outcomes if each.status is not Status.DONE] == [items[2]]
+    assert outcomes[2].reason.startswith(reason)
+    assert not items[2].target.exists()
+    assert journal.path.read_text("utf-8").count('"done"') == len(items) - 1
 
 
 @pytest.mark.parametrize("jobs", [1, 3])

@@ -16,9 +16,10 @@ from kernelscope.errors import ImageReadError, ImageWriteError, SeveralVolumes
 from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume
 from kernelscope.lazy.blocks import cut
+from kernelscope.lazy.opened import OpenedFile
 from kernelscope.lazy.source import Head
 from kernelscope.lazy.tiff_sink import tiff_sink
-from kernelscope.lazy.tiff_source import TiffSource, open_tiff
+from kernelscope.lazy.tiff_source import TiffSource, _Kept, open_tiff
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 
@@ -122,6 +123,7 @@ def test_a_stack(layout: dict[str, Any], dtype: str, tmp_path: Path) -> None:
     for sides in ((1, 37, 53), (6, 5, 53), (4, 11, 13)):
         np.testing.assert_array_equal(in_boxes(source, sides), volume.voxels)
     assert source.head.spacing == volume.spacing == (3.0, 0.5, 0.25)
+    assert source.head.notices == volume.notices
     source.close()
 
 
@@ -179,6 +181,95 @@ def test_missing_empty_and_cut_off_files(tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes()[:1500])
         with pytest.raises(ImageReadError, match=r"a\.tif: "):
             open_tiff(path, kind)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("kind", [Kind.PICTURE, Kind.VOLUME])
+def test_one_byte_less_is_cut_off(kind: Kind, dtype: str, tmp_path: Path) -> None:
+    """The samples are the last part of the file, in one piece."""
+    path, shape = tmp_path / "a.tif", (7, 9, 11)[kind is Kind.PICTURE :]
+    how: dict[str, Any] = {"metadata": {}, "truncate": True} if kind is Kind.VOLUME else {}
+    tifffile.imwrite(path, some(shape, dtype), photometric="minisblack", **how)
+    data = path.read_bytes()
+    for length in (len(data), len(data) - 1):
+        path.write_bytes(data[:length])
+        if length == len(data):
+            open_tiff(path, kind).close()
+        else:
+            with pytest.raises(ImageReadError, match="cut off"):
+                open_tiff(path, kind)
+
+
+def test_the_pages_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    for count in (1, 3):
+        with tifffile.TiffWriter(tmp_path / "a.tif") as writer:
+            for height in range(9, 9 + count):  # no stack, as each page has another size
+                writer.write(some((height, 8), "uint8"), photometric="minisblack")
+        source = open_tiff(tmp_path / "a.tif", Kind.PICTURE)
+        assert source.head.notices == ("Only the first of 3 pages is filtered.",) * (count > 1)
+        source.close()
+
+
+def test_tiles_of_several_slices_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, some((8, 32, 32), "uint8"), tile=(4, 16, 16), photometric="minisblack")
+    with pytest.raises(ImageReadError, match="its tiles have several slices"):
+        open_tiff(path, Kind.VOLUME)
+
+
+def test_a_tile_is_decoded_once_for_neighbouring_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.tif"
+    how: dict[str, Any] = {"tile": (16, 16), "compression": "zlib", "photometric": "minisblack"}
+    tifffile.imwrite(path, some((32, 64), "uint8"), **how)
+    source = open_tiff(path, Kind.PICTURE)
+    read, bytes_at = list[int](), OpenedFile.bytes_at
+
+    def counted(file: OpenedFile, offset: int, count: int) -> bytes:
+        read.append(offset)
+        return bytes_at(file, offset, count)
+
+    monkeypatch.setattr(OpenedFile, "bytes_at", counted)
+    for top in range(0, 28, 4):
+        source.read(Box((top, 0, 0), (8, 64, 1)))  # with four rows of the block before
+    assert len(read) == len(set(read)) == 8
+    source.close()
+
+
+def test_the_tiles_used_last_are_kept_within_a_limit() -> None:
+    kept = _Kept(300)
+    tiles = {offset: np.zeros(100, np.uint8) for offset in range(5)}
+    for offset in range(3):
+        assert kept.put(offset, tiles[offset]) is tiles[offset]
+    assert kept.put(1, tiles[1]) is tiles[1]  # two threads decoded it: it counts once
+    assert kept.get(0) is tiles[0]
+    kept.put(3, tiles[3])
+    assert [kept.get(offset) is not None for offset in range(5)] == [True, False, True, True, False]
+    kept.put(4, np.zeros(301, np.uint8))  # larger than all that is kept
+    assert [kept.get(offset) for offset in range(5)] == [None] * 5
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_reading_claims_the_samples_a_part_of_the_file_and_its_code(
+    channels: int, tmp_path: Path
+) -> None:
+    path, box = tmp_path / "a.tif", Box((3, 5, 0), (20, 30, channels))
+    pixels = some((37, 53, channels)[: 2 + (channels > 1)], "uint16")
+    model = "rgb" if channels > 1 else "minisblack"
+    for layout, part in (
+        ({}, None),  # in one piece: nothing beside the samples
+        ({"rowsperstrip": 7, "compression": "zlib"}, (7, 53)),
+        ({"tile": (16, 32), "compression": "zlib"}, (16, 32)),
+        ({"rowsperstrip": 100, "compression": "zlib"}, (37, 53)),
+    ):
+        tifffile.imwrite(path, pixels, photometric=model, **layout)
+        with tifffile.TiffFile(path) as tiff:
+            code = max(tiff.pages[0].databytecounts)
+        source, samples = open_tiff(path, Kind.PICTURE), 20 * 30 * channels * 2
+        beside = 2 * part[0] * part[1] * channels * 2 + code if part is not None else 0
+        assert source.working_bytes(box) == samples + beside
+        source.close()
 
 
 @pytest.mark.parametrize("change", ["shorter", "longer", "other", "gone"])

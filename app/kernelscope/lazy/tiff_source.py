@@ -327,10 +327,10 @@ def _slices(file: OpenedFile, series: Any, index: int, inverts: bool) -> Iterato
         for each in numbers.tolist():
             yield _Page(file, keyframe, series.dataoffset + each * size, kept, inverts)
         return
+    _check_page(keyframe, file)  # before its pages are counted: one may have several slices
     pages = [series.pages[each] for each in numbers.tolist()]
     if any(page is None for page in pages):
         raise Unreadable("some of its pages are missing.", "Save it as a plain stack.")
-    _check_page(keyframe, file)
     check_extents(pages, file.size)
     for page in pages:
         first = int(page.dataoffsets[0]) if keyframe.is_contiguous else None

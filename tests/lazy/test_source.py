@@ -1,0 +1,75 @@
+"""Parts of a source, also beyond its edges, and arrays as sources."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernelscope.lazy.source import ArraySource, take
+from kernelscope.spec.crop import Box
+from kernelscope.spec.samples import Kind
+
+SAMPLES = np.arange(5 * 4 * 3, dtype=np.uint16).reshape(5, 4, 3)
+
+
+class Noting(ArraySource):
+    """An array that notes the boxes that are read."""
+
+    def __init__(self) -> None:
+        super().__init__(SAMPLES, Kind.VOLUME)
+        self.boxes: list[Box] = []
+
+    def read(self, box: Box) -> NDArray[np.uint16]:
+        self.boxes.append(box)
+        return super().read(box)
+
+
+def ranges(side: int) -> list[range]:
+    """Return ranges within an axis, across each of its ends, across both, and beyond it."""
+    return [range(side), range(1, side), range(-2, 2), range(side - 1, side + 2),
+            range(-side - 1, 2 * side + 1), range(side, side + 1), range(-1, 0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", ranges(4))
+@pytest.mark.parametrize("slices", ranges(5))
+def test_a_part_continues_on_the_other_side(slices: range, rows: range) -> None:
+    for columns in ranges(3):
+        taken = take(Noting(), (slices, rows, columns))
+        sides = zip((slices, rows, columns), SAMPLES.shape, strict=True)
+        index = [np.array(each) % side for each, side in sides]
+        np.testing.assert_array_equal(taken, SAMPLES[np.ix_(*index)])
+        assert taken.flags.c_contiguous
+
+
+def test_a_part_within_the_source_is_read_at_once_and_others_in_few_pieces() -> None:
+    source = Noting()
+    take(source, (range(1, 4), range(4), range(1, 2)))
+    assert source.boxes == [Box((1, 0, 1), (3, 4, 1))]
+    source.boxes.clear()
+    take(source, (range(-1, 6), range(1, 3), range(3)))
+    assert source.boxes == [
+        Box((4, 1, 0), (1, 2, 3)), Box((0, 1, 0), (5, 2, 3)), Box((0, 1, 0), (1, 2, 3)),
+    ]  # fmt: skip
+
+
+def test_ranges_need_an_axis_each() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        take(Noting(), (range(2), range(2)))
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("writeable", [True, False])
+def test_an_array_is_copied_in_native_order(order: str, writeable: bool) -> None:
+    array = np.asfortranarray(SAMPLES.astype(f"{order}u2"))
+    array.flags.writeable = writeable
+    source = ArraySource(array, Kind.PICTURE)
+    box = Box((1, 1, 0), (3, 2, 3))
+    part = source.read(box)
+    assert part.dtype == source.dtype == np.uint16
+    assert part.dtype.isnative
+    np.testing.assert_array_equal(part, SAMPLES[1:4, 1:3])
+    part[...] = 0
+    np.testing.assert_array_equal(array, SAMPLES)
+    assert (source.shape, source.grain) == ((5, 4, 3), (1, 1, 3))
+    assert source.working_bytes(box) == 3 * 2 * 3 * 2
