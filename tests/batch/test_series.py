@@ -23,7 +23,8 @@ from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_image, write_recipe
-from kernelscope.files.volumes import read_volume
+from kernelscope.files.formats import Unreadable
+from kernelscope.files.volumes import dicom, read_volume
 from kernelscope.images.image import Image
 from tests.files.test_volumes_dicom import pixels
 from tests.files.test_volumes_dicom import write as write_slice
@@ -226,6 +227,40 @@ def test_no_series_is_read_without_its_damaged_slice(
     assert len(rows) == 3
     assert (out / "good.nii.gz").exists()
     assert f"IM{number}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_files_that_must_not_be_read_count_if_they_may_be_slices(
+    beside: bool, tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = series(tmp_path / "scan") if beside else tmp_path
+    for name in ("notes.txt", "closed.dcm"):
+        (folder / name).write_bytes(b"")
+    write_image(Image.from_array(pixels(1)), folder / "a.png")
+    is_dicom = dicom.is_dicom
+
+    def closed(path: Path) -> bool:
+        if path.suffix in (".txt", ".dcm"):
+            raise Unreadable(f"{path.name} cannot be read (Permission denied).")
+        return is_dicom(path)
+
+    monkeypatch.setattr(dicom, "is_dicom", closed)
+    found = find_items([folder], out)
+    sources = {item.source.name: {each.name for each in item.slices} for item in found.items}
+    names = {f"IM{index}" for index in range(4)}
+    if beside:
+        assert sources == {"IM0": {*names, "notes.txt", "closed.dcm"}, "a.png": set()}
+    else:
+        assert sources == {"closed.dcm": set(), "a.png": set()}
+        assert found.left_out == 1
+
+
+def test_slices_of_a_series_may_be_described_in_several_ways(tmp_path: Path, out: Path) -> None:
+    folder = series(tmp_path / "scan")
+    write_slice(folder / "IM2", pixels(2), 2, SeriesDescription="T1w, again", SeriesNumber=8)
+    for given in (folder, folder / "IM2"):
+        (item,) = find_items([given], out).items
+        assert len(item.slices) == 4
 
 
 def test_a_damaged_file_alone_is_a_failure_of_its_own(

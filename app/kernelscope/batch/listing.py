@@ -208,18 +208,20 @@ class _Lister:
         alone = dicom_files([path])
         if alone.pictures or alone.damaged or alone.others:
             return _Listed.of_dicom(path, place)
-        for series in alone.series:
-            scans = self._of(path.parent)
-            if any(path.name == file.name for file in scans.series.get(series, ())):
+        if not alone.series:
+            return _Listed.of(path, place)
+        scans = self._of(path.parent)
+        for series, files in scans.series.items():
+            if path.name in {file.name for file in files}:
                 return _Listed.of_dicom(path, place, scans.slices(series))
-            return _Listed.of_dicom(path, place, (path,))
-        return _Listed.of(path, place)
+        return _Listed.of_dicom(path, place, (path,))  # its name is that of a picture
 
     def _of_folder(self, given: Path, folder: Path, names: Sequence[str]) -> Iterator[_Listed]:
         scans, below = self._of(folder), folder.relative_to(given)
         titles = _titles(list(scans.series))
         first = {files[0]: series for series, files in scans.series.items()}
         slices = {file for series in scans.series for file in scans.slices(series)}
+        alone, others = {*scans.pictures, *scans.damaged}, set(scans.others)
         for name in names:
             path = folder / name
             if path in first:
@@ -228,9 +230,9 @@ class _Lister:
                 yield _Listed.of_series(path, scans.slices(series), folder, below, title)
             elif path in slices:
                 continue
-            elif path in scans.pictures or path in scans.damaged:
+            elif path in alone:
                 yield _Listed.of_dicom(path, below / name)
-            elif _is_readable(name) and path not in scans.others:
+            elif _is_readable(name) and path not in others:
                 yield _Listed.of(path, below / name)
             elif name != JOURNAL:
                 self._found.left_out += 1

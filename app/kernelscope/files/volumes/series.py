@@ -17,7 +17,7 @@ class DicomFiles:
 
     Attributes
     ----------
-    series : dict
+    series : dict of Series to list of Path
         The files of each series in grey.
     damaged : list of Path
         Those whose series is not known, and files that are named like slices.
@@ -39,11 +39,15 @@ class DicomFiles:
 
 def dicom_files(files: Sequence[Path]) -> DicomFiles:
     """Return the DICOM files among those of a folder, which are recognised by their content."""
-    found, known = DicomFiles(), dict[str, dicom.Series]()
+    found, known, closed = DicomFiles(), dict[str, dicom.Series](), list[Path]()
     for file in files:
         try:
             if not dicom.is_dicom(file):
                 continue
+        except Unreadable:
+            closed.append(file)
+            continue
+        try:
             series = dicom.identify(file)
         except Unreadable:
             found.damaged.append(file)
@@ -54,6 +58,12 @@ def dicom_files(files: Sequence[Path]) -> DicomFiles:
             found.pictures.append(file)
         else:
             found.series.setdefault(known.setdefault(series.id, series), []).append(file)
+    # A file that must not be read may be a slice, or anything.
+    found.damaged += (
+        closed
+        if found.series
+        else [file for file in closed if file.suffix.lower() in dicom.FORMAT.suffixes]
+    )
     slices = [file for group in found.series.values() for file in group]
     rest = set(files).difference(slices, found.pictures, found.others, found.damaged)
     found.damaged += strangers(slices, rest)
