@@ -11,7 +11,14 @@ import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLabel, QListWidgetItem, QPushButton, QSpinBox
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QLabel,
+    QListWidgetItem,
+    QPushButton,
+    QSpinBox,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.bench import recorded
@@ -24,6 +31,7 @@ from kernelscope.gui.dialogs.level_dialog import LevelDialog
 from kernelscope.gui.model.ladder import Agreement, Entry
 from kernelscope.gui.model.rungs import AUTO, Place
 from kernelscope.gui.panels import ladder
+from kernelscope.gui.panels.ladder import LadderList
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.handbook import level_pictures
 from kernelscope.handbook.svg import Drawing
@@ -490,6 +498,54 @@ def test_with_a_card_its_rungs_run(qtbot: QtBot, open_window: Opener, picture: P
     assert len(runnable) > 5
     assert all(each.time is not None and each.parity is not None for each in runnable)
     assert not [each for each in threading.enumerate() if each.name == "kernelscope-parity"]
+
+
+def test_levels_stay_where_they_are_while_others_unfold(qtbot: QtBot, ready: MainWindow) -> None:
+    """The ladder grew upwards: a second click at the same place ran a level."""
+    ready.resize(1400, 1000)
+    ready.panel.set_filter("sobel")
+    rungs = ready.levels.ladder.rungs
+    for device in tuple(rungs._unfolded):
+        rungs.toggle_fold(device)
+    QApplication.processEvents()
+    headings = [n for n in range(rungs.count()) if rungs.is_folding(_device(rungs, n))]
+    assert headings
+
+    def place(row: int) -> int:
+        area = rungs.visualItemRect(rungs.item(row))
+        return rungs.viewport().mapToGlobal(area.center()).y()
+
+    (number,) = headings[-1:]
+    before = [place(row) for row in range(number + 1)]
+    ran: list[object] = []
+    rungs.run_wanted.connect(ran.append)
+    rungs.why_wanted.connect(ran.append)
+    spot = rungs.visualItemRect(rungs.item(number)).center()
+    for _ in range(2):
+        count = rungs.count()
+        qtbot.mouseClick(rungs.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+        assert rungs.count() != count
+        QApplication.processEvents()
+        assert [place(row) for row in range(number + 1)] == before
+    assert not ran
+
+
+def test_a_level_that_moved_under_the_mouse_does_not_run(qtbot: QtBot, ready: MainWindow) -> None:
+    rungs = ready.levels.ladder.rungs
+    ran: list[object] = []
+    rungs.run_wanted.connect(ran.append)
+    serial = rungs.rung_item(SERIAL)
+    assert serial is not None
+    spot = rungs.visualItemRect(serial).center()
+    rungs._toggled_at = spot  # a line that unfolds was there, and the list is scrolled since
+    for expected in (0, 1):
+        qtbot.mouseClick(rungs.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+        assert len(ran) == expected
+
+
+def _device(rungs: LadderList, row: int) -> Device:
+    entry = rungs.item(row).data(Qt.ItemDataRole.UserRole)
+    return Device(entry) if not isinstance(entry, Entry) else Device.AUTO
 
 
 def test_the_ladder_stays_small(ready: MainWindow) -> None:

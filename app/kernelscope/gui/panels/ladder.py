@@ -17,6 +17,7 @@ from PySide6.QtCore import (
     QEvent,
     QModelIndex,
     QPersistentModelIndex,
+    QPoint,
     QPointF,
     QRect,
     QRectF,
@@ -66,6 +67,9 @@ _MOST_HEIGHT = 210
 _FEWEST = 4
 """Rungs that are in view in the smallest window."""
 
+_HAND = 6
+"""Pixels that the mouse moves between two clicks at one place."""
+
 _PALE = 90
 """Opacity of the part of a bar that is not computing."""
 
@@ -108,6 +112,8 @@ class LadderList(QListWidget):
         self.setItemDelegate(_RungDelegate(self))
         self.chosen = Place(Device.AUTO)
         self.axis, self.recorded_axis = Axis(()), Axis(())
+        self._toggled_at: QPoint | None = None
+        """Where the mouse has been since it folded levels or unfolded them."""
         self._unfolded: set[Device] = set()
         self._entries: tuple[Entry, ...] = ()
         self._folds: Mapping[Device, str] = {}
@@ -154,7 +160,7 @@ class LadderList(QListWidget):
             self._show(self.item(number), what)
         if self.currentRow() < 0:
             self.setCurrentRow(0)
-        self.setMinimumHeight(min(self.count(), _FEWEST) * _row_height(self.fontMetrics()))
+        self.setMinimumHeight(min(self._lines(), _FEWEST) * _row_height(self.fontMetrics()))
         self.updateGeometry()
         self.viewport().update()
 
@@ -245,9 +251,16 @@ class LadderList(QListWidget):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         super().mouseReleaseEvent(event)
-        item = self.itemAt(event.position().toPoint())
-        if event.button() is Qt.MouseButton.LeftButton and item is not None:
-            self._use(item)
+        place = event.position().toPoint()
+        item = self.itemAt(place)
+        if event.button() is not Qt.MouseButton.LeftButton or item is None:
+            return
+        before, self._toggled_at = self._toggled_at, None
+        if not isinstance(item.data(_ENTRY), Entry):
+            self._toggled_at = place
+        elif before is not None and (place - before).manhattanLength() < _HAND:
+            return  # the rung has moved under the mouse, and would run
+        self._use(item)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         item = self.currentItem()
@@ -270,8 +283,15 @@ class LadderList(QListWidget):
             QTimer.singleShot(0, self, self._fill)
 
     def sizeHint(self) -> QSize:
-        height = sum(self.sizeHintForRow(row) for row in range(self.count()))
+        """Return the room for all levels, unfolded or not, so that none moves as others unfold."""
+        height = self._lines() * _row_height(self.fontMetrics())
         return QSize(200, height + 2 * self.frameWidth())
+
+    def _lines(self) -> int:
+        """Return the number of lines with everything unfolded."""
+        devices = {entry.rung.place.device for entry in self._entries}
+        headings = (text for device, text in self._folds.items() if device in devices)
+        return len(self._entries) + sum(len(text.splitlines()) for text in headings)
 
 
 def wrapped(text: str, metrics: QFontMetrics, room: int) -> list[str]:
