@@ -79,13 +79,22 @@ class SeveralVolumes(ImageReadError):
         The volumes to choose from, numbered from 1.
     alike : bool
         They are volumes of one grid in one file, such as time points.
+    what : str
+        Kind of the items: "volume", "channel", "series".
     """
 
     def __init__(
-        self, message: str, hint: str, names: tuple[str, ...], *, alike: bool = False
+        self,
+        message: str,
+        hint: str,
+        names: tuple[str, ...],
+        *,
+        alike: bool = False,
+        what: str = "volume",
     ) -> None:
         super().__init__(message, hint)
         self.names, self.alike = tuple(map(printable, names)), alike
+        self.what = what
 
 
 class ImageWriteError(AppError):

@@ -547,5 +547,6 @@ def test_nan_is_filtered_as_the_number(capsys: pytest.CaptureFixture[str], numbe
 
 def test_what_a_volume_loses_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert apply("median T1.nii.gz out.npy --lossy") == 0
-    said = "note: out.npy is saved without the NIfTI header of the input.\n"
+    lost = "the distance of voxels, orientation, position and the NIfTI header"
+    said = f"note: out.npy is saved without {lost} of the input.\n"
     assert said in capsys.readouterr().err

@@ -216,7 +216,8 @@ class TestOthers:
         volume = read_volume(tmp_path / "a.nii")
         assert record_of("b.nii.gz", volume).losses == []
         assert record_of("b.npy", volume).losses == [
-            "b.npy is saved without orientation, position and the NIfTI header of the input."
+            "b.npy is saved without the distance of voxels, orientation, position and the NIfTI "
+            "header of the input."
         ]
         tagged = Volume.from_array(volume.voxels, others=("DICOM tags",))
         result = tagged.with_voxels(volume.voxels)

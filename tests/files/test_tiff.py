@@ -531,7 +531,7 @@ class TestWhatIsNotSaid:
         path.write_bytes(data)
         volume = read_volume(path)
         np.testing.assert_array_equal(volume.voxels, pages)
-        assert "taken as grey, with 0 for black" in volume.notices[0]
+        assert "taken as grey, with 0 for black" in volume.notices[1]
 
     @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.25, 1.5), (-0.5, 1.0)])
     def test_floats_whose_white_is_zero(self, tiff, low, high):

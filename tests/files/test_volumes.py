@@ -219,6 +219,7 @@ class TestNifti:
         volume = read_volume(put("a.nii", patched(plain, (280, "<f", float("nan")))))
         assert volume.affine is None
         assert volume.notices == (
+            UNKNOWN_SPACING,
             "The orientation in its header makes no sense and is left aside.",
         )
 
@@ -238,6 +239,9 @@ class TestNifti:
         assert header.get_zooms() == (0.5, 2, 3)
         assert (int(header["sform_code"]), int(header["qform_code"])) == (0, 0)
         assert read_volume(tmp_path / "b.nii").spacing == (3, 2, 0.5)
+        unknown = write_volume(Volume.from_array(voxels()), tmp_path / "c.nii")
+        assert nibabel.load(unknown).header.get_xyzt_units() == ("unknown", "unknown")
+        assert read_volume(unknown).notices == (UNKNOWN_SPACING,)
 
     def test_rotations_go_into_the_quaternion_too(self, tmp_path):
         affine = np.diag([-2.0, 2.0, 3.0, 1.0])
@@ -398,7 +402,10 @@ class TestOtherFormats:
     def test_unknown_suffix(self, tmp_path, name):
         with pytest.raises(ImageWriteError) as caught:
             write_volume(Volume.from_array(voxels()), tmp_path / name)
-        assert caught.value.hint == "Use one of .nii.gz, .nii, .tif, .npy, .pngs, .tifs, .bmps."
+        assert (
+            caught.value.hint
+            == "Use one of .nii.gz, .nii, .ome.tif, .tif, .npy, .pngs, .tifs, .bmps."
+        )
 
     def test_a_full_disk_leaves_the_old_file(self, tmp_path, monkeypatch):
         path = write_volume(Volume.from_array(voxels()), tmp_path / "a.nii.gz")
@@ -416,8 +423,17 @@ class TestOtherFormats:
         writable = [suffix for format in WRITABLE_VOLUMES for suffix in format.suffixes]
         readable = [suffix for format in READABLE_VOLUMES for suffix in format.suffixes]
         folders = [".pngs", ".tifs", ".bmps"]
-        assert writable == [".nii.gz", ".nii", ".tif", ".tiff", ".npy", *folders]
-        assert {*readable, *folders} == {*writable, ".dcm", ".ima"}
+        assert writable == [
+            ".nii.gz",
+            ".nii",
+            ".ome.tif",
+            ".ome.tiff",
+            ".tif",
+            ".tiff",
+            ".npy",
+            *folders,
+        ]
+        assert {*readable, *folders} | {".ome.tif", ".ome.tiff"} == {*writable, ".dcm", ".ima"}
 
 
 class TestNumpy:
@@ -491,7 +507,7 @@ class TestTiff:
         tifffile.imwrite(
             tmp_path / "a.tif", array, ome=True, photometric="minisblack", metadata={"axes": axes}
         )
-        with pytest.raises(ImageReadError, match=r"it holds [23] volumes"):
+        with pytest.raises(ImageReadError, match=r"it holds [23] (volumes|channels)"):
             read_volume(tmp_path / "a.tif")
         expected = array[:, 1] if axes == "ZCYX" else array[1]
         np.testing.assert_array_equal(read_volume(tmp_path / "a.tif", 2).voxels, expected)
@@ -526,7 +542,7 @@ class TestTiff:
             tmp_path / "a.tif",
             voxels(np.uint8, (2, 3, 5, 6)),
             photometric="minisblack",
-            metadata={"axes": "TCYX"},
+            metadata={"axes": "TQYX"},
         )
         with pytest.raises(ImageReadError, match="none is the depth"):
             read_volume(tmp_path / "a.tif")

@@ -197,7 +197,12 @@ class TestOrientation:
     def test_describes_itself(self) -> None:
         made = volume(dtype=np.int16, title="a", spacing=(1.5, 1, 0.9375), affine=np.eye(4))
         assert made.describe() == "a, 4×3×2, 16 bit signed, 0.9375×1×1.5 mm, RAS"
-        assert volume(dtype=np.float32).describe() == "untitled, 4×3×2, 32-bit float, 1×1×1 mm"
+        assert volume(dtype=np.float32).describe() == "untitled, 4×3×2, 32-bit float"
+
+    def test_only_stated_distances(self) -> None:
+        made = volume(dtype=np.uint8, title="a", spacing=(5e-4, 2e-4, 2e-4), stated="yx")
+        assert made.describe() == "a, 4×3×2, 8 bit, 0.2×0.2 µm"
+        assert made.steps == {"y": 2e-4, "x": 2e-4}
 
 
 class TestStack:

@@ -31,7 +31,7 @@ from kernelscope.errors import (
 from kernelscope.lazy import blocks, files, streaming, zarr_sink
 from kernelscope.lazy.blocks import cut
 from kernelscope.lazy.files import filter_file
-from kernelscope.lazy.ome import attributes_of, parsed
+from kernelscope.lazy.ome import attributes_of, axes_for, parsed
 from kernelscope.lazy.opening import open_source
 from kernelscope.lazy.source import Head
 from kernelscope.lazy.zarr_sink import reduced
@@ -116,7 +116,8 @@ def test_a_volume_has_the_samples_of_the_whole(
     assert result.dtype == dtype
     np.testing.assert_array_equal(result, tifffile.imread(tmp_path / "whole.tif"))
     opened = open_zarr(tmp_path / "out.ome.zarr")
-    assert opened.head.ome_version == version
+    assert opened.head.ome is not None
+    assert opened.head.ome.version == version
     assert opened.head.spacing == pytest.approx((0.003, 0.001, 0.0005))
     assert (
         zarr.open_group(tmp_path / "out.ome.zarr", mode="r").metadata.zarr_format
@@ -180,7 +181,7 @@ def test_one_of_several_times_and_channels(tmp_path: Path) -> None:
     source = stored(tmp_path / "in.zarr", samples, "tczyx", "0.4", (1, 2, 3, 8, 8))
     with pytest.raises(SeveralVolumes, match="6 volumes") as caught:
         open_zarr(source)
-    assert "5: t 2, c 2" in caught.value.hint
+    assert "5: time 2, channel 2" in caught.value.hint
     opened = open_zarr(source, 5)
     assert opened.kind is Kind.VOLUME
     assert opened.shape == (4, 20, 18)
@@ -422,12 +423,13 @@ def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_spacing_needs_units() -> None:
-    described: Any = attributes_of("0.5", "zyx", None, [(1, 1, 1)])
-    assert parsed(described).spacing is None
-    described = attributes_of("0.4", "zyx", (3.0, 2.0, 1.0), [(1, 1, 1)])
-    assert parsed(described).spacing == (3.0, 2.0, 1.0)
+    described: Any = attributes_of("0.5", axes_for("zyx", {}, None), [(1, 1, 1)])
+    assert parsed(described).steps == {}
+    steps = {"z": 3.0, "y": 2.0, "x": 1.0}
+    described = attributes_of("0.4", axes_for("zyx", steps, None), [(1, 1, 1)])
+    assert parsed(described).steps == steps
     described["multiscales"][0]["coordinateTransformations"] = [
         {"type": "scale", "scale": [2.0, 1.0, 1.0]}
     ]
-    assert parsed(described).spacing == (6.0, 2.0, 1.0)
-    assert Head().ome_version == ""
+    assert parsed(described).steps == {**steps, "z": 6.0}
+    assert Head().ome is None

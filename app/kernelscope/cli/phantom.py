@@ -70,8 +70,7 @@ def _checked_paths(options: argparse.Namespace) -> list[Path]:
     for path in paths:
         # this head has no position in a scanner: formats without one lose nothing
         nothing = np.zeros((1, 1, 1), np.float32)
-        spacing = options.voxel or (1.0, 1.0, 1.0)
-        check_write_volume(Volume.from_array(nothing, path.name, spacing=spacing), path)
+        check_write_volume(Volume.from_array(nothing, path.name, spacing=options.voxel), path)
     return paths
 
 

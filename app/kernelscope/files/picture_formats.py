@@ -19,7 +19,9 @@ from kernelscope.files.depth import compose_on_white, convert_depth, to_grey
 from kernelscope.files.formats import Decoded, Format
 from kernelscope.files.pictures import bmp, dicom, jpeg, netpbm, pillow, png, tiff
 from kernelscope.files.pictures.exif import stamped
+from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.watched import WatchedFile
+from kernelscope.images.channel import UNKNOWN_CHANNEL
 from kernelscope.images.image import DTYPES, Image, Metadata
 
 _UINT8, _UINT16, _FLOAT32 = DTYPES
@@ -111,6 +113,7 @@ class Writer:
             stamped(found.exif, image.width, image.height)
             if "exif" in self.beside and 0 < len(found.exif) <= _MAX_EXIF
             else b"",
+            channel=found.channel if "channel" in self.beside else UNKNOWN_CHANNEL,
         )
 
 
@@ -166,6 +169,7 @@ FORMATS = (
             _EVERYTHING,
             alpha=True,
             max_side=png.MAX_SIDE,
+            resolutions=(1.0, 5e7),
         ),
         decode_all=partial(pillow.decode_all, kind="PNG"),
     ),
@@ -174,12 +178,20 @@ FORMATS = (
         (".tif", ".tiff"),
         rb"II[*+]\0|MM\0[*+]",
         tiff.decode,
-        Writer(
-            Format("TIFF", (".tif", ".tiff")),
-            tiff.encode,
-            DTYPES,
-            frozenset({"profile", "resolution"}),
-            alpha=True,
+        *(
+            Writer(
+                Format(name, suffixes),
+                encode,
+                DTYPES,
+                frozenset({"profile", "resolution", "channel"}),
+                alpha=True,
+                resolutions=(1e-6, 2.0**31),
+            )
+            # OME-TIFF first, because its names end like those of the other as well.
+            for name, suffixes, encode in (
+                ("OME-TIFF", OME_SUFFIXES, tiff.encode_ome),
+                ("TIFF", (".tif", ".tiff"), tiff.encode),
+            )
         ),
         decode_all=tiff.decode_all,
     ),
@@ -247,6 +259,7 @@ WRITABLE = tuple(writer.format for writer in WRITERS)
 """The formats that `kernelscope.files.write_image` writes."""
 
 
-def writer_of(suffix: str) -> Writer | None:
-    """Return the writer of files with this suffix, in lower case and with its dot, if any."""
-    return next((each for each in WRITERS if suffix in each.format.suffixes), None)
+def writer_of(name: str) -> Writer | None:
+    """Return the writer of files of this name, in any case, by its suffix."""
+    lower = name.lower()
+    return next((each for each in WRITERS if lower.endswith(each.format.suffixes)), None)

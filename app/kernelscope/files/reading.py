@@ -14,7 +14,7 @@ from kernelscope.errors import ImageReadError, OutOfMemory
 from kernelscope.files.formats import Decoded, Format, Unreadable, damage_explained, unreadable
 from kernelscope.files.picture_formats import FORMATS, READABLE, PictureFormat
 from kernelscope.files.pictures import dicom
-from kernelscope.files.pictures.exif import upright
+from kernelscope.files.pictures.exif import turned
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import Image, Metadata
 
@@ -101,7 +101,8 @@ def _image(
     notices = [*notices, *decoded.notices]
     if decoded.orientation != 1:
         notices.append("Turned upright, as the camera was held.")
-    return Image.from_array(upright(decoded), title, path, tuple(notices), _turned(decoded), nan)
+    pixels = turned(decoded.pixels, decoded.orientation)
+    return Image.from_array(pixels, title, path, tuple(notices), _turned(decoded), nan)
 
 
 def _turned(decoded: Decoded) -> Metadata:

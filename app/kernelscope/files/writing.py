@@ -14,6 +14,7 @@ import numpy as np
 from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.files.picture_formats import WRITABLE, WRITERS, Writer, writer_of
 from kernelscope.files.pictures import tiff
+from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.write_errors import check_target, replace_file
 from kernelscope.images.image import Image
 from kernelscope.images.record import Record
@@ -85,6 +86,8 @@ def record_of_image(image: Image, path: Path) -> Record:
         ("colour profile", before.profile, after.profile),
         ("resolution", before.resolution, after.resolution),
         ("EXIF data", before.exif, after.exif),
+        ("channel name", before.channel.name, after.channel.name),
+        ("channel colour", before.channel.colour, after.channel.colour),
     ):
         if there:
             (kept if still else lost).append(name)
@@ -158,7 +161,8 @@ def write_pages(images: Sequence[Image], path: str | Path) -> Path:
     check_write_pages(path)
     writer = _writer(path)
     try:
-        data = tiff.encode_all([(writer.fit(each), writer.metadata(each)) for each in images])
+        pages = [(writer.fit(each), writer.metadata(each)) for each in images]
+        data = tiff.encode_all(pages, is_ome=path.name.lower().endswith(OME_SUFFIXES))
     except MemoryError as error:
         raise OutOfMemory(
             f"{path.name}: there is not enough memory to save it.", "Close other programs."
@@ -180,7 +184,7 @@ def check_write_pages(path: str | Path) -> None:
 
 def _writer(path: Path) -> Writer:
     suffix = path.suffix.lower()
-    if writer := writer_of(suffix):
+    if writer := writer_of(path.name):
         return writer
     suffixes = ", ".join(format.suffixes[0] for format in WRITABLE)
     raise ImageWriteError(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidImage, InvalidParameter, NotANumber
+from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.parallel import in_parts
 from kernelscope.spec.samples import Kind, colour_count, white_of
 from kernelscope.text import printable
@@ -21,6 +22,9 @@ DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 
 MAX_SAMPLES = 2**31
 """Largest number of samples of an image: indices inside kernels stay within 32 bits."""
+
+
+MM_PER_INCH = 25.4
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,23 @@ class Metadata:
         EXIF data from their TIFF header on, of a picture that stands upright.
     others : tuple of str
         Names of further content that is lost when the picture is saved: "XMP data".
+    channel : Channel
+        The channel of a microscope.
     """
 
     profile: bytes = b""
     resolution: tuple[float, float] | None = None
     exif: bytes = b""
     others: tuple[str, ...] = ()
+    channel: Channel = UNKNOWN_CHANNEL
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """The width x and the height y of a pixel in millimetres, if they are known."""
+        if self.resolution is None:
+            return {}
+        x, y = self.resolution
+        return {"y": MM_PER_INCH / y, "x": MM_PER_INCH / x}
 
 
 NOTHING = Metadata()

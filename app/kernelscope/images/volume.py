@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import Incomparable, InvalidImage, InvalidParameter
+from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.image import fill_nan, is_finite
+from kernelscope.images.lengths import in_words
 from kernelscope.parallel import in_parts
 from kernelscope.text import printable
 
@@ -85,7 +87,9 @@ class Volume:
         C-ordered, native byte order, read-only; uint8, uint16, int16 or finite float32.
         Real values: a file's slope and intercept are applied.
     spacing : tuple of float
-        Distance between voxels along z, y and x in millimetres.
+        Distance between voxels along z, y and x in millimetres; assumed where it is not stated.
+    stated : str
+        The axes along which the file states the distance: "zyx", "yx" or none.
     affine : ndarray, shape (4, 4), optional
         Takes (x, y, z, 1), indices of a voxel, to millimetres towards the patient's right,
         anterior and superior, as NIfTI has it; None if the file does not say.
@@ -100,6 +104,10 @@ class Volume:
         are saved as unknown again.
     others : tuple of str
         Names of further content that is lost when the volume is saved: "DICOM tags".
+    channel : Channel
+        The channel of a microscope; results are of the same.
+    microscope : bool
+        Whether the file is one of a program for microscopes.
     """
 
     voxels: NDArray[Any]
@@ -112,6 +120,9 @@ class Volume:
     stored: Stored | None = None
     missing: NDArray[np.bool_] | None = None
     others: tuple[str, ...] = ()
+    stated: str = ""
+    channel: Channel = UNKNOWN_CHANNEL
+    microscope: bool = False
 
     @classmethod
     def from_array(
@@ -119,7 +130,8 @@ class Volume:
         array: NDArray[Any],
         title: str = "untitled",
         *,
-        spacing: Spacing = (1.0, 1.0, 1.0),
+        spacing: Spacing | None = None,
+        stated: str = "zyx",
         affine: NDArray[Any] | None = None,
         path: Path | None = None,
         notices: Sequence[str] = (),
@@ -127,6 +139,8 @@ class Volume:
         slope: float = 1.0,
         intercept: float = 0.0,
         others: tuple[str, ...] = (),
+        channel: Channel = UNKNOWN_CHANNEL,
+        microscope: bool = False,
         nan: float | None = None,
     ) -> Volume:
         """Return a volume of `array`, converted to the form that filters expect.
@@ -139,6 +153,8 @@ class Volume:
 
         Parameters
         ----------
+        spacing : tuple of float, optional
+            None if it is unknown; `stated` are the axes of which it is not a guess.
         nan : float, optional
             Replacement for NaN; `missing` records where it was.
 
@@ -163,7 +179,7 @@ class Volume:
         as_stored = not stored.scaled and stored.dtype == voxels.dtype
         return cls(
             voxels,
-            spacing,
+            spacing or (1.0, 1.0, 1.0),
             affine,
             printable(title),
             path,
@@ -172,7 +188,16 @@ class Volume:
             None if as_stored or not exact else stored,
             missing,
             others,
+            stated if spacing else "",
+            channel,
+            microscope,
         )
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """The stated distances of voxels in millimetres, by their axes."""
+        spacing = dict(zip(AXES, self.spacing, strict=True))
+        return {axis: spacing[axis] for axis in AXES if axis in self.stated}
 
     @property
     def depth(self) -> int:
@@ -225,7 +250,10 @@ class Volume:
         )
 
     def describe(self) -> str:
-        """Return ``title, 157×189×130, 16 bit signed, 1×1×1.2 mm, RAS``, all x first."""
+        """Return ``title, 157×189×130, 16 bit signed, 1×1×1.2 mm, RAS``, all x first.
+
+        Unknown facts are left out.
+        """
         kind = {
             "uint8": "8 bit",
             "uint16": "16 bit",
@@ -233,8 +261,8 @@ class Volume:
             "float32": "32-bit float",
         }[self.voxels.dtype.name]
         size = "×".join(str(side) for side in self.voxels.shape[::-1])
-        spacing = "×".join(f"{step:.4g}" for step in self.spacing[::-1])
-        facts = (self.title, size, kind, f"{spacing} mm", self.orientation)
+        spacing = in_words([self.steps[axis] for axis in "xyz" if axis in self.steps])
+        facts = (self.title, self.channel.name, size, kind, spacing, self.orientation)
         return ", ".join(fact for fact in facts if fact)
 
     def with_voxels(

@@ -20,6 +20,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
 from kernelscope.errors import ImageWriteError, OutOfMemory
 from kernelscope.files.write_errors import resolved
+from kernelscope.images.channel import UNKNOWN_CHANNEL
 from kernelscope.images.record import Record
 from kernelscope.lazy import tiff_sink, zarr_sink
 from kernelscope.lazy.blocks import plan
@@ -163,7 +164,8 @@ def filter_file(
             steps.append(last)
         _warm_up(last)
         _planned(last, limit, _SLACK)  # refuses too little memory before a file is made
-        with sink_for(target, last, opened.head) as sink:
+        head = opened.head.moved(opened.shape, last.shape)
+        with sink_for(target, last, head) as sink:
             boxes = _planned(last, limit, _SLACK, sink.grain)
             if workers is None:
                 report = stream(last, sink, boxes, token, progress)
@@ -175,9 +177,30 @@ def filter_file(
         texts = tuple(each.description for each in steps)
         peaks = [each for each in (memory.peak(), report.peak_bytes) if each]
         report = replace(report, peak_bytes=max(peaks, default=None))
-        return Filed(
-            last.kind, last.shape, texts, Record((), opened.head.notices, (), target.name), report
-        )
+        return Filed(last.kind, last.shape, texts, _record(head, last, target), report)
+
+
+def _record(head: Head, result: LazySource, target: Path) -> Record:
+    """Return what a sink keeps and loses of the content of a file."""
+    is_zarr = target.name.lower().endswith(zarr_sink.SUFFIXES)
+    named = any(each != UNKNOWN_CHANNEL for each in head.channels)
+    further = head.ome.described() if head.ome else {}
+    lost, kept = list[str](), list[str]()
+    for name, there, still in (
+        ("colour profile", head.profile, not is_zarr),
+        ("resolution", head.resolution, True),
+        ("the distance of voxels", result.kind is Kind.VOLUME and head.steps, True),
+        ("channel names and colours", named, is_zarr or len(head.channels) == 1),
+        *((name, there, is_zarr) for name, there in further.items()),
+    ):
+        if there:
+            (kept if still else lost).append(name)
+    changed = list(head.notices)
+    if head.ome and head.ome.levels > 1 and is_zarr:
+        changed.append(f"Its pyramid of {head.ome.levels} levels is made anew.")
+    elif head.ome and head.ome.levels > 1:
+        lost.append("lower resolutions")
+    return Record(tuple(kept), tuple(changed), (*lost, *head.others), target.name)
 
 
 def _planned(source: LazySource, limit: float, reserve: int, grain: Sides = (1, 1, 1)) -> list[Box]:

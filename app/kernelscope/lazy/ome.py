@@ -6,26 +6,44 @@ the path and the scale of each, the finest first. See https://ngff.openmicroscop
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kernelscope.files.formats import Unreadable
-from kernelscope.images.volume import Spacing
+from kernelscope.files.pictures.tiff_description import channel_of
+from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
+from kernelscope.images.lengths import is_length, millimetres, unit_of
 
 LATEST = "0.5"
 VERSIONS = {"0.4": 2, LATEST: 3}
 """Versions of the metadata, and those of Zarr that they belong to."""
 
-_MILLIMETRES = {
-    "angstrom": 1e-7,
-    "nanometer": 1e-6,
-    "micrometer": 1e-3,
-    "millimeter": 1.0,
-    "centimeter": 10.0,
-    "meter": 1e3,
-}
 _AXES = ("t", "c", "z", "y", "x")
+_UNITS = {"nm": "nanometer", "µm": "micrometer", "mm": "millimeter", "m": "meter"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a picture.
+
+    Attributes
+    ----------
+    name : str
+        One of t, c, z, y and x.
+    scale : float
+        Distance of samples, in `unit`.
+    unit : str
+        As the file states it; empty if it does not.
+    origin : float
+        Position of the first sample, in `unit`.
+    """
+
+    name: str
+    scale: float = 1.0
+    unit: str = ""
+    origin: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -36,18 +54,55 @@ class Multiscale:
     ----------
     version : str
         A key of `VERSIONS`.
-    axes : tuple of str
-        Names, of t, c, z, y and x, in the order of the array.
+    along : tuple of Axis
+        In the order of the array.
     path : str
         Place of the array in the group.
-    spacing : tuple of float, optional
-        Distance of samples along z, y and x in millimetres; None if the units are not stated.
+    name : str
+        That of the picture; empty without one.
+    levels : int
+        Number of its resolutions.
+    omero : dict
+        Names, colours and display ranges of its channels, as the file has them.
     """
 
     version: str
-    axes: tuple[str, ...]
+    along: tuple[Axis, ...]
     path: str
-    spacing: Spacing | None
+    name: str = ""
+    levels: int = 1
+    omero: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self.along)
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """The distance of samples in millimetres by axis, where the unit is known."""
+        found = {}
+        for axis in self.along:
+            step = axis.scale * (millimetres(axis.unit) or 0)
+            if axis.name in "zyx" and is_length(step):
+                found[axis.name] = float(f"{step:.15g}")
+        return found
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        return tuple(
+            channel_of(each.get("label"), each.get("color"))
+            for each in self.omero.get("channels", ())
+        )
+
+    def described(self) -> dict[str, bool]:
+        """Return which further properties it has, by their names."""
+        spatial = [axis for axis in self.along if axis.name in "zyx"]
+        without = [axis for axis in spatial if millimetres(axis.unit) is None]
+        return {
+            "position": any(axis.origin for axis in spatial),
+            "scale without a unit": any(axis.scale != 1 for axis in without),
+            "name": bool(self.name),
+        }
 
 
 def parsed(attributes: Mapping[str, Any]) -> Multiscale:
@@ -76,8 +131,16 @@ def parsed(attributes: Mapping[str, Any]) -> Multiscale:
         axes = tuple(str(axis["name"]) for axis in described)
         if len(set(axes)) != len(axes) or not {"y", "x"} <= set(axes) <= set(_AXES):
             raise Unreadable(f"its axes are {', '.join(axes)}; only t, c, z, y and x are known.")
-        steps = _scale(found, len(axes), _scale(dataset, len(axes), [1.0] * len(axes)))
-        return Multiscale(version, axes, str(dataset["path"]), _spacing(described, steps))
+        scales, origins = _placed((dataset, found), len(axes))
+        units = [str(axis.get("unit") or "") for axis in described]
+        return Multiscale(
+            version,
+            tuple(map(Axis, axes, scales, units, origins)),
+            str(dataset["path"]),
+            str(found.get("name") or ""),
+            len(found["datasets"]),
+            _omero(inner.get("omero")),
+        )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise Unreadable(
             "its OME metadata are missing or damaged.",
@@ -85,28 +148,67 @@ def parsed(attributes: Mapping[str, Any]) -> Multiscale:
         ) from error
 
 
-def _scale(holder: Mapping[str, Any], count: int, steps: list[float]) -> list[float]:
-    """Return steps, multiplied by the scale that a data set or a picture states."""
-    for each in holder.get("coordinateTransformations", ()):
-        if each["type"] == "scale":
-            factors = [float(factor) for factor in each["scale"]]
-            steps = [a * b for a, b in zip(steps, factors, strict=True)]
-    return steps
+def _placed(holders: Sequence[Mapping[str, Any]], count: int) -> tuple[list[float], list[float]]:
+    """Return distance and origin along each axis, as a data set and then its picture state them."""
+    scales, origins = [1.0] * count, [0.0] * count
+    for holder in holders:
+        for each in holder.get("coordinateTransformations", ()):
+            if each["type"] == "scale":
+                factors = [float(factor) for factor in each["scale"]]
+                scales = [a * b for a, b in zip(scales, factors, strict=True)]
+                origins = [a * b for a, b in zip(origins, factors, strict=True)]
+            elif each["type"] == "translation":
+                shifts = [float(shift) for shift in each["translation"]]
+                origins = [a + b for a, b in zip(origins, shifts, strict=True)]
+    if not all(map(math.isfinite, (*scales, *origins))):
+        raise ValueError("not finite")
+    return scales, origins
 
 
-def _spacing(axes: Sequence[Mapping[str, Any]], steps: Sequence[float]) -> Spacing | None:
-    found = {"z": 1.0}
-    for axis, step in zip(axes, steps, strict=True):
-        if axis["name"] in ("z", "y", "x"):
-            unit = _MILLIMETRES.get(str(axis.get("unit", "")))
-            if unit is None or not 0 < step * unit < float("inf"):
-                return None
-            found[axis["name"]] = step * unit
-    return found["z"], found["y"], found["x"]
+def _omero(found: object) -> Mapping[str, Any]:
+    """Return the part about channels, if it is sound: it is for display only."""
+    if not isinstance(found, dict):
+        return {}
+    channels = found.get("channels")
+    if not isinstance(channels, list) or not all(isinstance(each, dict) for each in channels):
+        return {}
+    return found
+
+
+def axes_for(
+    names: Sequence[str], steps: Mapping[str, float], source: Multiscale | None
+) -> tuple[Axis, ...]:
+    """Return the axes of a result: those of its source, or of distances in millimetres."""
+    if source is not None:
+        known = {axis.name: axis for axis in source.along}
+        return tuple(known.get(name, Axis(name)) for name in names)
+    unit, factor = unit_of(list(steps.values())) if steps else ("", 1.0)
+    return tuple(
+        Axis(name, float(f"{steps[name] / factor:.12g}"), _UNITS[unit])
+        if name in steps
+        else Axis(name)
+        for name in names
+    )
+
+
+def omero_for(channels: Sequence[Channel]) -> dict[str, Any]:
+    """Return names and colours for display; empty if none is known."""
+    if not any(each != UNKNOWN_CHANNEL for each in channels):
+        return {}
+    return {
+        "channels": [
+            {"label": each.name, "color": each.colour or "FFFFFF", "active": True}
+            for each in channels
+        ]
+    }
 
 
 def attributes_of(
-    version: str, axes: Sequence[str], spacing: Spacing | None, factors: Sequence[Sequence[int]]
+    version: str,
+    axes: Sequence[Axis],
+    factors: Sequence[Sequence[int]],
+    name: str = "",
+    omero: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the attributes of a group with a pyramid.
 
@@ -116,29 +218,32 @@ def attributes_of(
         For each level, named 0, 1, ..., the samples of level 0 along each axis that one of its
         samples is the mean of.
     """
-    steps = dict(zip(("z", "y", "x"), spacing or (1.0, 1.0, 1.0), strict=True))
-    scales = [steps.get(axis, 1.0) for axis in axes]
     datasets = []
     for level, each in enumerate(factors):
-        scale = [step * factor for step, factor in zip(scales, each, strict=True)]
+        scale = [axis.scale * factor for axis, factor in zip(axes, each, strict=True)]
         # Samples are points: the mean of two lies half a step behind the first.
-        shift = [step * (factor - 1) / 2 for step, factor in zip(scales, each, strict=True)]
+        shift = [
+            axis.origin + axis.scale * (factor - 1) / 2
+            for axis, factor in zip(axes, each, strict=True)
+        ]
         transforms: list[dict[str, Any]] = [{"type": "scale", "scale": scale}]
-        if level:
+        if any(shift):
             transforms.append({"type": "translation", "translation": shift})
         datasets.append({"path": str(level), "coordinateTransformations": transforms})
     multiscale = {
-        "axes": [_axis(name, known=spacing is not None) for name in axes],
+        **({"name": name} if name else {}),
+        "axes": [_described(axis) for axis in axes],
         "datasets": datasets,
         "type": "mean",
     }
+    more = {"omero": dict(omero)} if omero else {}
     if version == LATEST:
-        return {"ome": {"version": version, "multiscales": [multiscale]}}
-    return {"multiscales": [{"version": version, **multiscale}]}
+        return {"ome": {"version": version, "multiscales": [multiscale], **more}}
+    return {"multiscales": [{"version": version, **multiscale}], **more}
 
 
-def _axis(name: str, *, known: bool) -> dict[str, str]:
-    if name == "c":
-        return {"name": name, "type": "channel"}
-    unit = {"unit": "millimeter"} if known else {}
-    return {"name": name, "type": "space", **unit}
+def _described(axis: Axis) -> dict[str, str]:
+    if axis.name == "c":
+        return {"name": axis.name, "type": "channel"}
+    unit = {"unit": axis.unit} if axis.unit else {}
+    return {"name": axis.name, "type": "space", **unit}

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.images.volume import Spacing
+from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
+from kernelscope.images.image import Metadata
+from kernelscope.images.volume import AXES, Spacing
+from kernelscope.lazy.ome import Multiscale
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 from kernelscope.text import printable
@@ -30,21 +33,54 @@ class Head:
     ----------
     spacing : tuple of float, optional
         Distance between voxels along z, y and x in millimetres; None if the file has none.
+    stated : str
+        The axes of which it is not a guess, as in `Volume`.
     profile : bytes
         ICC profile of a picture; empty without one.
     resolution : tuple of float, optional
         Pixels per inch along x and y.
     notices : tuple of str
         Decisions of the reader, for the user to know.
-    ome_version : str
-        Version of the metadata of OME-Zarr; empty for other files.
+    channels : tuple of Channel
+        Those of a microscope, in the order of the samples; empty if unknown.
+    others : tuple of str
+        Names of further content, which no result keeps.
+    ome : Multiscale, optional
+        The metadata of OME-Zarr.
     """
 
     spacing: Spacing | None = None
+    stated: str = "zyx"
     profile: bytes = b""
     resolution: tuple[float, float] | None = None
     notices: tuple[str, ...] = ()
-    ome_version: str = ""
+    channels: tuple[Channel, ...] = ()
+    others: tuple[str, ...] = ()
+    ome: Multiscale | None = None
+
+    def moved(self, before: Sides, after: Sides) -> Head:
+        """Return the head of a result that a border made smaller on all sides alike."""
+        if self.ome is None or before == after:  # which is so of volumes
+            return self
+        rims = {axis: (a - b) / 2 for axis, a, b in zip("yx", before, after, strict=False)}
+        along = (
+            replace(each, origin=each.origin + each.scale * rims.get(each.name, 0))
+            for each in self.ome.along
+        )
+        return replace(self, ome=replace(self.ome, along=tuple(along)))
+
+    @property
+    def channel(self) -> Channel:
+        """The only channel, if there is one."""
+        return self.channels[0] if len(self.channels) == 1 else UNKNOWN_CHANNEL
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """The stated distances of samples in millimetres, by their axes."""
+        if self.spacing is None:
+            return Metadata(resolution=self.resolution).steps
+        steps = zip(AXES, self.spacing, strict=True)
+        return {axis: step for axis, step in steps if axis in self.stated}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "notices", tuple(map(printable, self.notices)))

@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from kernelscope import atomic
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.errors import ImageWriteError
-from kernelscope.files.volumes.tiff_stack import SPACING
+from kernelscope.files.pictures.tiff_description import OME_SUFFIXES, ome, ours
 from kernelscope.files.write_errors import check_target, explained, resolved
 from kernelscope.lazy.source import Head, Sides
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 
 SUFFIXES = (".tif", ".tiff")
-_OME = (".ome.tif", ".ome.tiff")
 
 _BIG = 2**32 - 2**25
 """Bytes of samples that an ordinary TIFF holds at most, besides its tags."""
@@ -136,34 +135,38 @@ def _lay_out(
     """Write everything but the samples, and return where they begin."""
     import tifffile
 
-    ome = path.name.lower().endswith(_OME)
+    is_ome = path.name.lower().endswith(OME_SUFFIXES)
     big = math.prod(shape) * dtype.itemsize >= _BIG
-    settings = _volume(head, ome) if kind is Kind.VOLUME else _picture(shape, head, ome)
+    settings = _volume(head, is_ome) if kind is Kind.VOLUME else _picture(shape, head, is_ome)
     plain = shape if kind is Kind.VOLUME or shape[2] > 1 else shape[:2]
     # The handle has a descriptor for a name, which tifffile cannot split.
     named = tifffile.FileHandle(handle, name=path.name)
-    with tifffile.TiffWriter(named, bigtiff=big, ome=ome) as writer:
+    with tifffile.TiffWriter(named, bigtiff=big, ome=is_ome) as writer:
         first, _ = writer.write(None, shape=plain, dtype=dtype, returnoffset=True, **settings)
     return int(first)
 
 
-def _volume(head: Head, ome: bool) -> dict[str, Any]:
-    spacing = head.spacing or (1.0, 1.0, 1.0)
-    metadata: dict[str, Any] = {"axes": "ZYX", SPACING: spacing}
-    if ome:
-        metadata = {"axes": "ZYX"}
-        for axis, step in zip("ZYX", spacing, strict=True):
-            metadata |= {f"PhysicalSize{axis}": step, f"PhysicalSize{axis}Unit": "mm"}
-    return {"photometric": "minisblack", "metadata": metadata}
+def _volume(head: Head, is_ome: bool) -> dict[str, Any]:
+    if is_ome:
+        described = ome(head.steps, head.channel)
+    else:
+        stated = head.stated if head.spacing else ""
+        described = ours(head.spacing or (1.0, 1.0, 1.0), stated, head.channel)
+    return {"photometric": "minisblack", "metadata": {"axes": "ZYX", **described}}
 
 
-def _picture(shape: Sides, head: Head, ome: bool) -> dict[str, Any]:
+def _picture(shape: Sides, head: Head, is_ome: bool) -> dict[str, Any]:
     channels = shape[2]
+    described: dict[str, Any] | None
+    if is_ome:
+        described = {"axes": "YXS" if channels > 1 else "YX", **ome(head.steps, head.channel)}
+    else:
+        described = ours((1.0, 1.0, 1.0), "", head.channel) or None
     return {
         "photometric": "minisblack" if channels <= 2 else "rgb",
         "planarconfig": "contig" if channels > 1 else None,
         "extrasamples": ("unassalpha",) if channels in (2, 4) else None,
-        "metadata": {"axes": "YXS" if channels > 1 else "YX"} if ome else None,
+        "metadata": described,
         "iccprofile": head.profile or None,
         "resolution": head.resolution,
         "resolutionunit": "inch" if head.resolution else None,

@@ -17,20 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import SeveralVolumes
 from kernelscope.files.formats import Unreadable, damage_explained
 from kernelscope.files.pictures.tiff import metadata_of, orientation_of, photometric
 from kernelscope.files.pictures.tiff_pages import check_pages
 from kernelscope.files.pictures.tiff_segments import check_extents, check_segments, prepare
-from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, Several, choose
+from kernelscope.files.volumes.raw_volume import Several, spacing_from, spacing_notices
 from kernelscope.files.volumes.tiff_stack import (
     WHITE_IS_ZERO,
     check_grey,
+    chosen_stack,
     inverted,
-    spacing_in,
+    others_of,
     stack_shape,
     volume_axes,
-    volume_count,
 )
 from kernelscope.images.image import DTYPES as PICTURE_DTYPES
 from kernelscope.images.volume import DTYPES as VOLUME_DTYPES
@@ -42,6 +41,8 @@ from kernelscope.spec.samples import Kind
 _BLACK_IS_ZERO, _RGB, _YCBCR = 1, 2, 6
 _JPEG_COMPRESSIONS = (6, 7)
 _ALPHA = 2
+
+_TURNED = ("it is stored turned or mirrored.", "Turn it upright and save it.")
 
 KEPT_BYTES = 32 << 20
 """Decoded strips and tiles that are kept, beside those of the box that is being read."""
@@ -234,9 +235,7 @@ def open_tiff(path: Path, kind: Kind, number: int | None = None) -> TiffSource:
             with damage_explained("TIFF"):
                 source = _opened(file, kind, number)
         except Several as error:
-            raise SeveralVolumes(
-                f"{path.name}: {error.cause}", error.hint, error.names, alike=error.alike
-            ) from error
+            raise error.of(path.name) from error
         except Unreadable as error:
             raise refused(path, error) from error
         undo.pop_all()
@@ -271,14 +270,20 @@ def _picture(file: OpenedFile, tiff: Any, count: int) -> TiffSource:
     if extra and tuple(page.extrasamples) != (_ALPHA,):
         raise Unreadable("its extra samples are no plain alpha.", "Leave them out.")
     if orientation_of(page) != 1:
-        raise Unreadable("it is stored turned or mirrored.", "Turn it upright and save it.")
+        raise Unreadable(*_TURNED)
     if page.dtype is None or page.dtype not in PICTURE_DTYPES:
         raise _of_type(page.dtype, "8-bit, 16-bit or 32-bit float")
     _check_page(page, file)
     metadata = metadata_of(page)
     if count > 1:
         notices.append(f"Only the first of {count} pages is filtered.")
-    head = Head(profile=metadata.profile, resolution=metadata.resolution, notices=tuple(notices))
+    head = Head(
+        profile=metadata.profile,
+        resolution=metadata.resolution,
+        notices=tuple(notices),
+        channels=(metadata.channel,),
+        others=(*metadata.others, *["EXIF data"] * bool(metadata.exif)),
+    )
     first = int(page.dataoffsets[0]) if page.is_contiguous else None
     inverts = meaning == WHITE_IS_ZERO
     if inverts:
@@ -288,12 +293,8 @@ def _picture(file: OpenedFile, tiff: Any, count: int) -> TiffSource:
 
 
 def _stack(file: OpenedFile, tiff: Any, number: int | None) -> TiffSource:
-    stacks = [(series, index) for series in tiff.series for index in range(volume_count(series))]
-    names = ["×".join(map(str, stack_shape(series)[::-1])) for series, _ in stacks]
-    chosen = choose(number, names, "volume", alike=len(set(names)) == 1)
-    series, index = stacks[chosen]
-    notices = [f"Volume {chosen + 1} of {len(stacks)}."] if len(stacks) > 1 else []
-    keyframe = series.keyframe
+    chosen, notices = chosen_stack(tiff, number)
+    series, keyframe = chosen.series, chosen.series.keyframe
     meaning = photometric(keyframe, notices)
     check_grey(series, meaning)
     if keyframe.dtype not in VOLUME_DTYPES:
@@ -301,11 +302,19 @@ def _stack(file: OpenedFile, tiff: Any, number: int | None) -> TiffSource:
     if meaning == WHITE_IS_ZERO:
         inverted(np.empty(0, keyframe.dtype), 8)  # refuses what has no largest value
         notices.append("White is 0 in the file: inverted.")
-    spacing = spacing_in(tiff)
-    if spacing is None:
-        notices.append(UNKNOWN_SPACING)
-    pages = list(_slices(file, series, index, meaning == WHITE_IS_ZERO))
-    return TiffSource(file, pages, Kind.VOLUME, Head(spacing, notices=tuple(notices)))
+    if orientation_of(keyframe) != 1:
+        raise Unreadable(*_TURNED)
+    spacing, stated = spacing_from(chosen.description.steps)
+    notices += spacing_notices(spacing, stated)
+    head = Head(
+        spacing,
+        stated,
+        notices=tuple(notices),
+        channels=(chosen.channel,),
+        others=tuple(others_of(keyframe, chosen.description)),
+    )
+    pages = list(_slices(file, series, chosen.index, meaning == WHITE_IS_ZERO))
+    return TiffSource(file, pages, Kind.VOLUME, head)
 
 
 def _slices(file: OpenedFile, series: Any, index: int, inverts: bool) -> Iterator[_Page]:

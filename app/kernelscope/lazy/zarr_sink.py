@@ -22,7 +22,7 @@ from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.errors import ImageWriteError
 from kernelscope.files.write_errors import check_folder, explained, resolved
 from kernelscope.lazy.blocks import AT_ONCE
-from kernelscope.lazy.ome import LATEST, VERSIONS, attributes_of
+from kernelscope.lazy.ome import LATEST, VERSIONS, attributes_of, axes_for, omero_for
 from kernelscope.lazy.source import Head, Sides
 from kernelscope.lazy.zarr_source import METADATA, install_hint
 from kernelscope.spec.crop import Box
@@ -193,7 +193,8 @@ def _laid_out(
     import zarr
     from zarr.codecs import ZstdCodec
 
-    version = head.ome_version or LATEST
+    source = head.ome
+    version = source.version if source else LATEST
     number = VERSIONS[version]
     if kind is Kind.VOLUME:
         axes, sides = "zyx", tuple(shape)
@@ -202,10 +203,14 @@ def _laid_out(
     else:
         axes, sides = "cyx", (shape[2], *shape[:2])
     factors = list(_factors(axes, sides))
-    spacing = head.spacing if kind is Kind.VOLUME or head.ome_version else None
-    group = zarr.create_group(
-        folder, zarr_format=number, attributes=attributes_of(version, axes, spacing, factors)
+    attributes = attributes_of(
+        version,
+        axes_for(axes, head.steps, source),
+        factors,
+        source.name if source else "",
+        source.omero if source else omero_for(head.channels),
     )
+    group = zarr.create_group(folder, zarr_format=number, attributes=attributes)
     settings: dict[str, Any] = {
         "chunk_key_encoding": {"name": "v2" if number == 2 else "default", "separator": "/"},
         "compressors": numcodecs.Zstd(level=_LEVEL) if number == 2 else ZstdCodec(level=_LEVEL),

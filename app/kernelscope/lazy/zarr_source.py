@@ -10,16 +10,18 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import ImageReadError, SeveralVolumes
+from kernelscope.errors import ImageReadError
 from kernelscope.files.formats import Unreadable, damage_explained
-from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, Several, choose
+from kernelscope.files.volumes.raw_volume import Several, choose, spacing_from, spacing_notices
 from kernelscope.images.image import DTYPES as PICTURE_DTYPES
+from kernelscope.images.image import MM_PER_INCH
 from kernelscope.images.volume import DTYPES as VOLUME_DTYPES
 from kernelscope.installed import install_command
 from kernelscope.lazy.ome import VERSIONS, Multiscale, parsed
@@ -262,9 +264,7 @@ def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
             check_declared(array, place)
         return _chosen(path, array, codecs, multiscale, number)
     except Several as error:
-        raise SeveralVolumes(
-            f"{path.name}: {error.cause}", error.hint, error.names, alike=error.alike
-        ) from error
+        raise error.of(path.name) from error
     except Unreadable as error:
         raise refused(path, error) from error
 
@@ -278,6 +278,24 @@ def _attributes(path: Path) -> dict[str, Any]:
         if (path / ".zattrs").is_file():
             return dict(read_json(path, path / ".zattrs"))
     return {}
+
+
+def _place_in_words(multiscale: Multiscale, others: list[str], place: tuple[int, ...]) -> str:
+    """Return ``time 2, DAPI`` for indices along the axes that are not read."""
+    parts, channels = [], multiscale.channels
+    for name, index in zip(others, place, strict=True):
+        known = channels[index].name if name == "c" and index < len(channels) else ""
+        parts.append(known or f"{'channel' if name == 'c' else 'time'} {index + 1}")
+    return ", ".join(parts) or "all"
+
+
+def _of_channels(multiscale: Multiscale, number: int | None) -> Multiscale:
+    """Return the metadata of one channel, or of all."""
+    omero = multiscale.omero
+    if number is None or not omero:
+        return multiscale
+    chosen = omero["channels"][number : number + 1]
+    return replace(multiscale, omero={**omero, "channels": chosen} if chosen else {})
 
 
 def _chosen(
@@ -298,16 +316,30 @@ def _chosen(
     others = [name for name in axes if name == "t" or (name == "c" and not colours)]
     counts = [along[name] for name in others]
     places = list(np.ndindex(*counts))
-    names = [
-        ", ".join(f"{name} {i + 1}" for name, i in zip(others, place, strict=True)) or "all"
-        for place in places
-    ]
-    word = "volume" if is_volume else "picture"
+    names = [_place_in_words(multiscale, others, place) for place in places]
+    several = [name for name in others if along[name] > 1]
+    word = "channel" if several == ["c"] else "volume" if is_volume else "picture"
     chosen = choose(number, names, word, alike=True)
-    notices = [f"{word.capitalize()} {chosen + 1} of {len(names)}."] if len(names) > 1 else []
-    if is_volume and multiscale.spacing is None:
-        notices.append(UNKNOWN_SPACING)
+    notices = list[str]()
+    if len(names) > 1:
+        notices.append(f"{word.capitalize()} {chosen + 1} of {len(names)}: {names[chosen]}.")
+    spacing, stated = spacing_from(multiscale.steps)
+    if is_volume:
+        notices += spacing_notices(spacing, stated)
     fixed = dict(zip(others, places[chosen], strict=True))
     wanted = ("z", "y", "x") if is_volume else ("y", "x", "c" if colours else "")
-    head = Head(multiscale.spacing, notices=tuple(notices), ome_version=multiscale.version)
+    channels, first = multiscale.channels, fixed.get("c", 0)
+    if not colours:
+        channels = channels[first : first + 1]
+    unread = ["labels"] * (path / "labels").is_dir()
+    x, y = (MM_PER_INCH / multiscale.steps.get(axis, math.inf) for axis in "xy")
+    head = Head(
+        spacing if is_volume else None,
+        stated,
+        resolution=(x, y) if x and y and not is_volume else None,
+        notices=tuple(notices),
+        channels=channels,
+        others=tuple(unread),
+        ome=_of_channels(multiscale, None if colours else first),
+    )
     return ZarrSource(path, array, multiscale, wanted, fixed, head, codecs)

@@ -123,14 +123,13 @@ def valid_orientation(value: object) -> int:
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
-def upright(image: Decoded) -> NDArray[Any]:
-    """Return a view of the pixels, turned and flipped so that the picture is upright."""
-    pixels = image.pixels
-    if image.orientation >= 5:
+def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """Return a view of (height, width, ...) pixels of an orientation, turned upright."""
+    if orientation >= 5:
         pixels = pixels.swapaxes(0, 1)
-    if image.orientation in (3, 4, 7, 8):
+    if orientation in (3, 4, 7, 8):
         pixels = np.flipud(pixels)
-    if image.orientation in (2, 3, 6, 7):
+    if orientation in (2, 3, 6, 7):
         pixels = np.fliplr(pixels)
     return pixels
 

@@ -28,8 +28,9 @@ from kernelscope.files.pictures.dicom import (
     read_whole,
     stored_pixels,
 )
-from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, RawVolume, choose, spacing_of
-from kernelscope.images.volume import check_shape, narrowed
+from kernelscope.files.volumes.raw_volume import RawVolume, choose, spacing_from, spacing_of
+from kernelscope.images.lengths import is_length
+from kernelscope.images.volume import Spacing, check_shape, narrowed
 
 __all__ = ["FORMAT", "decode", "decode_folder", "holds_slices", "is_dicom", "matches", "series_of"]
 
@@ -94,7 +95,7 @@ class _Slice:
     corner: NDArray[np.float64] | None
     directions: NDArray[np.float64] | None
     spacing: tuple[float, float] | None
-    thickness: float
+    thickness: float | None
     slope: float
     intercept: float
 
@@ -368,19 +369,24 @@ def _assembled(parts: list[_Slice]) -> RawVolume:
     for part in parts:
         _check(part, parts[0])
     notices: list[str] = []
+    spacing: Spacing | None
     if len(parts) > 1 or parts[0].corner is not None:
         _check_placed(parts[0])
         parts = sorted(parts, key=lambda part: part.place)
         affine = _affine(parts)
         spacing = spacing_of(affine)
+        stated = "zyx" if len(parts) > 1 or parts[0].thickness else "yx"
     else:
-        affine, spacing = None, (1.0, 1.0, 1.0)
-        notices.append(UNKNOWN_SPACING)
+        affine = None
+        down, right = parts[0].spacing or (0.0, 0.0)
+        steps = {"z": parts[0].thickness, "y": down, "x": right}
+        known = {axis: step for axis, step in steps.items() if step and is_length(step)}
+        spacing, stated = spacing_from(known)
     first = parts[0]
     check_shape((len(parts), first.rows, first.columns), first.path.parent.name)
     if first.model == "MONOCHROME1":
         notices.append("White is low in the files (MONOCHROME1): inverted.")
-    return RawVolume(_voxels(parts), spacing, affine, notices, others=(TAGS,))
+    return RawVolume(_voxels(parts), spacing, affine, notices, others=(TAGS,), stated=stated)
 
 
 def _check(part: _Slice, first: _Slice) -> None:
@@ -432,7 +438,7 @@ def _affine(parts: Sequence[_Slice]) -> NDArray[np.float64]:
     assert first.directions is not None
     assert first.spacing is not None
     x, y, normal = first.directions
-    step = _step(parts) if len(parts) > 1 else normal * first.thickness
+    step = _step(parts) if len(parts) > 1 else normal * (first.thickness or first.spacing[0])
     down, right = first.spacing
     affine = np.eye(4)
     affine[:3] = np.stack([x * right, y * down, step, first.corner], axis=1)
@@ -470,12 +476,12 @@ def _step(parts: Sequence[_Slice]) -> NDArray[np.float64]:
     return np.asarray(step)
 
 
-def _thickness(measures: Any) -> float:
-    """Return the distance to the next slice, as stated by a single slice."""
+def _thickness(measures: Any) -> float | None:
+    """Return the distance to the next slice, if a single slice states it."""
     for keyword in ("SpacingBetweenSlices", "SliceThickness"):
         if measures.get(keyword):
             return abs(float(measures.get(keyword)))
-    return 1.0
+    return None
 
 
 def _voxels(parts: Sequence[_Slice]) -> NDArray[Any]:

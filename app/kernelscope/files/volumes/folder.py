@@ -14,7 +14,7 @@ from kernelscope.files.formats import Unreadable
 from kernelscope.files.picture_formats import READABLE
 from kernelscope.files.reading import read_image
 from kernelscope.files.volumes import dicom
-from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, RawVolume, choose
+from kernelscope.files.volumes.raw_volume import RawVolume, choose
 from kernelscope.images.image import Image
 from kernelscope.images.volume import check_shape
 
@@ -69,7 +69,7 @@ def _stacked(files: Sequence[Path]) -> RawVolume:
     first = read_image(files[0], nan=0.0)
     check_shape((len(files), first.height, first.width), files[0].parent.name)
     voxels = np.empty((len(files), first.height, first.width), first.pixels.dtype)
-    notices = dict.fromkeys([UNKNOWN_SPACING, *_grey(first)[1]])
+    notices = dict.fromkeys(_grey(first)[1])
     for plane, file in zip(voxels, files, strict=True):
         image = first if file == files[0] else read_image(file, nan=0.0)
         _check(image, first)

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from kernelscope.files.formats import Format, Unreadable
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes.raw_volume import (
-    UNKNOWN_SPACING,
     RawVolume,
     choose,
     fill,
     spacing_of,
 )
 from kernelscope.files.watched import WatchedFile
-from kernelscope.images.volume import Volume, check_shape
+from kernelscope.images.lengths import is_length
+from kernelscope.images.volume import Spacing, Volume, check_shape
 
 FORMAT = Format("NIfTI", (".nii.gz", ".nii"))
 
@@ -168,7 +168,7 @@ def _decode(
     numbers = np.empty(shape, dtype)
     fill(handle, numbers)
     affine = _affine(header, notices)
-    spacing = _spacing(header, notices) if affine is None else spacing_of(affine)
+    spacing = _spacing(header) if affine is None else spacing_of(affine)
     slope, intercept = _scaling(header)
     scan = RawVolume(numbers, spacing, affine, notices, kept, slope, intercept)
     return scan, (count - index - 1) * volume
@@ -231,12 +231,11 @@ def _affine(header: Any, notices: list[str]) -> NDArray[np.float64] | None:
     return affine
 
 
-def _spacing(header: Any, notices: list[str]) -> tuple[float, float, float]:
+def _spacing(header: Any) -> Spacing | None:
+    """Return the spacing, if it makes sense; one without a unit is 1 where nobody set it."""
     x, y, z = (float(step) * _unit(header) for step in header["pixdim"][1:4])
-    if not all(0 < step < math.inf for step in (x, y, z)):
-        notices.append(UNKNOWN_SPACING)
-        return 1.0, 1.0, 1.0
-    return z, y, x
+    known = int(header["xyzt_units"]) & 7 or (x, y, z) != (1.0, 1.0, 1.0)
+    return (z, y, x) if known and all(map(is_length, (x, y, z))) else None
 
 
 def _unit(header: Any) -> float:
@@ -249,7 +248,7 @@ def _new_header(volume: Volume) -> NiftiHeader:
     header = _classes()[length]()
     header.set_data_shape(volume.voxels.shape[::-1])
     header.set_zooms(volume.spacing[::-1])
-    header.set_xyzt_units("mm")
+    header.set_xyzt_units("mm" if volume.stated else "unknown")
     if volume.affine is not None:
         header.set_sform(volume.affine, code="scanner")
         header.set_qform(volume.affine, code="scanner")

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.reading import open_file
-from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, RawVolume, choose, fill
+from kernelscope.files.volumes.raw_volume import RawVolume, choose, fill
 from kernelscope.images.volume import Volume, check_shape
 
 MAGIC = b"\x93NUMPY"
@@ -43,9 +43,7 @@ def decode(path: Path, number: int | None) -> RawVolume:
             raise Unreadable(f"the file is cut off: {left} bytes of voxels are left.")
         stored = np.empty(shape[::-1] if by_columns else shape, dtype)
         fill(handle, stored)
-    return RawVolume(
-        np.ascontiguousarray(stored.T) if by_columns else stored, notices=[UNKNOWN_SPACING]
-    )
+    return RawVolume(np.ascontiguousarray(stored.T) if by_columns else stored)
 
 
 def _header(handle: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:

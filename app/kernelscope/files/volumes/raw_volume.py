@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.errors import SeveralVolumes
 from kernelscope.files.formats import Unreadable
+from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import Spacing
 
 UNKNOWN_SPACING = "The file does not state the distance of voxels: 1 mm is assumed."
+UNKNOWN_DEPTH = "The file does not state the distance of slices: that of their pixels is assumed."
 
 
 @dataclass
@@ -23,26 +26,39 @@ class RawVolume:
     ----------
     numbers : ndarray, shape (depth, height, width)
         As stored, of any type and byte order.
+    spacing : tuple of float, optional
+        None if the file does not state it; along some axes it may be a guess, see `stated`.
     others : tuple of str
         Names of further data in the file that a volume does not keep: "DICOM tags".
     """
 
     numbers: NDArray[Any]
-    spacing: Spacing = (1.0, 1.0, 1.0)
+    spacing: Spacing | None = None
     affine: NDArray[np.float64] | None = None
     notices: list[str] = field(default_factory=list)
     header: object = None
     slope: float = 1.0
     intercept: float = 0.0
     others: tuple[str, ...] = ()
+    stated: str = "zyx"
+    channel: Channel = UNKNOWN_CHANNEL
+    microscope: bool = False
 
 
 class Several(Unreadable):
     """There are several volumes, and no number selects one."""
 
-    def __init__(self, cause: str, hint: str, names: Sequence[str], *, alike: bool) -> None:
+    def __init__(
+        self, cause: str, hint: str, names: Sequence[str], *, alike: bool, what: str
+    ) -> None:
         super().__init__(cause, hint)
-        self.names, self.alike = tuple(names), alike
+        self.names, self.alike, self.what = tuple(names), alike, what
+
+    def of(self, title: str) -> SeveralVolumes:
+        """Return the error about a file of that name."""
+        return SeveralVolumes(
+            f"{title}: {self.cause}", self.hint, self.names, alike=self.alike, what=self.what
+        )
 
 
 def choose(number: int | None, names: Sequence[str], what: str, *, alike: bool = False) -> int:
@@ -76,8 +92,27 @@ def choose(number: int | None, names: Sequence[str], what: str, *, alike: bool =
     rest = "; …" if total > 12 else ""
     if number is None:
         hint = f"Choose one by number: {shown}{rest}."
-        raise Several(f"it holds {total} {several}.", hint, names, alike=alike)
+        raise Several(f"it holds {total} {several}.", hint, names, alike=alike, what=what)
     raise Unreadable(f"it has no {what} {number}.", f"There is 1 to {total}: {shown}{rest}.")
+
+
+def spacing_from(steps: Mapping[str, float]) -> tuple[Spacing | None, str]:
+    """Return the spacing for stated distances by their axes, and the axes without a guess.
+
+    The distance of slices is guessed where that of pixels is known.
+    """
+    if not {"y", "x"} <= steps.keys():
+        return None, ""
+    z = steps.get("z")
+    stated = "yx" if z is None else "zyx"
+    return (steps["y"] if z is None else z, steps["y"], steps["x"]), stated
+
+
+def spacing_notices(spacing: Spacing | None, stated: str) -> list[str]:
+    """Return a notice if the distance of voxels is not stated, or not along all axes."""
+    if spacing is None:
+        return [UNKNOWN_SPACING]
+    return [] if "z" in stated else [UNKNOWN_DEPTH]
 
 
 def fill(handle: BinaryIO, array: NDArray[Any]) -> None:

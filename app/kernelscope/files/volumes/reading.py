@@ -9,11 +9,11 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelscope.errors import ImageReadError, OutOfMemory, SeveralVolumes
+from kernelscope.errors import ImageReadError, OutOfMemory
 from kernelscope.files.formats import Unreadable, damage_explained
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes import dicom, nifti
-from kernelscope.files.volumes.raw_volume import Several
+from kernelscope.files.volumes.raw_volume import Several, spacing_notices
 from kernelscope.files.volumes.volume_formats import (
     FOLDER,
     FORMATS,
@@ -67,9 +67,7 @@ def read_volume(
     try:
         volume, name = _decode(path, title, volume_number, nan, slices)
     except Several as error:
-        raise SeveralVolumes(
-            f"{title}: {error.cause}", error.hint, error.names, alike=error.alike
-        ) from error
+        raise error.of(title) from error
     except Unreadable as error:
         raise ImageReadError(f"{title}: {error.cause}", error.hint) from error
     except MemoryError as error:
@@ -99,13 +97,16 @@ def _decode(
         scan.numbers,
         title,
         spacing=scan.spacing,
+        stated=scan.stated,
         affine=scan.affine,
         path=path,
-        notices=scan.notices,
+        notices=[*spacing_notices(scan.spacing, scan.stated), *scan.notices],
         header=scan.header,
         slope=scan.slope,
         intercept=scan.intercept,
         others=scan.others,
+        channel=scan.channel,
+        microscope=scan.microscope,
         nan=nan,
     )
     return volume, format.name

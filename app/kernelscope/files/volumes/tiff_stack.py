@@ -9,7 +9,9 @@ import io
 import math
 import os
 import re
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.files.formats import Unreadable
-from kernelscope.files.pictures.tiff import photometric, unwritten
+from kernelscope.files.pictures.exif import turned
+from kernelscope.files.pictures.tiff import (
+    metadata_of,
+    orientation_of,
+    photometric,
+    unwritten,
+)
+from kernelscope.files.pictures.tiff_description import Description, description_of, ome, ours
 from kernelscope.files.pictures.tiff_pages import check_pages
 from kernelscope.files.pictures.tiff_segments import (
     are_cut_off,
@@ -26,14 +35,13 @@ from kernelscope.files.pictures.tiff_segments import (
     prepare,
 )
 from kernelscope.files.reading import open_file
-from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING, RawVolume, choose
-from kernelscope.images.volume import Spacing, Volume, check_shape
+from kernelscope.files.volumes.raw_volume import RawVolume, choose, spacing_from
+from kernelscope.images.channel import Channel
+from kernelscope.images.volume import Volume, check_shape
 
 _MAGIC = re.compile(rb"II[*+]\0|MM\0[*+]")
+_WORDS = {"C": "channel", "T": "time"}
 WHITE_IS_ZERO, _BLACK_IS_ZERO = _GREYS = 0, 1
-SPACING = "spacing_mm"
-_MILLIMETRES = {"mm": 1.0, "cm": 10.0, "inch": 25.4, "micron": 1e-3, "µm": 1e-3, "um": 1e-3}
-_MILLIMETRES["\\u00B5m"] = 1e-3  # ImageJ's spelling of µm
 
 
 def matches(start: bytes) -> bool:
@@ -64,16 +72,11 @@ def decode(path: Path, number: int | None) -> RawVolume:
         file = opened.enter_context(tifffile.TiffFile(handle))
         if len(file.pages) != pages or not file.series:
             raise Unreadable("its chain of pages is damaged.")
-        stacks = [
-            (series, index) for series in file.series for index in range(volume_count(series))
-        ]
-        names = ["×".join(map(str, stack_shape(series)[::-1])) for series, _ in stacks]
-        chosen = choose(number, names, "volume", alike=len(set(names)) == 1)
-        series, index = stacks[chosen]
+        chosen, notices = chosen_stack(file, number)
+        series, index = chosen.series, chosen.index
         # The other volumes of a series are read along with the chosen one.
         depth, height, width = stack_shape(series)
         check_shape((volume_count(series) * depth, height, width), path.name)
-        notices = [f"Volume {chosen + 1} of {len(stacks)}."] if len(stacks) > 1 else []
         meaning = photometric(series.keyframe, notices)
         check_grey(series, meaning)
         handle.trust()
@@ -82,25 +85,49 @@ def decode(path: Path, number: int | None) -> RawVolume:
             numbers = inverted(numbers, series.keyframe.bitspersample)
             notices.append("White is 0 in the file: inverted.")
         notices += _unwritten_pages(series)
-        spacing = spacing_in(file)
-        if spacing is None:
-            notices.append(UNKNOWN_SPACING)
-        return RawVolume(numbers, spacing or (1.0, 1.0, 1.0), notices=notices)
+        steps, orientation = dict(chosen.description.steps), orientation_of(series.keyframe)
+        if orientation != 1:
+            numbers = np.moveaxis(turned(np.moveaxis(numbers, 0, -1), orientation), -1, 0)
+            notices.append("Turned upright, as the file states.")
+            if orientation >= 5 and {"x", "y"} <= steps.keys():
+                steps["x"], steps["y"] = steps["y"], steps["x"]
+        spacing, stated = spacing_from(steps)
+        return RawVolume(
+            numbers,
+            spacing,
+            notices=notices,
+            others=tuple(others_of(series.keyframe, chosen.description)),
+            stated=stated,
+            channel=chosen.channel,
+            microscope=chosen.description.microscope,
+        )
 
 
 def encode(volume: Volume) -> bytes:
     """Return the whole file, one page per slice, compressed without loss."""
+    return _encoded(volume, ours(volume.spacing, volume.stated, volume.channel))
+
+
+def encode_ome(volume: Volume) -> bytes:
+    """Return the whole file with OME-XML."""
+    return _encoded(volume, ome(volume.steps, volume.channel), is_ome=True)
+
+
+def _encoded(volume: Volume, described: dict[str, Any], *, is_ome: bool = False) -> bytes:
     import tifffile
 
     voxels = volume.restored(volume.unscaled)
+    if is_ome and voxels.dtype.itemsize == 8 and voxels.dtype.kind != "f":  # it has no such type
+        voxels = volume.restored(volume.voxels)
     buffer = io.BytesIO()
     tifffile.imwrite(
         buffer,
         voxels,
+        ome=is_ome,
         photometric="minisblack",
         compression="zlib",
         predictor=voxels.dtype.itemsize <= 4 or voxels.dtype.kind == "f",  # none for 64 bits
-        metadata={"axes": "ZYX", SPACING: volume.spacing},
+        metadata={"axes": "ZYX", **described},
         bigtiff=voxels.nbytes >= 2**32 - 2**25,
     )
     return buffer.getvalue()
@@ -116,12 +143,72 @@ def _unwritten_pages(series: Any) -> list[str]:
     return [f"Parts of {pages} of {len(series.pages)} pages were never written: they count as 0."]
 
 
+@dataclass(frozen=True)
+class Stack:
+    """One of the volumes of a TIFF: a channel and a time of one of its series."""
+
+    series: Any
+    index: int
+    name: str
+    channel: Channel
+    description: Description
+
+
+def chosen_stack(file: Any, number: int | None) -> tuple[Stack, list[str]]:
+    """Return the stack of a number, from 1, or the only one, and a notice if there are several.
+
+    Raises
+    ------
+    Several
+        If there are several, and no number.
+    """
+    stacks = [
+        stack
+        for place, series in enumerate(file.series)
+        for stack in _stacks(series, description_of(file, place))
+    ]
+    sizes = ["×".join(map(str, stack_shape(each.series)[::-1])) for each in stacks]
+    alike = len(set(sizes)) == 1
+    channels = [series for series in file.series if _letters(series) == "C"]
+    what = "channel" if len(channels) == len(file.series) else "volume"
+    names = [each.name if alike else size for each, size in zip(stacks, sizes, strict=True)]
+    chosen = choose(number, names, what, alike=alike)
+    stack = stacks[chosen]
+    if len(stacks) == 1:
+        return stack, []
+    name = f": {stack.name}" if stack.name and stack.name != f"{what} {chosen + 1}" else ""
+    return stack, [f"{what.capitalize()} {chosen + 1} of {len(stacks)}{name}."]
+
+
+def _stacks(series: Any, description: Description) -> Iterator[Stack]:
+    """Yield the volumes of a series, in the order of its axes."""
+    axes = volume_axes(series)
+    for index, place in enumerate(np.ndindex(*(series.shape[axis] for axis in axes))):
+        parts, channel = [], description.channel()
+        for axis, at in zip(axes, place, strict=True):
+            letter = series.axes[axis]
+            text = f"{_WORDS.get(letter, 'volume')} {at + 1}"
+            if letter == "C":
+                channel = description.channel(at)
+                text = channel.name or text
+            parts.append(text)
+        yield Stack(series, index, ", ".join(parts) or "volume 1", channel, description)
+
+
+def _letters(series: Any) -> str:
+    return "".join(series.axes[axis] for axis in volume_axes(series))
+
+
 def volume_axes(series: Any) -> tuple[int, ...]:
-    """Return the indices of the axes that count volumes: not Y, X, and the depth."""
+    """Return the indices of the axes that count volumes: not Y, X, and the depth.
+
+    Channels are never the depth; times are where there is no other.
+    """
     long = [i for i, side in enumerate(series.shape) if series.axes[i] not in "YX" and side > 1]
     if "S" in series.axes or series.keyframe.samplesperpixel > 1:
         raise Unreadable("its pages are in colour.", "Convert them to grey.")
-    depths = [i for i in long if series.axes[i] == "Z"] or long
+    depths = [i for i in long if series.axes[i] == "Z"]
+    depths = depths or [i for i in long if series.axes[i] != "C"]
     if len(depths) > 1:
         raise Unreadable(
             f"its pages are counted in {len(depths)} ways ({series.axes}), and none is the depth.",
@@ -139,6 +226,17 @@ def stack_shape(series: Any) -> tuple[int, int, int]:
     height, width = (series.shape[series.axes.index(axis)] for axis in "YX")
     depth = math.prod(series.shape) // (max(1, height * width) * max(1, volume_count(series)))
     return depth, height, width
+
+
+def others_of(page: Any, description: Description) -> list[str]:
+    """Return names of further content of a page that volumes do not keep."""
+    metadata = metadata_of(page)
+    return [
+        *metadata.others,
+        *["resolution"] * bool(metadata.resolution and not description.steps),
+        *["colour profile"] * bool(metadata.profile),
+        *["EXIF data"] * bool(metadata.exif),
+    ]
 
 
 def check_grey(series: Any, meaning: int) -> None:
@@ -187,22 +285,3 @@ def inverted(numbers: NDArray[Any], bits: int) -> NDArray[Any]:
         raise Unreadable("white is 0 in it, but its values have no largest one.")
     inverted: NDArray[Any] = np.subtract(2**bits - 1, numbers, dtype=numbers.dtype)
     return inverted
-
-
-def spacing_in(file: Any) -> Spacing | None:
-    """Return the spacing as written by us or by ImageJ; a plain TIFF has none for the depth."""
-    shaped = file.shaped_metadata
-    ours = shaped[0].get(SPACING) if shaped else None
-    if ours is not None:
-        z, y, x = (float(step) for step in ours)
-        return (z, y, x) if all(0 < step < math.inf for step in (z, y, x)) else None
-    metadata = file.imagej_metadata or {}
-    unit = _MILLIMETRES.get(metadata.get("unit", ""))
-    tags = file.pages[0].tags
-    if unit is None or "spacing" not in metadata:
-        return None
-    per_unit = [tags[f"{axis}Resolution"].value for axis in "YX"]
-    if not all(top and bottom for top, bottom in per_unit):
-        return None
-    y, x = (unit * bottom / top for top, bottom in per_unit)
-    return abs(float(metadata["spacing"])) * unit, y, x

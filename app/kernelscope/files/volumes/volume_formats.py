@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelscope.files.formats import Format
+from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, slices, tiff_stack
 from kernelscope.files.volumes.raw_volume import RawVolume
 from kernelscope.images.volume import Volume
@@ -31,6 +32,8 @@ class VolumeWriter:
         Whether the distance of voxels is kept.
     place : bool
         Whether orientation and position are kept.
+    channel : bool
+        Whether name and colour of a channel are kept.
     slices : str
         The suffix of the pictures of a folder; empty for files.
     encode_all : callable, optional
@@ -41,13 +44,14 @@ class VolumeWriter:
     encode: Callable[[Volume], bytes] | None
     spacing: bool = True
     place: bool = False
+    channel: bool = False
     slices: str = ""
     encode_all: Callable[[Sequence[Volume]], bytes] | None = None
 
     def losses(self, volume: Volume) -> list[str]:
         """Return the properties of a volume that the format cannot keep, in words."""
         losses = slices.losses(volume, self.slices) if self.slices else []
-        if volume.spacing != (1.0, 1.0, 1.0) and not self.spacing:
+        if volume.stated and not self.spacing:
             losses.append("the distance of voxels")
         if volume.affine is not None and not self.place:
             losses += ["orientation", "position"]
@@ -83,6 +87,7 @@ class VolumeFormat:
     holds_volume: Callable[[Path], bool] = _always
 
 
+_OME = Format("OME-TIFF", OME_SUFFIXES)
 _STACK = Format("TIFF stack", (".tif", ".tiff"))
 _ARRAY = Format("NumPy array", (".npy",))
 
@@ -114,7 +119,11 @@ FORMATS = (
         _STACK,
         tiff_stack.matches,
         tiff_stack.decode,
-        (VolumeWriter(_STACK, tiff_stack.encode),),
+        # OME-TIFF first, because its names end like those of the other as well.
+        (
+            VolumeWriter(_OME, tiff_stack.encode_ome, channel=True),
+            VolumeWriter(_STACK, tiff_stack.encode, channel=True),
+        ),
         tiff_stack.is_stack,
     ),
     VolumeFormat(

@@ -139,7 +139,9 @@ def record_of_volume(volume: Volume, path: Path) -> Record:
     kinds = slices.SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
     floats = volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
     for name, there, still in (
-        ("the distance of voxels", volume.spacing != (1.0, 1.0, 1.0), writer.spacing),
+        ("the distance of voxels", volume.stated, writer.spacing),
+        ("channel name", volume.channel.name, writer.channel),
+        ("channel colour", volume.channel.colour, writer.channel),
         ("orientation", volume.affine is not None, writer.place),
         ("position", volume.affine is not None, writer.place),
         ("the NIfTI header", isinstance(volume.header, nifti.NiftiHeader), writer.place),

@@ -213,7 +213,7 @@ class Pictures(QObject):
             except SeveralVolumes as error:
                 if not error.alike:
                     raise
-                series = VolumeSeries(path, len(error.names), choice.nan)
+                series = VolumeSeries(path, len(error.names), choice.nan, error.what, error.names)
             return series.read(0), series
 
         def show(read: _Read) -> None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from kernelscope.bench.statistics import short
 from kernelscope.gui.model.display import Display
+from kernelscope.images.lengths import in_words
 
 MM_A_POINT = 25.4 / 72
 
@@ -194,7 +195,8 @@ def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:
     power = 10 ** math.floor(math.log10(whole / 4))
     # A half, since the logarithm of 99.99999999999999 is rounded to 2.
     length = next(step * power for step in (5, 2, 1, 0.5) if step * power <= whole / 4)
-    return length / whole * width, f"{short(length)} {unit}"
+    text = in_words([length]) if unit == "mm" else f"{short(length)} {unit}"
+    return length / whole * width, text
 
 
 def described(low: float, high: float) -> tuple[str, str, str]:

@@ -17,8 +17,9 @@ from kernelscope.gui.model.profiles import CHANNELS, Measured, Steps, length_of,
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
 from kernelscope.images.image import Image
+from kernelscope.images.lengths import in_words
 from kernelscope.images.planes import Plane, Position
-from kernelscope.images.volume import Volume
+from kernelscope.images.volume import AXES, Volume
 from kernelscope.judging import colours
 
 COLUMNS = ("Region", "Picture", "Channel", "Samples", "Mean", "SD", "Min", "Max", "PSNR", "SNR")
@@ -159,9 +160,10 @@ def white_of(volume: Volume) -> float:
 
 def steps_of(volume: Volume, plane: Plane) -> Steps | None:
     """Return the width and height of a voxel in a plane; None if the file does not say."""
-    if volume.affine is None and volume.spacing == (1.0, 1.0, 1.0):
+    axes = AXES[plane.columns], AXES[plane.rows]
+    if not set(axes) <= volume.steps.keys():
         return None
-    return volume.spacing[plane.columns], volume.spacing[plane.rows]
+    return volume.steps[axes[0]], volume.steps[axes[1]]
 
 
 def size_of(region: Interest, steps: Steps | None) -> str:
@@ -169,9 +171,9 @@ def size_of(region: Interest, steps: Steps | None) -> str:
     if steps is None:
         return ""
     if region.shape is Shape.LINE:
-        return f"{length_of(region, steps):.4g} mm"
+        return in_words([length_of(region, steps)])
     left, top, right, bottom = region.box
-    return f"{(right - left) * steps[0]:.4g} × {(bottom - top) * steps[1]:.4g} mm"
+    return in_words([(right - left) * steps[0], (bottom - top) * steps[1]], " × ")
 
 
 def measure(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.regions import Interest
+from kernelscope.images.lengths import unit_of
 from kernelscope.spec.samples import white_level
 
 CHANNELS = ("red", "green", "blue")
@@ -91,12 +92,13 @@ class Profile:
     @property
     def unit(self) -> str:
         """The unit of distances."""
-        return "px" if self.steps is None else "mm"
+        return "px" if self.steps is None else unit_of(self.steps)[0]
 
     @property
     def length(self) -> float:
-        """Distance of the last point from the first."""
-        return length_of(self.line, self.steps)
+        """Distance of the last point from the first, in `unit`."""
+        length = length_of(self.line, self.steps)
+        return length if self.steps is None else length / unit_of(self.steps)[1]
 
     @property
     def distances(self) -> NDArray[np.float64]:

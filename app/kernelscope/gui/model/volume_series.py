@@ -24,12 +24,23 @@ class VolumeSeries:
         Number of volumes.
     nan : float, optional
         Takes the place of NaN.
+    what : str
+        Kind of the volumes: "volume" or "channel".
+    names : tuple of str
+        Of each, if they have names.
     """
 
     path: Path
     count: int
     nan: float | None = None
+    what: str = "volume"
+    names: tuple[str, ...] = ()
     _kept: OrderedDict[int, Volume] = field(default_factory=OrderedDict)
+
+    def name(self, index: int) -> str:
+        """Return the name of a volume, unless it is its number."""
+        name = self.names[index] if self.names else ""
+        return "" if name == f"{self.what} {index + 1}" or len(set(self.names)) == 1 else name
 
     def read(self, index: int) -> Volume:
         """Return the volume at `index`; takes a while unless `kept` has it.

@@ -451,7 +451,7 @@ class VolumePage(Page[Scan, Volume]):
         display = Display(window.low, window.low + window.width, look.gamma, look.colour_map)
         place = f"{plane.name.lower()} slice {index + 1}"
         caption = caption_of(result, self.judgement, place)
-        unit = "mm" if part.affine is not None else "voxels"
+        unit = "mm" if part.stated else "voxels"
 
         def make(third: View | None, in_view: bool) -> Figure:
             volumes = (("Input", part), ("Output", output))

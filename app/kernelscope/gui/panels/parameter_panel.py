@@ -180,12 +180,17 @@ class ParameterPanel(QScrollArea):
         if row >= 0:
             self._filter.setCurrentIndex(row)
 
-    def set_kind(self, kind: Kind) -> None:
-        """Offer the filters for pictures or for volumes, and choose the last one used there."""
+    def set_kind(self, kind: Kind, *, microscope: bool = False) -> None:
+        """Offer the filters for pictures or for volumes, and choose the last one used there.
+
+        Without one, volumes of a `microscope` get no filter that supposes the noise of MRI.
+        """
         if kind is self._kind:
             return
         self._others[self._kind], self._kind = self.filter_id, kind
-        first = next(iter(next(iter(by_category(kind).values())))).id
+        first = (
+            FIRST_FILTER if microscope else next(iter(next(iter(by_category(kind).values())))).id
+        )
         with QSignalBlocker(self._filter):
             self._filter.clear()
             self._fill_filters()

@@ -50,6 +50,7 @@ from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.steps import Steps
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.gui.work.warm_up import warm_up
+from kernelscope.images.scan import Scan
 from kernelscope.menus import DockName
 from kernelscope.spec.samples import Kind
 
@@ -289,7 +290,9 @@ class MainWindow(Frame):
             self._status.clear_figures()
         self.pages.bring_to_front(page)
         self._centre.stack.setCurrentWidget(page)
-        self.panel.set_kind(page.kind)
+        source = page.source
+        microscope = isinstance(source, Scan) and source.volumes[0].microscope
+        self.panel.set_kind(page.kind, microscope=microscope)
         self._refresh_actions()
         self._on_view()
 

@@ -97,8 +97,8 @@ class VolumeSteps(QObject):
         series, index, count = self._place()
         if series is None:
             self._wanted = None
-        kind = "Volume" if series is not None else "Component"
-        note = "" if series is not None or count < 2 else self._page.part.title
+        kind = "Component" if series is None else series.what.capitalize()
+        note = "" if count < 2 else self._page.part.title if series is None else series.name(index)
         self._page.name_member(f"{kind.lower()} {index + 1}" if count > 1 else "")
         if self._wanted is not None:
             index, note = self._wanted, "reading…"
@@ -155,7 +155,9 @@ class VolumeSteps(QObject):
         if self._place()[0] is not series:
             return  # another input was opened meanwhile
         self._keep(volume, series, index)
-        self._page.show_member(volume, f"Volume {index + 1} of {series.path.name}")
+        self._page.show_member(
+            volume, f"{series.what.capitalize()} {index + 1} of {series.path.name}"
+        )
         self._play_later()
 
     # --- playing ---

@@ -1,0 +1,227 @@
+"""The description of a TIFF: sizes and channels as ImageJ, OME and this program write them.
+
+ImageJ's properties are documented in its source, `ij.io.FileInfo`; OME-XML at
+https://docs.openmicroscopy.org/ome-model. The first page of a file describes all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from kernelscope.files.formats import Unreadable
+from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
+from kernelscope.images.lengths import is_length, millimetres, unit_of
+from kernelscope.images.volume import Spacing
+from kernelscope.text import printable
+
+SPACING, CHANNEL = "spacing_mm", "channel"
+"""Keys of our own description, which is JSON with the shape that tifffile puts there."""
+
+OME_SUFFIXES = (".ome.tif", ".ome.tiff")
+
+_COLOUR = re.compile(r"[0-9A-Fa-f]{6}")
+_SMALL = 0.05
+"""Voxels of scanners are larger, in millimetres."""
+
+_OPAQUE_WHITE = -1
+"""OME's default for the colour of a channel."""
+
+_UNITS_OF_TAG = {2: "inch", 3: "cm"}
+_OME_KEPT = {"OME", "Image", "Pixels", "Channel", "TiffData", "UUID", "LightPath"}
+_CHANNEL_KEPT = {"ID", "Name", "Color", "SamplesPerPixel"}
+_IMAGEJ_OTHERS = {
+    "labels of slices": ("Labels",),
+    "display ranges": ("Ranges", "min", "max"),
+    "overlays": ("Overlays", "ROI"),
+    "ImageJ's notes": ("Info", "Properties"),
+    "the time step": ("finterval", "fps"),
+}
+
+
+@dataclass(frozen=True)
+class Description:
+    """Properties of one of the pictures of a TIFF.
+
+    Attributes
+    ----------
+    steps : dict
+        Distance of samples in millimetres by its axis, z, y or x; without those not stated.
+    channels : tuple of Channel
+        Of each channel; empty if unknown.
+    others : tuple of str
+        Names of what is left out.
+    understood, is_ours : bool
+        The description is of a known kind, or of this program.
+    microscope : bool
+        It is of a program for microscopes, or states a channel or sizes below 0.05 mm.
+    """
+
+    steps: Mapping[str, float] = field(default_factory=dict)
+    channels: tuple[Channel, ...] = ()
+    others: tuple[str, ...] = ()
+    understood: bool = False
+    is_ours: bool = False
+
+    @property
+    def microscope(self) -> bool:
+        small = bool(self.steps) and max(self.steps.values()) < _SMALL
+        named = any(each != UNKNOWN_CHANNEL for each in self.channels)
+        return self.understood and (not self.is_ours or small or named)
+
+    def channel(self, number: int = 0) -> Channel:
+        return self.channels[number] if number < len(self.channels) else UNKNOWN_CHANNEL
+
+
+def description_of(file: Any, series: int = 0) -> Description:
+    """Return the description of a series of a `tifffile.TiffFile`."""
+    if shaped := file.shaped_metadata:
+        return _ours(shaped[min(series, len(shaped) - 1)])
+    if file.is_ome and file.ome_metadata:
+        return _of_ome(file.ome_metadata, series)
+    if file.imagej_metadata:
+        return _of_imagej(file.imagej_metadata, file.pages[0].tags)
+    return Description()
+
+
+def ours(spacing: Spacing, stated: str, channel: Channel) -> dict[str, Any]:
+    """Return our own description of a volume or picture, for `tifffile`."""
+    found: dict[str, Any] = {}
+    if stated:
+        steps = zip("zyx", spacing, strict=True)
+        found[SPACING] = [step if axis in stated else None for axis, step in steps]
+    if channel != UNKNOWN_CHANNEL:
+        found[CHANNEL] = {"name": channel.name, "colour": channel.colour}
+    return found
+
+
+def ome(steps: Mapping[str, float], channel: Channel) -> dict[str, Any]:
+    """Return metadata from which `tifffile` makes OME-XML."""
+    found: dict[str, Any] = {}
+    if steps:
+        unit, factor = unit_of(list(steps.values()))
+        for axis, step in steps.items():
+            found[f"PhysicalSize{axis.upper()}"] = float(f"{step / factor:.12g}")
+            found[f"PhysicalSize{axis.upper()}Unit"] = unit
+    described: dict[str, list[Any]] = {}
+    if channel.name:
+        described["Name"] = [channel.name]
+    if channel.colour:
+        number = int(channel.colour, 16) << 8 | 0xFF
+        described["Color"] = [number - 2**32 if number >= 2**31 else number]
+    if described:
+        found["Channel"] = described
+    return found
+
+
+def _ours(found: Mapping[str, Any]) -> Description:
+    steps: dict[str, float] = {}
+    spacing, channel = found.get(SPACING), found.get(CHANNEL)
+    if isinstance(spacing, list) and len(spacing) == 3:
+        for axis, step in zip("zyx", spacing, strict=True):
+            if isinstance(step, int | float) and is_length(step):
+                steps[axis] = float(step)
+    channels: tuple[Channel, ...] = ()
+    if isinstance(channel, dict):
+        channels = (channel_of(channel.get("name"), channel.get("colour")),)
+    return Description(steps, channels, understood=True, is_ours=True)
+
+
+def channel_of(name: object, colour: object) -> Channel:
+    """Return a channel for values from a file."""
+    text = str(colour or "")
+    return Channel(printable(str(name or "")), text.upper() if _COLOUR.fullmatch(text) else "")
+
+
+def _of_ome(text: str, number: int) -> Description:
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise Unreadable(f"its OME-XML is damaged ({error}).") from error
+    names = {_name(each) for each in root.iter()}
+    images = [each for each in root if _name(each) == "Image"]
+    if not images:
+        return Description(understood=True)
+    image = images[min(number, len(images) - 1)]
+    pixels = next((each for each in image if _name(each) == "Pixels"), None)
+    if pixels is None:
+        return Description(understood=True)
+    steps = {}
+    for axis in "zyx":
+        size = pixels.get(f"PhysicalSize{axis.upper()}", "")
+        factor = millimetres(pixels.get(f"PhysicalSize{axis.upper()}Unit", "µm"))
+        try:
+            step = float(size) * (factor or 0)
+        except ValueError:
+            continue
+        if is_length(step):
+            steps[axis] = float(f"{step:.15g}")
+    found = [each for each in pixels if _name(each) == "Channel"]
+    channels = tuple(channel_of(each.get("Name"), _ome_colour(each.get("Color"))) for each in found)
+    others = ["the time step"] * ("TimeIncrement" in pixels.attrib)
+    if names - _OME_KEPT or any(set(each.attrib) - _CHANNEL_KEPT for each in found):
+        others.append("further OME metadata")
+    return Description(steps, channels, tuple(others), understood=True)
+
+
+def _name(element: Any) -> str:
+    """Return the name of an element without its namespace."""
+    return str(element.tag).rpartition("}")[2]
+
+
+def _ome_colour(text: str | None) -> str:
+    """Return the colour of a signed number of red, green, blue and alpha."""
+    try:
+        number = int(text or _OPAQUE_WHITE)
+    except ValueError:
+        return ""
+    return "" if number == _OPAQUE_WHITE else f"{number % 2**32 >> 8:06X}"
+
+
+def _of_imagej(found: Mapping[str, Any], tags: Any) -> Description:
+    unit = found.get("unit")
+    factor = millimetres(unit)
+    if factor is None and unit is None:
+        factor = millimetres(_UNITS_OF_TAG.get(tags.valueof("ResolutionUnit"), ""))
+    steps: dict[str, float] = {}
+    if factor is not None:
+        if unit is not None:  # left out where it is 1
+            steps["z"] = abs(_number(found.get("spacing", 1.0))) * (
+                millimetres(found.get("zunit")) or factor
+            )
+        for axis in "yx":
+            top, bottom = tags.valueof(f"{axis.upper()}Resolution", (0, 0))
+            own = millimetres(found.get(f"{axis}unit")) or factor
+            steps[axis] = own * bottom / top if top else 0.0
+    steps = {axis: float(f"{step:.15g}") for axis, step in steps.items() if is_length(step)}
+    channels, others = _look_up_tables(found)
+    others += [name for name, keys in _IMAGEJ_OTHERS.items() if any(key in found for key in keys)]
+    return Description(steps, channels, tuple(others), understood=True)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _look_up_tables(found: Mapping[str, Any]) -> tuple[tuple[Channel, ...], list[str]]:
+    """Return the channels by the colours of ImageJ's tables, and what that leaves out.
+
+    A table that runs evenly from black to a colour is that colour; one of grey is none.
+    """
+    channels, lost = [], False
+    for table in found.get("LUTs", ()):
+        colours = np.asarray(table, np.float64)
+        if colours.shape != (3, 256):
+            lost = True
+            continue
+        last = colours[:, -1:]
+        even = bool((abs(colours - last * np.arange(256) / 255) <= 1).all())
+        lost |= not even
+        text = "".join(f"{int(part):02X}" for part in last[:, 0]) if even else ""
+        channels.append(Channel("", "" if text == "FFFFFF" else text))
+    return tuple(channels), ["lookup tables"] * lost

@@ -1,0 +1,24 @@
+"""A channel of a microscope: its name and the colour that it is shown in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Channel:
+    """The meaning of the samples of a picture or volume.
+
+    Attributes
+    ----------
+    name : str
+        Such as a dye: "DAPI"; empty if unknown.
+    colour : str
+        Six hexadecimal digits, red first; empty if unknown.
+    """
+
+    name: str = ""
+    colour: str = ""
+
+
+UNKNOWN_CHANNEL = Channel()

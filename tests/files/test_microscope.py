@@ -1,0 +1,300 @@
+"""Sizes and channels of microscopes: read from OME-TIFF and ImageJ, kept by our own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from numpy.typing import NDArray
+
+from kernelscope.errors import ImageReadError, SeveralVolumes
+from kernelscope.files import read_image, write_image
+from kernelscope.files.record import record_of
+from kernelscope.files.volumes import is_volume, read_volume, write_volume
+from kernelscope.files.volumes.raw_volume import UNKNOWN_DEPTH, UNKNOWN_SPACING
+from kernelscope.images.channel import Channel
+from kernelscope.images.lengths import in_words, millimetres
+
+STACK = np.arange(4 * 6 * 5, dtype=np.uint16).reshape(4, 6, 5)
+BLUE = 0x0000FFFF  # OME's red, green, blue, alpha
+
+
+def ome(path: Path, array: NDArray[Any], axes: str, **metadata: Any) -> Path:
+    tifffile.imwrite(
+        path, array, ome=True, photometric="minisblack", metadata={"axes": axes, **metadata}
+    )
+    return path
+
+
+def imagej(path: Path, array: NDArray[Any], resolution: Any = (5, 5), **metadata: Any) -> Path:
+    tifffile.imwrite(path, array, imagej=True, resolution=resolution, metadata=metadata)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("unit", "factor"),
+    [
+        ("Å", 1e-7),
+        ("\u212b", 1e-7),
+        ("nm", 1e-6),
+        ("µm", 1e-3),
+        ("\u03bcm", 1e-3),
+        ("um", 1e-3),
+        ("\\u00B5m", 1e-3),
+        ("micron", 1e-3),
+        ("Microns", 1e-3),
+        ("micrometre", 1e-3),
+        ("micrometer", 1e-3),
+        ("mm", 1.0),
+        ("cm", 10.0),
+        ("m", 1e3),
+        ("inch", 25.4),
+        ("inches", 25.4),
+        ("in", 25.4),
+        ("angstrom", 1e-7),
+        ("nanometers", 1e-6),
+        ("pixel", None),
+        ("reference frame", None),
+        ("", None),
+        (None, None),
+        (3, None),
+    ],
+)
+def test_units(unit: object, factor: float | None):
+    assert millimetres(unit) == factor
+
+
+@pytest.mark.parametrize(
+    ("lengths", "text"),
+    [
+        ([2e-4, 2e-4, 5e-4], "0.2×0.2×0.5 µm"),
+        ([6.5e-5], "0.065 µm"),
+        ([1e-6, 2e-6], "1×2 nm"),
+        ([1, 1, 1.2], "1×1×1.2 mm"),
+        ([0.0166, 0.012], "16.6×12 µm"),
+        ([2000], "2 m"),
+        ([], ""),
+    ],
+)
+def test_lengths_in_words(lengths: list[float], text: str):
+    assert in_words(lengths) == text
+
+
+class TestOme:
+    @pytest.mark.parametrize(
+        ("unit", "factor"),
+        [("µm", 1e-3), ("nm", 1e-6), ("mm", 1.0), ("cm", 10.0), ("m", 1e3), ("Å", 1e-7)],
+    )
+    def test_sizes(self, tmp_path: Path, unit: str, factor: float):
+        sizes = {"PhysicalSizeX": 0.2, "PhysicalSizeY": 0.3, "PhysicalSizeZ": 0.7}
+        units = {f"{name}Unit": unit for name in sizes}
+        volume = read_volume(ome(tmp_path / "a.ome.tif", STACK, "ZYX", **sizes, **units))
+        assert volume.spacing == pytest.approx((0.7 * factor, 0.3 * factor, 0.2 * factor))
+        assert volume.stated == "zyx"
+        assert volume.notices == ()
+
+    def test_micrometres_unless_another_unit_is_stated(self, tmp_path: Path):
+        sizes = {"PhysicalSizeX": 0.2, "PhysicalSizeY": 0.3, "PhysicalSizeZ": 0.7}
+        path = ome(tmp_path / "a.ome.tif", STACK, "ZYX", **sizes, PhysicalSizeZUnit="nm")
+        assert read_volume(path).spacing == pytest.approx((7e-7, 3e-4, 2e-4))
+
+    def test_no_distance_of_slices(self, tmp_path: Path):
+        path = ome(tmp_path / "a.ome.tif", STACK, "ZYX", PhysicalSizeX=0.2, PhysicalSizeY=0.3)
+        volume = read_volume(path)
+        assert volume.notices == (UNKNOWN_DEPTH,)
+        assert volume.steps == {"y": 3e-4, "x": 2e-4}
+        again = tifffile.tiffcomment(write_volume(volume, tmp_path / "b.ome.tif"))
+        assert "PhysicalSizeZ" not in again
+        assert 'PhysicalSizeY="0.3"' in again
+        for name in ("b.ome.tif", "b.tif"):
+            assert read_volume(write_volume(volume, tmp_path / name)).stated == "yx"
+
+    @pytest.mark.parametrize("unit", ["pixel", "reference frame", "nonsense"])
+    def test_sizes_that_are_no_lengths(self, tmp_path: Path, unit: str):
+        sizes = {f"PhysicalSize{axis}": 0.2 for axis in "XYZ"}
+        units = {f"{name}Unit": unit for name in sizes}
+        volume = read_volume(ome(tmp_path / "a.ome.tif", STACK, "ZYX", **sizes, **units))
+        assert volume.notices == (UNKNOWN_SPACING,)
+        again = tifffile.tiffcomment(write_volume(volume, tmp_path / "b.ome.tif"))
+        assert "PhysicalSize" not in again
+
+    @pytest.mark.parametrize("axes", ["CTZYX", "TCZYX", "ZCTYX", "ZTCYX", "CZTYX", "TZCYX"])
+    def test_every_order_of_axes(self, tmp_path: Path, axes: str):
+        sides = {"T": 2, "C": 3, "Z": 4, "Y": 6, "X": 5}
+        array = np.arange(720, dtype=np.uint16).reshape([sides[axis] for axis in axes])
+        names = {"Channel": {"Name": ["DAPI", "GFP", "RFP"]}}
+        path = ome(tmp_path / "a.ome.tif", array, axes, **names)
+        with pytest.raises(SeveralVolumes) as caught:
+            read_volume(path)
+        numbers = {name: number for number, name in enumerate(caught.value.names, 1)}
+        parts = ["GFP", "time 2"] if axes.index("C") < axes.index("T") else ["time 2", "GFP"]
+        wanted = array.take(1, axes.index("C"))
+        rest = axes.replace("C", "")
+        wanted = wanted.take(1, rest.index("T"))
+        volume = read_volume(path, numbers[", ".join(parts)])
+        np.testing.assert_array_equal(volume.voxels, wanted)
+        assert volume.channel.name == "GFP"
+
+    def test_channels(self, tmp_path: Path):
+        array = np.stack([STACK, STACK + 1, STACK + 2])
+        channels = {"Name": ["DAPI", "007", "G<F>P é"], "Color": [BLUE, -16776961, -1]}
+        path = ome(tmp_path / "a.ome.tif", array, "CZYX", Channel=channels)
+        with pytest.raises(SeveralVolumes, match="3 channels") as caught:
+            read_volume(path)
+        assert caught.value.names == ("DAPI", "007", "G<F>P é")
+        assert caught.value.what == "channel"
+        assert [read_volume(path, number).channel for number in (1, 2, 3)] == [
+            Channel("DAPI", "0000FF"),
+            Channel("007", "FF0000"),
+            Channel("G<F>P é"),
+        ]
+        assert "Channel 1 of 3: DAPI." in read_volume(path, 1).notices
+        assert "DAPI" in read_volume(path, 1).describe()
+
+    def test_channels_are_no_slices(self, tmp_path: Path):
+        path = ome(tmp_path / "a.ome.tif", STACK[:3], "CYX")
+        with pytest.raises(SeveralVolumes, match="3 channels"):
+            read_volume(path)
+        np.testing.assert_array_equal(read_volume(path, 2).voxels, STACK[1:2])
+
+    @pytest.mark.parametrize("name", ["b.ome.tif", "b.tif"])
+    def test_round_trip(self, tmp_path: Path, name: str):
+        array = np.stack([STACK, STACK + 1])
+        path = ome(
+            tmp_path / "a.ome.tif",
+            array,
+            "CZYX",
+            PhysicalSizeX=0.2,
+            PhysicalSizeY=0.3,
+            PhysicalSizeZ=0.7,
+            Channel={"Name": ["DAPI", "GFP"], "Color": [BLUE, BLUE]},
+        )
+        volume = read_volume(path, 2)
+        again = read_volume(write_volume(volume, tmp_path / name))
+        np.testing.assert_array_equal(again.voxels, STACK + 1)
+        assert again.spacing == volume.spacing
+        assert again.channel == volume.channel == Channel("GFP", "0000FF")
+        assert record_of(tmp_path / name, volume).lost == ()
+        assert ("<OME" in tifffile.tiffcomment(tmp_path / name)) == (name == "b.ome.tif")
+
+    @pytest.mark.parametrize("name", ["b.ome.tif", "b.tif"])
+    def test_a_picture(self, tmp_path: Path, name: str):
+        path = ome(
+            tmp_path / "a.ome.tif",
+            STACK[0],
+            "YX",
+            PhysicalSizeX=0.2,
+            PhysicalSizeY=300.0,
+            PhysicalSizeYUnit="nm",
+            Channel={"Name": ["DAPI"], "Color": [BLUE]},
+        )
+        assert not is_volume(path)
+        image = read_image(path)
+        assert image.metadata.steps == pytest.approx({"x": 2e-4, "y": 3e-4})
+        again = read_image(write_image(image, tmp_path / name))
+        assert again.metadata.steps == pytest.approx(image.metadata.steps, rel=1e-6)
+        assert again.metadata.channel == Channel("DAPI", "0000FF")
+        assert record_of(tmp_path / name, image).losses == []
+        assert record_of("b.png", image).lost == ("channel name", "channel colour")
+        png = read_image(write_image(image, tmp_path / "b.png"))
+        assert png.metadata.steps == pytest.approx(image.metadata.steps, rel=1e-6)
+
+    def test_what_is_left_out_is_named(self, tmp_path: Path):
+        path = ome(
+            tmp_path / "a.ome.tif",
+            STACK,
+            "ZYX",
+            Plane={"PositionX": [0.0] * 4},
+            TimeIncrement=0.1,
+        )
+        lost = record_of("b.ome.tif", read_volume(path)).lost
+        assert lost == ("the time step", "further OME metadata")
+
+    def test_damaged(self, tmp_path: Path):
+        path = ome(tmp_path / "a.ome.tif", STACK, "ZYX", PhysicalSizeX=0.2)
+        data = path.read_bytes().replace(b"</Pixels>", b"</Pixelz>")
+        path.write_bytes(data)
+        with pytest.raises(ImageReadError, match=r"a\.ome\.tif: "):
+            read_volume(path)
+
+
+class TestImageJ:
+    @pytest.mark.parametrize(
+        ("unit", "factor"),
+        [
+            ("um", 1e-3),
+            ("micron", 1e-3),
+            ("microns", 1e-3),
+            ("\\u00B5m", 1e-3),
+            ("nm", 1e-6),
+            ("cm", 10.0),
+            ("mm", 1.0),
+            ("inch", 25.4),
+        ],
+    )
+    @pytest.mark.parametrize("spacing", [None, 0.7])
+    def test_calibration(self, tmp_path: Path, unit: str, factor: float, spacing: float | None):
+        step = {} if spacing is None else {"spacing": spacing}
+        path = imagej(tmp_path / "a.tif", STACK, (5, 4), axes="ZYX", unit=unit, **step)
+        volume = read_volume(path)
+        z = 1.0 if spacing is None else spacing
+        assert volume.spacing == pytest.approx((z * factor, 0.25 * factor, 0.2 * factor))
+        assert volume.notices == ()
+
+    def test_pixels_are_no_length(self, tmp_path: Path):
+        volume = read_volume(imagej(tmp_path / "a.tif", STACK, axes="ZYX", unit="pixel", spacing=2))
+        assert volume.notices == (UNKNOWN_SPACING,)
+        assert not volume.stated
+
+    def test_a_picture(self, tmp_path: Path):
+        image = read_image(imagej(tmp_path / "a.tif", STACK[0], axes="YX", unit="um"))
+        assert image.metadata.steps == pytest.approx({"x": 2e-4, "y": 2e-4})
+        assert image.metadata.others == ()
+
+    def test_tables_labels_and_ranges(self, tmp_path: Path):
+        blue, fire = np.zeros((3, 256), np.uint8), np.zeros((3, 256), np.uint8)
+        blue[2], fire[0] = np.arange(256), np.minimum(np.arange(256) * 2, 255)
+        array = np.stack([STACK, STACK + 1], axis=1)
+        path = imagej(
+            tmp_path / "a.tif",
+            array,
+            axes="ZCYX",
+            unit="um",
+            LUTs=[blue, fire],
+            Labels=[f"slice {number}" for number in range(8)],
+            Ranges=(0.0, 100.0, 0.0, 200.0),
+            finterval=0.1,
+        )
+        volume = read_volume(path, 1)
+        assert volume.channel == Channel("", "0000FF")
+        assert record_of("b.ome.tif", volume).lost == (
+            "lookup tables",
+            "labels of slices",
+            "display ranges",
+            "the time step",
+        )
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_stacks_are_turned_as_single_pages_are(tmp_path: Path, orientation: int):
+    tag = [(274, "H", 1, orientation, True)]
+    how: dict[str, Any] = {"photometric": "minisblack", "extratags": tag, "metadata": None}
+    tifffile.imwrite(tmp_path / "stack.tif", STACK, **how)
+    volume = read_volume(tmp_path / "stack.tif")
+    for number, plane in enumerate(STACK):
+        tifffile.imwrite(tmp_path / "page.tif", plane, **how)
+        page = read_image(tmp_path / "page.tif")
+        np.testing.assert_array_equal(volume.voxels[number], page.pixels)
+    assert ("Turned upright, as the file states." in volume.notices) == (orientation != 1)
+
+
+def test_turned_by_a_quarter_the_sizes_are_exchanged(tmp_path: Path):
+    tag = [(274, "H", 1, 6, True)]
+    described = {"axes": "ZYX", "spacing": 3, "unit": "mm"}
+    tifffile.imwrite(
+        tmp_path / "a.tif", STACK, imagej=True, resolution=(1, 2), extratags=tag, metadata=described
+    )
+    assert read_volume(tmp_path / "a.tif").spacing == (3.0, 1.0, 0.5)
