@@ -302,15 +302,9 @@ class TestDepths:
         assert image.notices == ("Samples run from -2.5 to 255; 0 is black, 1 is white.",)
 
     @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
-    def test_other_integers_become_floats(self, tiff, dtype):
-        low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max)
-        image = tiff(np.array([[low, high, low]], dtype))
-        assert image.pixels.tolist() == [[0, 1, 0]]
-        assert image.pixels.dtype == np.float32
-        assert f"from {low} to {high} converted to floats from 0 to 1." in image.notices[0]
-
-    def test_flat_signed_integers(self, tiff):
-        assert tiff(np.full((2, 2), -7, np.int16)).pixels.tolist() == [[0, 0], [0, 0]]
+    def test_other_integers_are_for_volumes(self, tiff, dtype):
+        with pytest.raises(ImageReadError, match=f"its samples are of type {np.dtype(dtype)}"):
+            tiff(np.zeros((2, 2), dtype))
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
     def test_not_finite(self, tiff, bad):

@@ -68,13 +68,10 @@ class TestFromArray:
         np.testing.assert_array_equal(made.unscaled, array)
         assert made.unscaled.dtype == np.dtype(dtype).newbyteorder("=")
 
-    def test_large_integers_are_rounded_and_it_is_said(self) -> None:
-        made = Volume.from_array(np.array([2**24 + 1, -1]).reshape(1, 1, 2))
-        assert made.voxels.ravel().tolist() == [2**24, -1]
-        assert made.notices == (
-            "Signed 64-bit integers converted to 32-bit floats, rounded above 16777216.",
-        )
-        assert made.stored is None
+    def test_integers_without_an_exact_float_are_refused(self) -> None:
+        Volume.from_array(np.array([2**24, -1]).reshape(1, 1, 2))
+        with pytest.raises(InvalidImage, match="signed 64-bit integers are too large"):
+            Volume.from_array(np.array([2**24 + 1, -1]).reshape(1, 1, 2))
 
     def test_booleans(self) -> None:
         made = Volume.from_array(np.eye(3, dtype=bool)[None])

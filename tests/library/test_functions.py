@@ -318,7 +318,10 @@ def test_errors_name_the_argument(arguments: dict[str, Any], message: str) -> No
         ("photo.png", "median(): image: an object of type str does not hold real numbers."),
         (np.zeros((4, 4), complex), "median(): image: an object of type ndarray does not hold"),
         ([[1, 2], [3]], "median(): image: this is no array"),
-        (np.zeros((4, 4), np.int64), "median(): image: samples of type int64 cannot be filtered."),
+        (
+            np.zeros((4, 4, 3), np.int64),
+            "median(): image: samples of type int64 cannot be filtered.",
+        ),
         (np.zeros(4), "median(): image: an array of shape (4,) is not an image."),
         (np.zeros((5, 6, 7)), "median(): image: an array of shape (5, 6, 7) is not a picture. Use"),
         (np.zeros((0, 4)), "median(): image: the image has no pixels."),

@@ -163,13 +163,14 @@ class Volume:
         NotANumber
             If a voxel is NaN, and there is no `nan`.
         InvalidImage
-            If the values are no real numbers or not finite, if the shape is not (depth,
+            If the values are no real numbers or not finite, or are integers that no type of
+            filters holds exactly, if the shape is not (depth,
             height, width), or if there are no or too many voxels.
         """
         check_shape(array.shape, title)
         _check_type(array.dtype, title)
         stored = Stored(array.dtype.newbyteorder("="), slope, intercept)
-        voxels, remark, exact = _converted(array, stored)
+        voxels, remark, exact = _converted(array, stored, title)
         missing = None
         if voxels.dtype == np.float32 and not is_finite(voxels):
             voxels, missing, notice = fill_nan(voxels, title, "voxels", nan)
@@ -437,7 +438,9 @@ def narrowed(integers: NDArray[Any]) -> NDArray[Any]:
     return integers.astype(np.float32)
 
 
-def _converted(array: NDArray[Any], stored: Stored) -> tuple[NDArray[Any], list[str], bool]:
+def _converted(
+    array: NDArray[Any], stored: Stored, title: str
+) -> tuple[NDArray[Any], list[str], bool]:
     """Return voxels, notices, and whether `stored` gives the stored numbers again."""
     dtype = stored.dtype
     kind, bits = dtype.kind, dtype.itemsize * 8
@@ -459,10 +462,14 @@ def _converted(array: NDArray[Any], stored: Stored) -> tuple[NDArray[Any], list[
         return voxels, [f"{bits}-bit floats converted to 32-bit floats."], bits == 64
     voxels = narrowed(np.ascontiguousarray(array))
     name = f"{'Signed' if kind == 'i' else 'Unsigned'} {bits}-bit integers"
-    exact = voxels.dtype.kind != "f" or np.array_equal(stored.numbers(voxels), array)
+    if voxels.dtype.kind == "f" and not np.array_equal(stored.numbers(voxels), array):
+        raise InvalidImage(
+            f"{title}: some of its {name[0].lower()}{name[1:]} are too large: filters hold whole "
+            f"numbers up to {_WHOLE} exactly.",
+            "Give labels smaller numbers, or convert measured values to 32-bit floats.",
+        )
     new = "32-bit floats" if voxels.dtype.kind == "f" else f"{voxels.dtype.name}"
-    rounded = "" if exact else f", rounded above {_WHOLE}"
-    return voxels, [f"{name} converted to {new}{rounded}."], exact
+    return voxels, [f"{name} converted to {new}."], True
 
 
 def _check_finite(values: NDArray[Any], title: str) -> None:

@@ -71,6 +71,18 @@ def is_picture(shape: Sequence[int]) -> bool:
     return len(shape) == 2 or (len(shape) == 3 and shape[2] <= MOST_CHANNELS)
 
 
+def as_slice(name: str, values: ArrayLike) -> NDArray[Any] | None:
+    """Return a grey picture as the slice of a volume, if its type is one of volumes only.
+
+    These are booleans, signed integers and those of 32 and 64 bits, such as labels.
+    """
+    array = host_array(values, name)
+    wide = array.dtype.kind == "u" and array.dtype.itemsize > 2
+    if not (wide or array.dtype.kind in "bi") or not (array.ndim == 2 or array.shape[2:] == (1,)):
+        return None
+    return array.reshape(1, *array.shape[:2])
+
+
 def picture(values: ArrayLike, name: str, nan: float | None = None) -> Image:
     """Return an array as a picture.
 
@@ -95,8 +107,7 @@ def picture(values: ArrayLike, name: str, nan: float | None = None) -> Image:
     if array.dtype.kind not in "uf" or array.dtype.itemsize > (8 if array.dtype.kind == "f" else 2):
         raise InvalidImage(
             f"{name}: samples of type {array.dtype} cannot be filtered.",
-            f"Convert them to the range of another type: {name}.astype('uint8'), 'uint16' or "
-            "'float32'.",
+            f"Convert them to floats: {name}.astype('float32').",
         )
     if array.dtype.kind == "f" and array.dtype.itemsize != 4:
         with np.errstate(over="ignore"):  # `Image` refuses infinite samples

@@ -201,6 +201,10 @@ def _run_on_host(
 ) -> tuple[NDArray[Any], ...]:
     options = RunOptions(Device(given["device"]), given["level"])
     source: Source
+    slice_of = None if as_volumes else arrays.as_slice(*listed[0])
+    if slice_of is not None:
+        made = _run_on_host(recipe, [(listed[0][0], slice_of)], given, as_volumes=True)[0]
+        return (made.reshape(np.shape(listed[0][1])),)
     if as_volumes:
         source = arrays.scan(listed, given["nan"])
     else:

@@ -305,12 +305,18 @@ def _standard_depth(samples: NDArray[Any], page: Any, notices: list[str]) -> NDA
             return samples.astype(dtype.newbyteorder("="))
         notices.append(f"{bits}-bit samples stretched to {dtype.itemsize * 8} bits.")
         return rescale(samples, 2**bits - 1)
-    # Programs disagree on which of these values is white, so the range of the picture is used.
-    low, high = samples.min(), samples.max()
-    name = f"{'Signed' if dtype.kind == 'i' else 'Unsigned'} {dtype.itemsize * 8}-bit integers"
-    notices.append(f"{name} from {low} to {high} converted to floats from 0 to 1.")
-    span = max(float(high) - float(low), 1.0)
-    return ((samples - np.float64(low)) / span).astype(np.float32)
+    # Which of these values is white is not known: stretched by its own range, each picture of a
+    # series would be so in another way.
+    if page.samplesperpixel == 1:
+        raise Unreadable(f"its samples are of type {dtype}.", "Open it as a volume of one slice.")
+    raise Unreadable(
+        f"its colours are of type {dtype}.", "Convert them to 8-bit, 16-bit or 32-bit float."
+    )
+
+
+def is_of_volumes(dtype: np.dtype[Any] | None) -> bool:
+    """Return whether samples are integers that volumes keep, and pictures cannot hold."""
+    return dtype is not None and (dtype.kind == "i" or (dtype.kind == "u" and dtype.itemsize > 2))
 
 
 def _look_up(samples: NDArray[Any], page: Any, notices: list[str]) -> NDArray[Any]:

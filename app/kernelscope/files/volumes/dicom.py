@@ -498,9 +498,14 @@ def _voxels(parts: Sequence[_Slice]) -> NDArray[Any]:
             if dark is not None:
                 numbers = dark - numbers
             plane[...] = numbers * part.slope + part.intercept
-    whole = all(part.slope.is_integer() and part.intercept.is_integer() for part in parts)
-    small = np.abs(voxels).max() <= 2**24
-    return narrowed(voxels) if whole and small else voxels
+    if not all(part.slope.is_integer() and part.intercept.is_integer() for part in parts):
+        return voxels
+    if np.abs(voxels).max() > 2**24:
+        raise Unreadable(
+            f"its whole numbers are beyond {2**24}, up to which filters hold them exactly.",
+            "Convert them to 32-bit floats.",
+        )
+    return narrowed(voxels)
 
 
 def _pixels(path: Path) -> tuple[NDArray[Any], int | None]:

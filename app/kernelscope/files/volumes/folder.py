@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.picture_formats import READABLE
 from kernelscope.files.reading import read_image
-from kernelscope.files.volumes import dicom
+from kernelscope.files.volumes import dicom, tiff_stack
 from kernelscope.files.volumes.raw_volume import RawVolume, choose
 from kernelscope.images.image import Image
 from kernelscope.images.volume import check_shape
@@ -66,13 +67,16 @@ def _natural(path: Path) -> tuple[list[str | int], str]:
 
 def _stacked(files: Sequence[Path]) -> RawVolume:
     """Read one picture per slice."""
+    page = _single_page(files[0])
+    if page is not None:
+        return _stacked_pages(files, page)
     first = read_image(files[0], nan=0.0)
     check_shape((len(files), first.height, first.width), files[0].parent.name)
     voxels = np.empty((len(files), first.height, first.width), first.pixels.dtype)
     notices = dict.fromkeys(_grey(first)[1])
     for plane, file in zip(voxels, files, strict=True):
         image = first if file == files[0] else read_image(file, nan=0.0)
-        _check(image, first)
+        _check_alike(image.title, image.pixels, first.title, first.pixels)
         plane[...], new = _grey(image)
         if image.missing is not None:
             plane[image.missing] = np.nan  # NaN is handled once, for the whole volume
@@ -80,20 +84,39 @@ def _stacked(files: Sequence[Path]) -> RawVolume:
     return RawVolume(voxels, notices=list(notices))
 
 
-def _check(image: Image, first: Image) -> None:
-    for what, this, other in (
-        ("size", _size(image), _size(first)),
-        ("type", image.pixels.dtype, first.pixels.dtype),
+def _single_page(file: Path) -> RawVolume | None:
+    """Return a TIFF of a single page of integers that volumes keep and pictures lack."""
+    try:
+        found = tiff_stack.decode(file, None) if tiff_stack.is_stack(file) else None
+    except Unreadable:  # it may be a picture of another format
+        return None
+    return found if found is not None and found.numbers.shape[0] == 1 else None
+
+
+def _stacked_pages(files: Sequence[Path], first: RawVolume) -> RawVolume:
+    """Read one TIFF per slice, whose integers are kept as they are."""
+    _, height, width = first.numbers.shape
+    check_shape((len(files), height, width), files[0].parent.name)
+    pages = [first, *(tiff_stack.decode(file, None) for file in files[1:])]
+    for file, page in zip(files, pages, strict=True):
+        _check_alike(file.name, page.numbers[0], files[0].name, first.numbers[0])
+    return replace(first, numbers=np.concatenate([page.numbers for page in pages]))
+
+
+def _check_alike(name: str, plane: NDArray[Any], other: str, first: NDArray[Any]) -> None:
+    for what, these, those in (
+        ("size", _size(plane), _size(first)),
+        ("type", plane.dtype, first.dtype),
     ):
-        if this != other:
+        if these != those:
             raise Unreadable(
-                f"{image.title} and {first.title} differ in {what}: {this} and {other}.",
+                f"{name} and {other} differ in {what}: {these} and {those}.",
                 "Leave only the slices of one scan in the folder.",
             )
 
 
-def _size(image: Image) -> str:
-    return f"{image.width}×{image.height}"
+def _size(plane: NDArray[Any]) -> str:
+    return f"{plane.shape[1]}×{plane.shape[0]}"
 
 
 def _grey(image: Image) -> tuple[NDArray[Any], list[str]]:

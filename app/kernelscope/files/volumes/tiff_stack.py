@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.pictures.exif import turned
 from kernelscope.files.pictures.tiff import (
+    is_of_volumes,
     metadata_of,
     orientation_of,
     photometric,
@@ -50,7 +51,7 @@ def matches(start: bytes) -> bool:
 
 
 def is_stack(path: Path) -> bool:
-    """Whether a TIFF holds several grey pages of one size."""
+    """Whether a TIFF holds several grey pages of one size, or one of a type that pictures lack."""
     import tifffile
 
     with open_file(path) as handle:
@@ -59,7 +60,8 @@ def is_stack(path: Path) -> bool:
             series = file.series[0]
             page = series.keyframe
             grey = page.samplesperpixel == 1 and photometric(page, []) in _GREYS
-            return bool(grey and math.prod(series.shape[:-2]) > 1)
+            several = grey and math.prod(series.shape[:-2]) > 1
+            return bool(several or (grey and is_of_volumes(page.dtype)))
 
 
 def decode(path: Path, number: int | None) -> RawVolume:

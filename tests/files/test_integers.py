@@ -1,0 +1,125 @@
+"""One page of integers that pictures lack: their type and their numbers are kept, or refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from numpy.typing import NDArray
+
+import kernelscope as ks
+from kernelscope.cli.main import main
+from kernelscope.errors import AppError, ImageReadError, InvalidImage
+from kernelscope.files import read_image
+from kernelscope.files.volumes import is_volume, read_volume
+from kernelscope.library.session import session
+
+
+@pytest.fixture(autouse=True)
+def closed_session() -> Iterator[None]:
+    yield
+    session().close()
+
+
+TYPES = ["int8", "int16", "int32", "uint32", "int64", "uint64"]
+
+
+def page(dtype: str, factor: int = 1) -> NDArray[Any]:
+    """Return numbers of the whole range that filters hold exactly."""
+    grid = (np.arange(900).reshape(30, 30) * factor) % 120
+    return (grid if dtype.startswith("u") else grid - 60).astype(dtype)
+
+
+def labels(dtype: str = "int32") -> NDArray[Any]:
+    """Return four fields, which a median does not change but at their corners."""
+    made = np.zeros((30, 30), dtype)
+    made[:15, 15:], made[15:, :15], made[15:, 15:] = 70_000, 3, 2**24
+    return made
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("suffix", [".tif", ".npy", ".nii"])
+def test_type_and_numbers_are_kept(tmp_path: Path, dtype: str, suffix: str):
+    tifffile.imwrite(tmp_path / "a.tif", page(dtype))
+    assert is_volume(tmp_path / "a.tif")
+    with pytest.raises(ImageReadError, match=f"of type {dtype}"):
+        read_image(tmp_path / "a.tif")
+    assert main(["apply", "median", str(tmp_path / "a.tif"), str(tmp_path / f"b{suffix}")]) == 0
+    found = read_volume(tmp_path / f"b{suffix}").unscaled
+    assert found.dtype == dtype
+    expected = ks.median(page(dtype)[np.newaxis], axis="z")
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, "bool"])
+def test_in_the_library(dtype: str):
+    array = page(dtype) > 0 if dtype == "bool" else page(dtype)
+    made = ks.median(array)
+    assert made.dtype == array.dtype
+    assert made.shape == array.shape
+    np.testing.assert_array_equal(made, ks.median(array.astype(np.float32)).astype(array.dtype))
+    assert ks.median(array[:, :, np.newaxis]).shape == (30, 30, 1)
+
+
+def test_brightness_of_frames_in_a_batch(tmp_path: Path):
+    (tmp_path / "in").mkdir()
+    for factor in (1, 2, 3):
+        frame = np.full((30, 30), 100 * factor, np.int16)
+        frame[:, ::3] -= 50 * factor
+        tifffile.imwrite(tmp_path / f"in/frame{factor}.tif", frame)
+    recipe = {"format": "kernelscope recipe", "version": 2, "steps": [{"filter": "median"}]}
+    (tmp_path / "m.recipe.json").write_text(json.dumps(recipe))
+    names = [str(tmp_path / name) for name in ("m.recipe.json", "in", "out")]
+    assert main(["batch", names[0], names[1], "--out", names[2]]) == 0
+    made = [tifffile.imread(tmp_path / f"out/frame{factor}.tif") for factor in (1, 2, 3)]
+    assert {each.dtype for each in made} == {np.dtype(np.int16)}
+    assert [each.mean() / made[0].mean() for each in made] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+def test_labels_survive_a_median(tmp_path: Path, dtype: str):
+    tifffile.imwrite(tmp_path / "a.tif", labels(dtype))
+    assert main(["apply", "median", str(tmp_path / "a.tif"), str(tmp_path / "b.tif")]) == 0
+    made = tifffile.imread(tmp_path / "b.tif").reshape(30, 30)
+    assert made.dtype == dtype
+    np.testing.assert_array_equal(np.unique(made), [0, 3, 70_000, 2**24])
+    np.testing.assert_array_equal(made[2:13, 2:13], labels(dtype)[2:13, 2:13])
+    np.testing.assert_array_equal(ks.median(labels(dtype)), made)
+    numbers = np.random.default_rng(3).integers(0, 2**22, (30, 30)).astype(dtype)
+    kept = numbers.repeat(3, 0).repeat(3, 1)
+    np.testing.assert_array_equal(ks.median(kept)[1::3, 1::3], numbers)
+
+
+def test_too_large_to_be_exact(tmp_path: Path):
+    large = labels() + 1  # 2**24 + 1 is no 32-bit float
+    for name in ("a.tif", "a.npy"):
+        path = tmp_path / name
+        tifffile.imwrite(path, large) if name == "a.tif" else np.save(path, large)
+        with pytest.raises(InvalidImage, match="filters hold whole numbers up to 16777216"):
+            read_volume(path)
+    with pytest.raises(AppError, match="filters hold whole numbers"):
+        ks.median(large)
+
+
+def test_colours_are_refused(tmp_path: Path):
+    tifffile.imwrite(tmp_path / "a.tif", np.zeros((8, 8, 3), np.int16), photometric="rgb")
+    with pytest.raises(ImageReadError, match="colours are of type int16"):
+        read_image(tmp_path / "a.tif")
+
+
+def test_a_folder_of_slices(tmp_path: Path):
+    (tmp_path / "slices").mkdir()
+    for number in (1, 2, 3):
+        tifffile.imwrite(tmp_path / f"slices/s{number}.tif", page("int16", number))
+    volume = read_volume(tmp_path / "slices")
+    assert volume.voxels.dtype == np.int16
+    for number in (1, 2, 3):
+        np.testing.assert_array_equal(volume.voxels[number - 1], page("int16", number))
+    tifffile.imwrite(tmp_path / "slices/s3.tif", page("int32"))
+    with pytest.raises(ImageReadError, match="differ in type: int32 and int16"):
+        read_volume(tmp_path / "slices")
