@@ -1,15 +1,21 @@
-"""At 125 % text, names and times are still readable, and windows fit a screen of 1280×720."""
+"""At 150 % text, names and times are still readable, and windows fit a screen of 1280×720."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.panels.card_list import CardList
 from kernelscope.gui.panels.film_strip import FilmStrip
 from kernelscope.gui.panels.ladder import LadderList, name_width, wrapped
+from kernelscope.gui.widgets.appearance import Appearance, Stylist
+from kernelscope.menus import DockName
+from tests.gui.helpers import Opener, load
 
 
 def large(widget: QWidget, scale: float) -> QFont:
@@ -66,3 +72,20 @@ def test_headings_of_recorded_times_wrap_and_lose_nothing(qtbot: QtBot) -> None:
         if width >= 290:
             assert max(map(metrics.horizontalAdvance, lines)) <= width
     assert len(lines) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_the_window_with_all_docks_fits_a_small_screen(
+    qtbot: QtBot, open_window: Opener, picture: Path, scale: float, stylist: Stylist
+) -> None:
+    stylist.apply(Appearance(scale=scale))
+    window = open_window()
+    load(qtbot, window, picture)
+    for name in (DockName.FILTERS, DockName.STEPS):
+        window.docks[name].show()
+    window.resize(1280, 720)
+    QApplication.processEvents()
+    assert window.minimumSizeHint().width() <= 1280
+    assert window.minimumSizeHint().height() <= 720
+    assert window.size() == QSize(1280, 720)

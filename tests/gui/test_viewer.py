@@ -11,7 +11,15 @@ import tifffile
 from PIL import Image as Pillow
 from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
-from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QLabel,
+    QPushButton,
+    QToolButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.region import Region
@@ -22,7 +30,7 @@ from kernelscope.gui.canvas.drawing import draw
 from kernelscope.gui.canvas.layer import Layer
 from kernelscope.gui.canvas.picture_canvas import PictureCanvas
 from kernelscope.gui.canvas.tools import Place, Touch
-from kernelscope.gui.model.arrangement import Units
+from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
@@ -30,6 +38,7 @@ from kernelscope.gui.model.displays import Side
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
+from kernelscope.menus import DockName
 from tests.gui.helpers import Opener, child, load, press, run
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
@@ -228,15 +237,35 @@ def test_residuals_of_floats_beyond_0_to_1_are_seen() -> None:
     assert title == f"Residual: output – input, ×{drawing.gain}, up to ±{limit:.3g}"
 
 
-def test_arrangements_are_in_the_bar_where_there_is_room(qtbot: QtBot, window: MainWindow) -> None:
-    button = window.findChild(QWidget, "swipeButton")
+def test_buttons_without_room_are_in_a_menu(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    swipe, use = (window.findChild(QWidget, f"{name}Button") for name in ("swipe", "reuse"))
+    more = window.findChild(QToolButton, "moreButton")
+
+    def offered() -> list[str]:
+        return [each.objectName() for each in more.menu().actions() if each.objectName()]
+
     window.resize(1280, 720)
-    qtbot.waitUntil(button.isVisible)
-    window.resize(900, 600)
-    qtbot.waitUntil(lambda: not button.isVisible())
-    assert window.width() == 900
+    qtbot.waitUntil(lambda: swipe.isVisible() and use.isVisible() and not more.isVisible())
+    assert offered() == []
+    window.resize(900, 640)
+    qtbot.waitUntil(lambda: not swipe.isVisible())
+    assert use.isVisible()
+    assert more.isVisible()
+    assert "swipe" in offered()
+    assert "reuse" not in offered()
+    window.docks[DockName.FILTERS].show()
+    window.resize(window.minimumSizeHint())
+    qtbot.waitUntil(lambda: not use.isVisible())
+    assert {"swipe", "reuse", "undo", "redo"} <= set(offered())
+    (action,) = (each for each in more.menu().actions() if each.objectName() == "swipe")
+    action.trigger()
+    assert window.pictures.images.arrangement is Arrangement.SWIPE
+    window.docks[DockName.FILTERS].hide()
     window.resize(1280, 720)
-    qtbot.waitUntil(button.isVisible)
+    qtbot.waitUntil(lambda: swipe.isVisible() and not more.isVisible())
 
 
 # --- levels and colours ---

@@ -16,7 +16,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.gui.canvas import volume_values as values
 from kernelscope.gui.canvas.camera import ZOOM_STEP
@@ -35,6 +35,7 @@ from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.displays import Side
 from kernelscope.gui.model.projection import Projection, slab
 from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.widgets.folding_row import FoldingRow
 from kernelscope.images.planes import Plane, Position, Window, planes_of
 from kernelscope.images.volume import Volume
 from kernelscope.spec.crop import Box
@@ -250,22 +251,17 @@ class VolumeViewer(QWidget):
     # --- building ---
 
     def _lay_out(self) -> None:
-        tools = QHBoxLayout()
-        tools.setSpacing(2)
         self._switches = PlaneSwitches(self)
-        tools.addWidget(self._switches)
         self.projection = ProjectionControl(self)
-        tools.addWidget(self.projection)
-        tools.addStretch(1)
         self.control = WindowControl(self)
-        tools.addWidget(self.control)
+        tools = FoldingRow((self._switches, self.projection), (self.control,), self, apart=True)
 
         self._both = PaneBox(self._panes, self)
         self._sliders = SliceSliders(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         self.overlay = OverlayBar(self)
-        layout.addLayout(tools)
+        layout.addWidget(tools)
         layout.addWidget(self.overlay)
         layout.addWidget(self._both, 1)
         layout.addWidget(self._sliders)

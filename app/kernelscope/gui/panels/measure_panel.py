@@ -28,6 +28,7 @@ from kernelscope.gui.panels.profile_view import ProfileView
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
+from kernelscope.gui.widgets.folding_row import FoldingRow
 from kernelscope.gui.widgets.messages import save_text
 
 _HELP = {
@@ -81,10 +82,11 @@ class MeasurePanel(QWidget):
         self.rows: tuple[Row, ...] = ()
         self._hint = QLabel(_EMPTY, self)
         self._hint.setObjectName("measureHint")
+        self._hint.setWordWrap(True)
         theme.set_role(self._hint, "note")
         self._table = self._make_table()
         layout = QVBoxLayout(self)
-        layout.addLayout(self._make_tools())
+        layout.addWidget(self._make_tools())
         self.profile = ProfileView(self)
         split = QSplitter(self)
         split.setObjectName("measureSplit")
@@ -118,8 +120,8 @@ class MeasurePanel(QWidget):
         table.currentItemChanged.connect(self._on_current)
         return table
 
-    def _make_tools(self) -> QHBoxLayout:
-        """Return two rows, which fit into the narrowest window: the region, and the table."""
+    def _make_tools(self) -> QWidget:
+        """Return the controls of the region."""
         self.add_menu = QMenu(self)
         self._add = self._button("addRegion", "Add", "Add a region in the middle of the view")
         self._add.setMenu(self.add_menu)
@@ -146,18 +148,12 @@ class MeasurePanel(QWidget):
         self._copy.clicked.connect(self.copy)
         self._save = self._button("saveMeasurements", "Save…", "Save the table with all digits")
         self._save.clicked.connect(self.save)
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        row.addWidget(self._add)
-        row.addWidget(self._name)
+        places: list[QWidget] = []
         for label, box in zip(self._labels, self._boxes, strict=True):
             label.setBuddy(box)
-            row.addWidget(label)
-            row.addWidget(box)
-        row.addWidget(self._remove)
-        row.addWidget(self._size)
-        row.addStretch(1)
-        return row
+            places += label, box
+        first = (self._add, self._name, self._remove)
+        return FoldingRow(first, (*places, self._size), self, spacing=4)
 
     def _make_figures(self) -> QWidget:
         """Return the table under its bar; the plot beside them is as high as both."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
 from kernelscope.gui.widgets.controls import WholeBox
 from kernelscope.gui.widgets.help_place import set_help
@@ -47,22 +47,30 @@ class ViewBar(QWidget):
         display: QAction,
         parent: QWidget | None = None,
     ) -> None:
+        self._ready = False  # Qt calls `changeEvent` while it makes the bar
         super().__init__(parent)
         self.setObjectName("viewBar")
         set_help(self, "window#looking")
         self._row = row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
-        for action in steps:
-            row.addWidget(self._button(action, icon_only=not action.icon().isNull()))
+        self._steps = self._group(steps)
+        row.addWidget(self._steps)
         row.addStretch(1)
-        self._arrangements = QWidget(self)
-        group = QHBoxLayout(self._arrangements)
-        group.setContentsMargins(0, 0, 6, 0)
-        group.setSpacing(2)
-        for action in arrangements:
-            group.addWidget(self._button(action, icon_only=True))
+        self._more = QToolButton(self)
+        self._more.setObjectName("moreButton")
+        self._more.setText("»")
+        self._more.setAccessibleName("More buttons")
+        self._more.setToolTip("Buttons for which the window is too narrow")
+        self._more.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._more.setAutoRaise(True)
+        self._more.setMinimumHeight(26)
+        self._more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._more.setMenu(QMenu(self._more))
+        row.addWidget(self._more)
+        self._arrangements = self._group(arrangements)
         row.addWidget(self._arrangements)
+        self._actions = {self._steps: steps, self._arrangements: arrangements}
         for action in views:
             row.addWidget(self._button(action))
         row.addSpacing(4)
@@ -91,23 +99,54 @@ class ViewBar(QWidget):
         self.display_button = self._button(display, icon_only=True)
         row.addWidget(self.display_button)
         self.show_gain(None)
+        self._ready = True
+        self._fit()
 
     def minimumSizeHint(self) -> QSize:
-        """Return the size without the arrangements, which a narrow window has in its menu only."""
-        size = self._row.minimumSize()
-        return QSize(self._width_without(), size.height())
+        """Return the size with the groups of buttons in a menu, as in a narrow window."""
+        width = self._least() + self._width_of(self._more)
+        return QSize(width, self._row.minimumSize().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        room = self.width() - self._width_without()
-        self._arrangements.setVisible(room >= self._arrangements.sizeHint().width() + 2)
+        self._fit()
 
-    def _width_without(self) -> int:
-        """Return the least width without the arrangements."""
-        width = self._row.minimumSize().width()
-        if self._arrangements.isHidden():
-            return width
-        return width - self._arrangements.sizeHint().width() - 2
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange) and self._ready:
+            QTimer.singleShot(0, self, self._fit)  # once all buttons have the font
+
+    def _fit(self) -> None:
+        """Show the groups for which there is room, the rest in a menu; arrangements go first."""
+        room = self.width() - self._least()
+        choices = ((self._steps, self._arrangements), (self._steps,), ())
+        shown = next(
+            groups
+            for groups in choices
+            if not groups or self._width_of(*groups, *self._rest(groups)) <= room
+        )
+        for group in self._actions:
+            group.setVisible(group in shown)
+        self._more.setVisible(len(shown) < len(self._actions))
+        menu = self._more.menu()
+        menu.clear()
+        for group, actions in self._actions.items():
+            if group not in shown:
+                menu.addSeparator()
+                menu.addActions(list(actions))
+
+    def _rest(self, groups: tuple[QWidget, ...]) -> tuple[QWidget, ...]:
+        """Return the button for the groups that are not shown, if there are some."""
+        return () if len(groups) == len(self._actions) else (self._more,)
+
+    def _width_of(self, *widgets: QWidget) -> int:
+        return sum(widget.sizeHint().width() + self._row.spacing() for widget in widgets)
+
+    def _least(self) -> int:
+        """Return the width of everything that is always shown."""
+        parts = (*self._actions, self._more)
+        shown = (widget for widget in parts if not widget.isHidden())
+        return self._row.minimumSize().width() - self._width_of(*shown)
 
     @property
     def gain(self) -> int | None:
@@ -127,6 +166,16 @@ class ViewBar(QWidget):
             self._auto.setChecked(False)  # which emits the change
         else:
             self.gain_changed.emit()
+
+    def _group(self, actions: Sequence[QAction]) -> QWidget:
+        """Return buttons that are shown together or not at all."""
+        group = QWidget(self)
+        row = QHBoxLayout(group)
+        row.setContentsMargins(0, 0, 6, 0)
+        row.setSpacing(2)
+        for action in actions:
+            row.addWidget(self._button(action, icon_only=not action.icon().isNull()))
+        return group
 
     def _button(self, action: QAction, *, icon_only: bool = False) -> Switch:
         button = Switch(self)
