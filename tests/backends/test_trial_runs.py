@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope import filters
+from kernelscope import filters, sandbox
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.comparison import WrongPixel, compare
 from kernelscope.backends.trial.guarded import Guarded
@@ -202,6 +202,39 @@ def test_the_case_in_which_a_kernel_dies_is_known() -> None:
     assert outcome.report.ending is Ending.DIED, outcome.report
     assert begun[-1] == 2
     assert not outcome.results
+
+
+# What somebody else's kernel may not do --------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(sandbox.missing()), reason=sandbox.missing())
+@pytest.mark.parametrize(
+    ("attempt", "may"),
+    [
+        ('fopen("mine", "w") != 0', True),
+        ('fopen("OUT/new", "w") != 0', False),
+        ('fopen("OUT/old", "a") != 0', False),
+        ('rename("OUT/old", "OUT/moved") == 0', False),
+        ('remove("OUT/old") == 0', False),
+        ('system("echo > OUT/new") == 0', False),
+        ("socket(2, 1, 0) >= 0", False),  # TCP
+        ("socket(2, 2, 0) >= 0", False),  # UDP
+        ("socket(1, 1, 0) >= 0", False),  # of this machine
+    ],
+)
+def test_a_kernel_writes_nowhere_else_and_has_no_network(
+    tmp_path: Path, attempt: str, may: bool
+) -> None:
+    (tmp_path / "old").write_text("kept")
+    attempt = attempt.replace("OUT", str(tmp_path))
+    condition = f"!({attempt})" if may else attempt
+    code = with_code(f"#ifdef KERNELSCOPE_TRIAL\nif ({condition}) __trap();\n#endif")
+    declared = '#ifdef KERNELSCOPE_TRIAL\nextern "C" int socket(int, int, int);\n#endif\n'
+    outcome = tried(declared + code)
+    assert outcome.report.ending is Ending.DONE, outcome.report
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert (tmp_path / "old").read_text() == "kept"
 
 
 # Parts --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.checking import CheckedBackend, Finding, Kind
-from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.launch import Memory
 from kernelscope.backends.emulator.translation import CHECKS, translate
 from kernelscope.backends.trial.compiler_messages import ERROR, MOST_MESSAGES, CompilerMessage
@@ -105,6 +105,22 @@ def _message(finding: Finding) -> CompilerMessage:
     return CompilerMessage(ERROR, _sentence(finding), file, int(line) if line else 0)
 
 
+def keep(programs: Sequence[tuple[str, Launch]], token: CancelToken) -> None:
+    """Compile kernels of the program's into their cache, by the names of their sources."""
+    compiler = HostCompiler.find()
+    if compiler is None:
+        return
+    cache = library_cache(compiler.watching())
+    for file, launch in programs:
+        token.check()
+        cache.get(launch.kernel, _made(read_source(file), launch), "host", {})
+
+
+def _made(text: str, launch: Launch) -> str:
+    """Return the C++ of a kernel, whose accesses are watched."""
+    return translate(PRELUDE + text, launch.defines, launch.kernel, watch=CHECKS)
+
+
 class _Checks(CheckedBackend):
     """Checks the source of a job, with plans that were made elsewhere."""
 
@@ -129,7 +145,7 @@ class _Checks(CheckedBackend):
     def _library(self, file: str, launch: Launch, context: RunContext) -> ctypes.CDLL:
         """Return the library of the source that is tried, or of one of the program's."""
         text = read_source(file) if file else self._edited
-        made = translate(PRELUDE + text, launch.defines, launch.kernel, watch=CHECKS)
+        made = _made(text, launch)
         key = f"{launch.kernel}\0{made}"
         if key not in self._made:
             # Versions of the user's would stay in the cache for ever.

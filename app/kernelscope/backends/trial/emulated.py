@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -120,6 +121,22 @@ def try_out(job: Job, folder: Path, progress: Progress) -> Report:
     return replace(checked, seconds=progress.seconds, loads=tuple(loads))
 
 
+def keep(programs: Sequence[tuple[str, Launch]], token: CancelToken) -> None:
+    """Compile kernels of the program's into their cache, by the names of their sources."""
+    compiler = HostCompiler.find()
+    if compiler is None:
+        return
+    cache = library_cache(compiler)
+    for file, launch in programs:
+        token.check()
+        cache.get(launch.kernel, _made(read_source(file), launch), "host", {})
+
+
+def _made(text: str, launch: Launch) -> str:
+    """Return the C++ of a kernel."""
+    return translate(_COUNTER + PRELUDE + text, launch.defines, launch.kernel)
+
+
 def _loads(library: ctypes.CDLL) -> ctypes.c_ulonglong:
     """Return the counter of cells that the kernels of a library have read."""
     return ctypes.c_ulonglong.in_dll(library, "trial_loads")
@@ -149,7 +166,7 @@ class _Tools:
 
     def _library(self, file: str, launch: Launch, *, own: bool) -> ctypes.CDLL:
         text = self._edited if own else read_source(file or self._job.reference)
-        made = translate(_COUNTER + PRELUDE + text, launch.defines, launch.kernel)
+        made = _made(text, launch)
         key = launch.kernel, made
         if key not in self._loaded:
             # Versions of the user's would stay in the cache for ever.

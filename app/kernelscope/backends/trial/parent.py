@@ -17,6 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope import atomic, compiled, sandbox
+from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.trial import checked, emulated
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import (
     LOG,
@@ -34,16 +37,20 @@ from kernelscope.backends.trial.protocol import (
     case_folder,
     write_others,
 )
-from kernelscope.backends.trial.targets import CHECKED, TRACED
+from kernelscope.backends.trial.targets import CARD, CHECKED, EMULATED, TRACED
 from kernelscope.backends.trial.trace_files import read_trace
 from kernelscope.engine.control import CancelToken
-from kernelscope.errors import AppError
+from kernelscope.errors import AppError, Cancelled
+from kernelscope.spec.launch import Launch
 from kernelscope.traffic.trace import Trace
 
 _POLL_SECONDS = 0.02
 _MODULE = "kernelscope.backends.trial.child"
 _MOST_LOG = 4000
 _NO_LIMITS = Limits()
+
+_KEEP = {EMULATED: emulated.keep, CHECKED: checked.keep}
+"""Compile the program's own kernels here: the process may not write to their cache."""
 
 _DEATHS = {
     "SIGSEGV": "wrote or read outside its memory",
@@ -109,7 +116,8 @@ def try_out(
     """Try a kernel in a process of its own, and wait for the end; call it off the GUI thread.
 
     Whatever the kernel does, this returns after the limits at the latest, and the process and
-    all that it started are gone then.
+    all that it started are gone then. On a processor it has no network, and writes to a folder of
+    its own alone, where the system can keep it from both (`kernelscope.sandbox`).
 
     Parameters
     ----------
@@ -131,11 +139,18 @@ def try_out(
             names = write_others(case, list(work.others))
             for name, other in zip(names, work.others.values(), strict=True):
                 other.write(case, name)
+        if job.target in _KEEP:
+            with contextlib.suppress(AppError, Cancelled):  # reported below
+                _KEEP[job.target](_programs(job, works), token)
+        command = [sys.executable, "-m", _MODULE, str(folder)]
+        if job.target != CARD:  # whose driver writes to devices
+            writable = [folder, *map(Path, _zig_caches().values())]
+            command = sandbox.command(writable, _MODULE, str(folder))
         with (folder / LOG).open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", _MODULE, str(folder)],
+                command,
                 cwd=folder,
-                env=_environment(),
+                env=_environment(folder),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -164,9 +179,38 @@ def try_out(
     return Outcome(report, tuple(results))
 
 
-def _environment() -> dict[str, str]:
-    """Return an environment in which the child finds the program, as this process did."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+def _environment(folder: Path) -> dict[str, str]:
+    """Return an environment in which the child finds the program, and writes to its folder."""
+    path = os.pathsep.join(filter(None, sys.path))
+    return {**os.environ, **_zig_caches(), "PYTHONPATH": path, "TMPDIR": str(folder)}
+
+
+def _zig_caches() -> dict[str, str]:
+    """Return the variables for Zig, where it is the compiler.
+
+    It takes a minute to compile its C++ library anew. What trials leave in its cache is only used
+    by trials.
+    """
+    compiler = HostCompiler.find()
+    if compiler is None or compiler.name != "Zig":
+        return {}
+    folder = compiled.cache_folder("trial-zig")
+    atomic.own_folder(folder)
+    return dict.fromkeys(("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"), str(folder))
+
+
+def _programs(job: Job, works: Sequence[Work]) -> list[tuple[str, Launch]]:
+    """Return the sources of the program's own kernels that a trial runs, with their launches."""
+    found = []
+    for work in works:
+        plans = [(work.plan, "")]
+        if job.target == EMULATED:
+            plans.append((work.reference, job.reference))
+        for trial, usual in plans:
+            for file, launch in zip(trial.files, trial.plan.launches, strict=True):
+                if file or usual:
+                    found.append((file or usual, launch))
+    return found
 
 
 def _watch(

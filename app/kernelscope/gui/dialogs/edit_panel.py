@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kernelscope import sandbox
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
 from kernelscope.backends.trial.grading import grade_of
 from kernelscope.backends.trial.protocol import Ending, Job
@@ -223,7 +224,8 @@ class EditPanel(QWidget):
         self._buttons["gradeEdit"].setVisible(subject.cases is not None)
         self._buttons["filesEdit"].setVisible(subject.cases is not None)
         self._buttons["templateEdit"].setVisible(bool(subject.template))
-        self._show_state(problem, problem=bool(problem))
+        # An open version may be somebody else's.
+        self._show_state(problem or sandbox.described(), problem=bool(problem))
         self.chosen.emit(name, text)
 
     def attach(self, editor: CodeEditor | None) -> None:
