@@ -19,6 +19,7 @@ from kernelscope.engine.run import execute
 from kernelscope.errors import OutOfMemory
 from kernelscope.files import write_image
 from kernelscope.images.image import Image
+from tests.pairs import in_turn
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -52,18 +53,20 @@ def limited(megabytes: int, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
+COMMANDS = (
+    "median {}/grey.png out.png",
+    "negative {}/colour.tif out.png",
+    "mean {}/grey.png out.tif --reference input --residual residual.png",
+    "mri-nlm {}/head.npy out.nii.gz --dimensions 2d --search-radius 1 --sigma 20 --beta 1",
+    "sobel {}/head.npy out.npy",
+)
+
+
 @linux
-@pytest.mark.parametrize("megabytes", [155, 300, 500, 800])
 @pytest.mark.parametrize(
-    "words",
-    [
-        "median {}/grey.png out.png",
-        "negative {}/colour.tif out.png",
-        "mean {}/grey.png out.tif --reference input --residual residual.png",
-        "mri-nlm {}/head.npy out.nii.gz --dimensions 2d --search-radius 1 --sigma 20 --beta 1",
-        "sobel {}/head.npy out.npy",
-    ],
-    ids=lambda words: words.split()[0],
+    ("words", "megabytes"),
+    in_turn(COMMANDS, (155, 300, 500, 800), every=2),
+    ids=lambda value: str(value).split()[0],
 )
 def test_a_result_or_one_line(words: str, megabytes: int, pictures: Path, tmp_path: Path) -> None:
     arguments = words.format(pictures).replace(" out.", f" {tmp_path}/out.")

@@ -83,6 +83,13 @@ def test_eight_bits_as_they_are_need_no_copy() -> None:
     assert Display(0, 254).steps(planes) is not planes
 
 
+@pytest.mark.parametrize("display", [Display(0, 255, 2.2), Display(0, 254), Display(1, 255)])
+def test_eight_bits_with_a_gamma_or_a_window_are_drawn_otherwise(display: Display) -> None:
+    values = np.arange(256, dtype=np.uint8)
+    np.testing.assert_array_equal(display.steps(values), expected(display, values))
+    assert (display.steps(values) != values).any()
+
+
 def test_full_16_bits_are_rounded_to_8() -> None:
     values = np.arange(65536, dtype=np.uint16).reshape(256, 256, 1)
     assert (Display.full(values.dtype).steps(values) == np.rint(values / 257)).all()
