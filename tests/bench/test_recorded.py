@@ -140,7 +140,7 @@ def test_a_figure_is_described_by_its_mask_and_by_what_differs(
         ("sobel", {}, {}, True, "mask 3×3"),
         ("sobel", {"form": "directions"}, {}, True, "mask 3×3, form directions"),
         ("laplace", {"form": "5x5"}, {}, False, "mask 5×5, form 5x5"),
-        ("nlm", {}, {"patch": 5, "search_radius": 12}, False, "patch size 7, search radius 10"),
+        ("nlm", {}, {"patch": 5, "search_radius": 11}, False, "patch size 7, search radius 10"),
         ("nlm", {"filter_sigma": "0.1"}, {}, True, "patch size 7, search radius 10"),
         ("greyscale", {}, {}, True, ""),
     ],

@@ -350,6 +350,8 @@ def test_each_row_is_compared_with_the_newest_serial_one(panel: RunsPanel) -> No
         ((100, 100, 100), (10, 10, 10), (3, 5, 9), ""),
         ((100, 100, 100), (4, 10, 30), (5, 5, 5), ""),
         ((100, 100, 100), (8, 10, 30), (5, 5, 5), "GPU tuned"),
+        ((4, 4, 4), (10, 10, 10), (5, 5, 5), "CPU serial"),
+        ((2, 4, 4.5), (10, 10, 10), (5, 5, 5), ""),
     ],
     ids=[
         "steady",
@@ -357,6 +359,8 @@ def test_each_row_is_compared_with_the_newest_serial_one(panel: RunsPanel) -> No
         "its own vary",
         "a rival's reach it",
         "a slow one's vary",
+        "serial is the fastest",
+        "and its times vary",
     ],
 )
 def test_nothing_is_bold_while_times_vary(
