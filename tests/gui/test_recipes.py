@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QLabel,
     QMessageBox,
+    QProgressBar,
     QToolButton,
 )
 from pytestqt.qtbot import QtBot
@@ -30,6 +31,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.files import read_recipe
+from kernelscope.gui.model.freshness import Pace
 from kernelscope.gui.panels.editors import NumberEditor
 from kernelscope.gui.panels.filter_form import FilterForm
 from kernelscope.gui.widgets.messages import ErrorDialog
@@ -506,6 +508,55 @@ def test_long_runs_tell_the_time_left(qtbot: QtBot, monkeypatch: pytest.MonkeyPa
     assert label.text() == "Step 2 of 3, Mean: Kernel 75 %, 10 min left"
     bar.show_idle("Done.")
     assert label.text() == "Done."
+
+
+def test_a_run_of_a_known_pace_shows_the_time_left(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("kernelscope.gui.window.run_bar.time.monotonic", lambda: now)
+    bar = RunBar(QAction("Run"), QAction("Cancel"))
+    qtbot.addWidget(bar)
+    label, progress = bar.findChild(QLabel, "runState"), bar.findChild(QProgressBar, "progress")
+    bar.expect(40.0)
+    bar.show_progress("Waiting", 0.0)
+    assert label.text() == "Waiting, about 40 s left"
+    now += 7
+    bar.show_progress("compile", 0.0)
+    assert label.text() == "Compiling (first use only)…"
+    now += 5
+    bar.show_progress("compile", 0.0)
+    bar.show_progress("compute", 0.0)
+    now += 10
+    bar._ticks.timeout.emit()
+    assert label.text() == "Compute, about 30 s left"
+    assert (progress.maximum(), progress.value()) == (100, 25)
+    now += 31
+    bar._ticks.timeout.emit()
+    assert label.text() == "Compute, longer than expected"
+    assert progress.maximum() == 0
+    bar.show_progress("compute", 0.9)
+    assert label.text() == "Compute 90 %", "what is known comes before what is expected"
+    bar.show_idle("Done.")
+    assert not bar._ticks.isActive()
+    for unknown in (None, 0.5):
+        bar.expect(unknown)
+        bar.show_progress("compute", 0.0)
+        assert label.text() == "Compute"
+
+
+def test_run_expects_what_the_badge_says(
+    qtbot: QtBot, open_window: Opener, picture: Path, cpu: FakeCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window(live=True)
+    monkeypatch.setattr(Pace, "expect", lambda *_: 37.0)
+    load(qtbot, window, picture)
+    cpu.go.clear()
+    press(qtbot, window, "F5")
+    label = window.findChild(QLabel, "runState")
+    qtbot.waitUntil(lambda: label.text().endswith("about 37 s left"))
+    cpu.go.set()
+    qtbot.waitUntil(lambda: not window.runner.busy)
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,11 @@ class TimeLeft:
         elapsed = now - since
         if elapsed < _STEADY or fraction <= begun_at:
             return ""
-        seconds = elapsed * (1 - fraction) / (fraction - begun_at)
-        if seconds < 90:
-            return f", {max(1, round(seconds))} s left"
-        return f", {round(seconds / 60)} min left"
+        return f", {left(elapsed * (1 - fraction) / (fraction - begun_at))}"
+
+
+def left(seconds: float) -> str:
+    """Return ``12 s left`` or ``3 min left``."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s left"
+    return f"{round(seconds / 60)} min left"

@@ -156,6 +156,7 @@ class Live(QObject):
         bridge.job_ended.connect(self.touch)
         runner.changed.connect(self._follow)
         runner.finished.connect(self._learn)
+        runner.pace = self._expect_run
         panel.changed.connect(self.touch)
 
     def follow(self, page: Page[Any, Any]) -> None:
@@ -348,6 +349,10 @@ class Live(QObject):
             self.pace.record(request, result.seconds)
         for part in result.parts[len(request.done) :]:
             self.pace.record(part.request, part.seconds)
+
+    def _expect_run(self, request: Request) -> float | None:
+        """Return the seconds that a run should take; none where only a bound is known."""
+        return None if self.pace.is_bound(request) else self.pace.expect(request)
 
     def _learn(self, result: Result) -> None:
         self.pace.record(result.request, result.seconds)

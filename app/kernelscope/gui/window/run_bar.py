@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+import time
+
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -14,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.engine.timing import TimeLeft
+from kernelscope.engine.timing import TimeLeft, left
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import set_help
 
@@ -23,6 +25,12 @@ _STAGES = {
     "estimate": "Estimating…",
     "judge": "Judging",
 }
+
+
+_LEAST_SECONDS = 2.0
+"""A run that should end sooner has no time left to be shown."""
+
+_TICK_MS = 250
 
 
 class RunBar(QWidget):
@@ -53,17 +61,37 @@ class RunBar(QWidget):
         self._label.setObjectName("runState")
         self._label.setWordWrap(True)
         self._time_left = TimeLeft()
+        self._expected: float | None = None
+        self._begun, self._guessed = 0.0, ""
+        self._ticks = QTimer(self)
+        self._ticks.setInterval(_TICK_MS)
+        self._ticks.timeout.connect(self._show_guess)
         layout = QVBoxLayout(self)
         layout.addLayout(buttons)
         layout.addWidget(self._bar)
         layout.addWidget(self._label)
         self.show_idle("Ready.")
 
+    def expect(self, seconds: float | None) -> None:
+        """Begin a run that should take so many seconds, without compiling; None if unknown."""
+        self._expected = seconds if seconds is not None and seconds >= _LEAST_SECONDS else None
+        self._begun = time.monotonic()
+
     def show_progress(self, stage: str, fraction: float, step: str = "") -> None:
         """Show a stage; the bar is indeterminate while the fraction is unknown.
 
+        Of a run of a known pace, the time that has passed stands in for the fraction.
         `step` names the run it belongs to if there are several.
         """
+        if stage in _STAGES and stage != "judge":
+            self._begun = time.monotonic()  # it is no part of the time that is expected
+        guesses = self._expected is not None and stage not in _STAGES and not step
+        if guesses and fraction == 0:
+            self._guessed = stage
+            self._ticks.start()
+            self._show_guess()
+            return
+        self._ticks.stop()
         if fraction > 0:
             self._bar.setRange(0, 100)
             self._bar.setValue(round(100 * fraction))
@@ -77,7 +105,23 @@ class RunBar(QWidget):
 
     def show_idle(self, text: str, *, stale: bool = False) -> None:
         """Empty the bar and show how the last run ended; greyed where that had other settings."""
+        self._ticks.stop()
+        self._expected = None
         self._bar.setRange(0, 100)
         self._bar.setValue(0)
         self._label.setText(text)
         self._label.setEnabled(not stale)
+
+    def _show_guess(self) -> None:
+        """Show how much of the expected time has passed; nothing is known once it is over."""
+        assert self._expected is not None
+        rest = self._expected - (time.monotonic() - self._begun)
+        name = self._guessed.capitalize()
+        self._label.setEnabled(True)
+        if rest <= 0:
+            self._bar.setRange(0, 0)
+            self._label.setText(f"{name}, longer than expected")
+            return
+        self._bar.setRange(0, 100)
+        self._bar.setValue(round(100 * (1 - rest / self._expected)))
+        self._label.setText(f"{name}, about {left(rest)}")

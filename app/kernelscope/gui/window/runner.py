@@ -89,6 +89,8 @@ class Runner(QObject):
         super().__init__(bridge)
         self.bridge, self._recipes, self._panel, self._bar = bridge, recipes, panel, bar
         self._background, self._page, self.show_status = background, page, show_status
+        self.pace: Callable[[Request], float | None] = lambda _: None
+        """Returns the seconds that a run should take, as far as earlier ones show."""
         self._ended = ""
         """How the last run ended, unless well, until something newer happens."""
         self.described = ""
@@ -304,6 +306,7 @@ class Runner(QObject):
         if request is not self._aside:
             self._aside = None
         self._ended = ""
+        self._bar.expect(self.pace(request))
         self._bar.show_progress("Waiting", 0.0)
         instead = ", in place of the run that was under way" if self._replaces else ""
         self._replaces = False
