@@ -34,8 +34,11 @@ def single_levels() -> Iterator[Any]:
         if spec.category in ("Noise", "Teaching"):
             continue
         for level in [level for level in spec.levels("cpu") if level.single]:
-            dtypes = [np.float32] if spec.kind is Kind.VOLUME else [np.uint8, np.float32]
-            dtypes = [np.uint8] if level is HUANG else dtypes  # it counts whole numbers
+            dtypes: list[Any] = [np.uint8, np.float32]
+            if spec.kind is Kind.VOLUME:
+                dtypes = [np.float32]
+            elif level is HUANG:  # it counts whole numbers
+                dtypes = [np.uint8]
             number += 1
             for dtype in dtypes:
                 name = f"{spec.id}-{level.id}-{np.dtype(dtype)}"
