@@ -199,19 +199,27 @@ class Documents:
 
     def trim(self) -> list[Document]:
         """Let documents sleep until the others fit; return those that lost something."""
-        behind = [each for each in (*self._closed, *self._open) if each is not self.current]
-        candidates = sorted((each for each in behind if each.can_sleep), key=self._worth)
+        candidates = sorted((each for each in self._behind if each.can_sleep), key=self._worth)
         lost = []
         for document in candidates:
-            sizes: dict[int, int] = {}
-            for each in behind:
-                sizes |= each.bytes
-            if sum(sizes.values()) <= self.limit:
+            if self.bytes_behind <= self.limit:
                 break
             document.sleep()
             if document.lost:
                 lost.append(document)
         return lost
+
+    @property
+    def _behind(self) -> list[Document]:
+        return [each for each in (*self._closed, *self._open) if each is not self.current]
+
+    @property
+    def bytes_behind(self) -> int:
+        """How much memory the pictures take that are not in front."""
+        sizes: dict[int, int] = {}
+        for each in self._behind:
+            sizes |= each.bytes
+        return sum(sizes.values())
 
     def _worth(self, document: Document) -> tuple[bool, int, int]:
         used = self._used.index(document) if document in self._used else -1

@@ -236,6 +236,11 @@ class History(Generic[Opened, Part]):
             else:
                 del self._moments[-1]
 
-    def _is_small(self) -> bool:
+    @property
+    def bytes(self) -> int:
+        """How much memory the moments take."""
         sizes = {id(array): array.nbytes for moment in self._moments for array in moment.arrays()}
-        return len(self._moments) <= MOST_MOMENTS and sum(sizes.values()) <= MOST_BYTES
+        return sum(sizes.values())
+
+    def _is_small(self) -> bool:
+        return len(self._moments) <= MOST_MOMENTS and self.bytes <= MOST_BYTES

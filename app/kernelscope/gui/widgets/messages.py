@@ -54,9 +54,9 @@ open_dialogs: set[QDialog] = set()
 """Keeps dialogs without a parent alive until they are closed."""
 
 
-def show_about(parent: QWidget | None) -> AboutDialog:
-    """Open the about box."""
-    return open_dialog(AboutDialog(parent))
+def show_about(parent: QWidget | None, memory: str = "") -> AboutDialog:
+    """Open the about box, with a line about the memory of the program."""
+    return open_dialog(AboutDialog(parent, memory))
 
 
 def show_error(parent: QWidget | None, error: AppError) -> ErrorDialog:
@@ -213,9 +213,9 @@ def headline(text: str) -> QLabel:
 
 
 class AboutDialog(QDialog):
-    """Purpose of the program, the work it builds on, and versions."""
+    """Purpose of the program, the work it builds on, versions and memory."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, memory: str = "") -> None:
         super().__init__(parent)
         self.setObjectName("aboutDialog")
         self.setWindowTitle("About Kernelscope")
@@ -251,12 +251,18 @@ class AboutDialog(QDialog):
         versions = _plain_label(self._versions, "versions")
         versions.setTextInteractionFlags(SELECTABLE)
 
+        kept = _plain_label(memory, "memory")
+        kept.setWordWrap(True)
+        kept.setTextInteractionFlags(SELECTABLE)
+        kept.setVisible(bool(memory))
+
         box = close_box(self)
         add_button(box, "copyButton", "&Copy versions", "Copy the versions", self.copy)
         layout = QVBoxLayout(self)
         layout.addLayout(top)
         layout.addWidget(text)
         layout.addWidget(versions)
+        layout.addWidget(kept)
         layout.addWidget(box)
 
     def copy(self) -> None:

@@ -96,6 +96,7 @@ class Companions:
     pixel: Callable[[], tuple[int, int] | None]
     report: Callable[[Exception], None]
     costs: Costs
+    memory: Callable[[], str]
     availability: Mapping[str, Availability] = field(default_factory=dict)
     batch: BatchWindow | None = None
     bench: BenchWindow | None = None
@@ -361,8 +362,8 @@ class Companions:
         dialogs.open_dialog(Preferences(self.settings, self.window))
 
     def show_about(self) -> None:
-        """Show version and licence."""
-        dialogs.show_about(self.window)
+        """Show version, licence and memory."""
+        dialogs.show_about(self.window, self.memory())
 
 
 def _bring_to_front(window: QWidget) -> None:

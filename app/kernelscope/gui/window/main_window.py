@@ -31,6 +31,7 @@ from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.kept_memory import describe, kept_by
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.settings import Settings
@@ -119,6 +120,7 @@ class MainWindow(Frame):
             pixel=lambda: self.pictures.images.place,
             report=self._report,
             costs=costs,
+            memory=self._describe_memory,
         )
         self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
         self.measuring = self._make_measuring()
@@ -341,6 +343,11 @@ class MainWindow(Frame):
             self.background.start("warm-up", lambda: warm_up(request), lambda _: None, self._report)
 
     # --- state ---
+
+    def _describe_memory(self) -> str:
+        """Return how much memory the program has, and how much of it the pictures that it keeps."""
+        histories = [page.history for page in self.pages.all]
+        return describe(kept_by(histories, self.gallery, self.open_pictures.documents))
 
     def _on_availability(self, availability: dict[str, Availability]) -> None:
         self.companions.availability = availability
