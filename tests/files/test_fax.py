@@ -214,7 +214,10 @@ class TestDamagedPages:
             ("000000000001 10011" + "000000000001" * 6, 3, 0, "end before row 2 of 3"),
             ("10011 10011 10011", 3, 1, "row 1 of 3: the mark of its beginning is missing"),
             ("001 0111 010 1 1 010 1 1", 4, 0, "row 2 of 3: it does not have the width"),
-            ("000000000001 1 0111 0000110111 1110", 3, 1, "are ambiguous in row 1 of 3"),
+            (
+                "000000000001 1 0111 0000110111 1110" + " 000000000001 0 1" * 2,
+                *(3, 1, "are ambiguous in row 1 of 3"),
+            ),
             ("10011 100", 2, 0, "row 1 of 3: it does not have the width"),
             ("10011 000 10100", 2, 0, "row 2 of 3: it does not have the width"),
         ],
@@ -225,6 +228,34 @@ class TestDamagedPages:
             read_image(put("a.tif", data))
         assert cause in got.value.message
         assert "repairs fax pages" in got.value.hint
+
+    @pytest.mark.parametrize(
+        "third",
+        [
+            "001 10011 0000110111",  # by runs alone
+            "0001 1",  # a first pass leads over all that is above
+            "011 000011 1",  # places right of those that are in doubt
+        ],
+    )
+    @pytest.mark.parametrize(
+        "second",
+        [
+            "001 0111 11 001 00110101 0000110111 1",  # two runs of no pixels
+            "001 0111 11 001 00110101 0000110111 001 00110101 0000110111 1",
+            "001 0111 11 1",  # and without
+        ],
+    )
+    def test_runs_of_no_pixels_that_do_not_matter(self, second, third):
+        """Group 4: a white row, a row of two, two and four pixels, and one that refers to it."""
+        plain = packed(f"1 001 0111 11 1 {third}")
+        expected = fax.decode(plain, 3, 8, fax.GROUP_4)
+        decoded = fax.decode(packed(f"1 {second} {third}"), 3, 8, fax.GROUP_4)
+        np.testing.assert_array_equal(decoded, expected)
+        np.testing.assert_array_equal(decoded[1], [0, 0, 1, 1, 0, 0, 0, 0])
+
+    def test_runs_of_no_pixels_without_end(self):
+        with pytest.raises(Unreadable, match="does not have the width"):
+            fax.decode(packed("1 001 0111 11" + "001 00110101 0000110111" * 50), 3, 8, fax.GROUP_4)
 
     def test_a_code_that_goes_on_behind_the_end(self):
         """Though zeros would complete it."""

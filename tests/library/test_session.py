@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+import kernelscope as ks
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
@@ -91,3 +93,12 @@ def test_the_caller_is_asked_by_one_thread_at_a_time_and_not_again() -> None:
     with pytest.raises(Cancelled):
         token.check()
     assert len(calls) == 1
+
+
+@pytest.mark.slow
+def test_a_value_without_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    voxels = np.random.default_rng(0).integers(20, 200, (8, 16, 16), np.uint8)
+    ks.mri_nlm(voxels, sigma_from="adaptive", window_radius=1)
+    note = "MRI NLM: window radius 1 voxel has no effect with these settings."
+    assert note in caplog.messages

@@ -95,4 +95,5 @@ def _reader(parameter: Parameter) -> Any:
 
 def _parameter_help(parameter: Parameter) -> str:
     default = default_text(parameter) or "none"
-    return f"{parameter.help} ({allowed(parameter)}; default: {default})"
+    form = f"; {parameter.form}" if parameter.form else ""
+    return f"{parameter.help} ({allowed(parameter)}{form}; default: {default})"

@@ -208,6 +208,7 @@ def prepare(
             measured = measurement(first)
             estimates = estimate(replace(first, measured=measured), estimated)
     options, notices = _where(recipe, step, backends, options)
+    notices = (*notices, *step.without_effect)
     request = Request(
         source,
         step.with_numbers(estimates),

@@ -117,6 +117,16 @@ class Step:
         return cls(spec, values, border, grey, axis, within)
 
     @property
+    def without_effect(self) -> tuple[str, ...]:
+        """A sentence about each value that was set and does not count beside the others."""
+        values = [(each, self.parameters[each.name]) for each in self.filter.parameters]
+        return tuple(
+            f"{self.filter.name}: {each.describe(value)} has no effect with these settings."
+            for each, value in values
+            if value not in (each.default, ESTIMATE) and not each.matters(self.parameters)
+        )
+
+    @property
     def estimates(self) -> tuple[str, ...]:
         """The parameters that are to be estimated."""
         return tuple(

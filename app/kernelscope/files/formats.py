@@ -23,6 +23,7 @@ A file of a few bytes can claim any size, so its header is checked against this 
 ONLY_FIRST = "Only the first"
 """How notices begin about files of several pictures, of which one is read."""
 
+CUT_OFF = "The file is cut off: only rows 1 to {rows} of {height} are there; the others are {rest}."
 ANIMATION = f"{ONLY_FIRST} picture of an animation is shown."
 PALETTE = "Palette colours converted to {}."
 ONE_BIT = "Black and white (1 bit) converted to 8-bit grey."

@@ -6,6 +6,7 @@ The format: DICOM PS3.3 (meaning of the elements), PS3.5 (how they are stored).
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,6 +41,10 @@ TAGS = "DICOM tags"
 
 _BY_PYLIBJPEG = re.compile(r"JPEG|RLE")
 _NOT_BY_PYLIBJPEG = re.compile(r"MPEG|JPIP|JPEG XL|SMPTE")
+_FRAME = re.compile(
+    rb"\xff\xd8\xff|\xff\x4f\xff\x51|\0\0\0\x0cjP|[\1-\x0f]\0\0\0\x40\0\0\0", re.DOTALL
+)
+"""Beginnings of frames: JPEG and JPEG-LS, JPEG 2000 and its file, RLE."""
 _GREY = ("MONOCHROME1", "MONOCHROME2")
 
 
@@ -74,11 +79,13 @@ def decode(handle: BinaryIO) -> Decoded:
     check_size(dataset.Columns, dataset.Rows, dataset.SamplesPerPixel)
     frames = frame_count(dataset)
     check_size(dataset.Columns, dataset.Rows * frames, dataset.SamplesPerPixel)
+    unstated = keep_first(dataset, name)
     pixels = stored_pixels(dataset, name)
     notices = []
     if frames > 1:
         pixels = pixels[0]
-        notices.append(f"{ONLY_FIRST} of {frames} pictures is shown.")
+    if max(frames, unstated) > 1:
+        notices.append(f"{ONLY_FIRST} of {max(frames, unstated)} pictures is shown.")
     if model == "PALETTE COLOR":
         pixels = apply_color_lut(pixels, dataset)
         notices.append(formats.PALETTE.format("RGB"))
@@ -110,6 +117,30 @@ def read_whole(path: Path) -> Any:
 def frame_count(dataset: Any) -> int:
     """Return the number of pictures in a file."""
     return int(getattr(dataset, "NumberOfFrames", None) or 1)
+
+
+def keep_first(dataset: Any, name: str) -> int:
+    """Return how many compressed frames there are, and leave the first, if no number is stated.
+
+    By the standard there is one then, in any number of pieces, so a frame is counted where a piece
+    has the beginning of one. Decoders would take all pieces for one frame.
+    """
+    from pydicom import encaps
+
+    if dataset.get("NumberOfFrames"):
+        return 1
+    with damage_explained(f"DICOM file {name}'s"):
+        syntax = dataset.file_meta.TransferSyntaxUID
+        if not _is_decodable(syntax) or not syntax.is_encapsulated:
+            return 1
+        data = BytesIO(dataset.PixelData)
+        encaps.parse_basic_offsets(data)
+        pieces = list(encaps.generate_fragments(data))
+        starts = [number for number, piece in enumerate(pieces) if _FRAME.match(piece)]
+        if len(starts) > 1:
+            dataset.PixelData = encaps.encapsulate([b"".join(pieces[: starts[1]])])
+            dataset["PixelData"].is_undefined_length = True
+        return max(1, len(starts))
 
 
 def stored_pixels(dataset: Any, name: str) -> NDArray[Any]:
@@ -164,7 +195,11 @@ def _dcmread(source: BinaryIO, **options: Any) -> Any:
 
     ignore_warnings(r"pydicom\.")
     _add_codecs()
-    return pydicom.dcmread(source, **options)
+    dataset = pydicom.dcmread(source, **options)
+    frames = dataset.get("PerFrameFunctionalGroupsSequence") or ()
+    if not dataset.get("NumberOfFrames") and len(frames) > 1:
+        dataset.NumberOfFrames = len(frames)  # which is required, and left out by some
+    return dataset
 
 
 @once

@@ -176,15 +176,15 @@ def _row_alone(
         length, place, fault = _run(data, place, width - at, black if dark else white)
         if fault != _WHOLE:
             return count, place, fault
-        if two and length == 0 and at > 0:
-            return count, place, _EMPTY_RUN
         at += length
         dark = not dark
-        if count and changes[count - 1] == at:  # two changes at one place cancel out
+        if not two and count and changes[count - 1] == at:  # changes at one place cancel out
             count -= 1
         else:
             changes[count] = at
             count += 1
+            if count + 4 > len(changes):
+                return count, place, _TOO_WIDE
     return count, place, _WHOLE
 
 
@@ -211,16 +211,14 @@ def _row_by_reference(  # noqa: C901 - compiled by Numba as one loop
         if mode == _EXTENSION:
             return count, place, _UNCOMPRESSED
         if mode == _HORIZONTAL:
-            first = at < 0
             at = max(at, 0)
+            if count + 6 > len(changes):  # runs without end that have no pixels
+                return count, place, _TOO_WIDE
             for _ in range(2):
                 length, place, fault = _run(data, place, width - at, black if dark else white)
                 if fault != _WHOLE:
                     return count, place, fault
                 at += length
-                # A row may begin with runs of no pixels, or end with one.
-                if length == 0 and at < width and not (first and at == 0):
-                    return count, place, _EMPTY_RUN
                 dark = not dark
                 changes[count] = at
                 count += 1
@@ -244,6 +242,23 @@ def _row_by_reference(  # noqa: C901 - compiled by Numba as one loop
         changes[count] = at
         count += 1
     return count, place, _WHOLE
+
+
+@kernel
+def _by_colour(changes: Any, count: int, width: int, kept: Any) -> int:
+    """Keep the changes of a row that its pixels show, without runs of no pixels; return how many.
+
+    A row may begin with such runs, or end with one: all decoders agree about these.
+    """
+    number = 0
+    for change in range(count):
+        at = changes[change]
+        if number and 0 < at < width and kept[number - 1] == at:
+            number -= 1
+        else:
+            kept[number] = at
+            number += 1
+    return number
 
 
 @kernel
@@ -287,8 +302,12 @@ def _decode(  # noqa: C901 - compiled by Numba as one loop
 ) -> tuple[int, int]:
     """Paint the black runs of all rows; return the row that failed, and its error."""
     rows, width = pixels.shape
-    changes, above = np.empty(width + 8, np.int64), np.empty(width + 8, np.int64)
+    changes, above = np.empty(2 * width + 8, np.int64), np.empty(2 * width + 8, np.int64)
+    # By the recommendation, changes are those that pixels show. Some programs also count both ends
+    # of a run of no pixels: `other`. Where it matters in the next row, the data are ambiguous.
+    other, again = np.empty(2 * width + 8, np.int64), np.empty(2 * width + 8, np.int64)
     above[:4] = width
+    differs = False
     place, marked = 0, False
     for row in range(rows):
         alone = compression != GROUP_4
@@ -310,9 +329,17 @@ def _decode(  # noqa: C901 - compiled by Numba as one loop
         if alone:
             count, place, fault = _row_alone(data, place, width, changes, two, white, black)
         else:
+            begin = place
             count, place, fault = _row_by_reference(
-                data, place, width, changes, above, white, black, modes
+                data, begin, width, changes, above, white, black, modes
             )
+            if differs and (count, place, fault) != _row_by_reference(
+                data, begin, width, again, other, white, black, modes
+            ):
+                return row - 1, _EMPTY_RUN
+            for change in range(count if differs else 0):
+                if changes[change] != again[change]:
+                    return row - 1, _EMPTY_RUN
         if place > end or (fault == _BAD_CODE and place + _RUN_BITS > end):
             return row, _CUT_OFF
         if fault != _WHOLE:
@@ -325,6 +352,9 @@ def _decode(  # noqa: C901 - compiled by Numba as one loop
         changes[count : count + 3] = width
         for change in range(0, count, 2):
             pixels[row, changes[change] : changes[change + 1]] = True
-        changes, above = above, changes
+        changes, other = other, changes
+        number = _by_colour(other, count, width, above)
+        above[number : number + 3] = width
+        differs = number != count
     fault = _rest(data, place, end, compression, two)
     return rows - 1, fault

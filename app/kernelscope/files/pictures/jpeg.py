@@ -8,6 +8,7 @@ The format: ITU-T T.81 and T.87 (JPEG-LS), ISO/IEC 10918-5 (JFIF).
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.files import formats
 from kernelscope.files.depth import rescale
 from kernelscope.files.formats import Decoded, Unreadable, check_size
 from kernelscope.files.pictures import exif, pillow
@@ -33,11 +35,13 @@ _COMMENT, _APP0, _APP1, _APP2 = 0xFE, 0xE0, 0xE1, 0xE2
 _LOSSLESS, _LS = 0xC3, 0xF7
 _MARKER = re.compile(rb"\xff[\x80-\xcf\xd8-\xfe]")
 """End of the data of a scan; restart markers may occur within them."""
+_ANY_MARKER = re.compile(rb"\xff[\x01-\xfe]")
 _ENDS_EARLY = re.compile("premature end|found marker 0xd9 instead", re.IGNORECASE)
 _COEFFICIENTS = 64
 _FILLING = bytes(37 * i % 251 for i in range(512))
 """Data without a marker, which decode to noise."""
 _USUAL = {0xC0, 0xC1, 0xC2, 0xC9, 0xCA}
+_PROGRESSIVE = {0xC2, 0xCA}
 _SPACES = {1: "GRAY", 3: "RGB"}
 MAX_SIDE = 65500
 """Largest side for most builds of libjpeg; that of imagecodecs supports all of the format's."""
@@ -87,8 +91,10 @@ def decode(handle: WatchedFile) -> Decoded:
             "Convert it to PNG or TIFF in the program that wrote it.",
         )
     scans, end = _scans(data)
-    if end < 0:
+    if not scans:
         raise Unreadable(_CUT_OFF, _AGAIN)
+    if end < 0:  # libjpeg adds the mark, and simplejpeg refuses data without one
+        data += b"\xff\xd9"
     longest = max(found.width, found.height)
     if found.kind not in _USUAL or found.precision != 8 or longest > MAX_SIDE:
         result = _deep(data, found)
@@ -111,7 +117,9 @@ def _usual(data: bytes, found: _Segments) -> Decoded:
         space = _SPACES[found.channels]
     except (ValueError, KeyError):  # CMYK, or an unsupported chroma subsampling
         result = pillow.decode_pixels(data, "JPEG")
-        check_complete(data, result.pixels, lambda more: pillow.decode_pixels(more, "JPEG").pixels)
+        result.notices += _cut(
+            data, result.pixels, lambda more: pillow.decode_pixels(more, "JPEG").pixels
+        )
         return result
     # simplejpeg leaks a buffer that it allocated itself if it raises.
     room = np.empty((found.height, found.width, found.channels), np.uint8)
@@ -119,11 +127,13 @@ def _usual(data: bytes, found: _Segments) -> Decoded:
     try:
         simplejpeg.decode_jpeg(data, space, buffer=room, strict=True)
     except ValueError as error:
-        if _ENDS_EARLY.search(str(error)):
-            raise Unreadable(_CUT_OFF, _AGAIN) from error
-        simplejpeg.decode_jpeg(data, space, buffer=room, strict=False)
+        again = functools.partial(simplejpeg.decode_jpeg, colorspace=space, strict=False)
+        again(data, buffer=room)
         words = str(error).removeprefix("Corrupt JPEG data: ")
-        notices = [f"The file is damaged, parts of the picture may be wrong ({words})."]
+        if _ENDS_EARLY.search(words):
+            notices = _cut(data, room, lambda more: again(more, buffer=np.empty_like(room)))
+        if not notices:
+            notices = [f"The file is damaged, parts of the picture may be wrong ({words})."]
     return Decoded(room.squeeze(2) if found.channels == 1 else room, notices)
 
 
@@ -137,24 +147,32 @@ def _deep(data: bytes, found: _Segments) -> Decoded:
             "which is not supported.",
             "Convert it to RGB.",
         )
+    notices: list[str] = []
     if found.kind == _LS:
         samples = np.asarray(imagecodecs.jpegls_decode(data))  # raises if data are missing
     else:
         samples = np.asarray(imagecodecs.jpeg8_decode(data))
-        check_complete(data, samples, imagecodecs.jpeg8_decode)
+        notices = _cut(data, samples, imagecodecs.jpeg8_decode)
     bits = found.precision
     if bits in (8, 16):
-        return Decoded(samples)
+        return Decoded(samples, notices)
     stretched = rescale(samples, (1 << bits) - 1)
-    return Decoded(stretched, [f"{bits}-bit samples stretched to {8 if bits < 8 else 16} bits."])
+    notices.append(f"{bits}-bit samples stretched to {8 if bits < 8 else 16} bits.")
+    return Decoded(stretched, notices)
 
 
 def check_complete(
     data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[Any]]
 ) -> None:
-    """Refuse a JPEG whose data end early, if the decoder does not report that.
+    """Refuse a JPEG whose last scan is not complete; see `_cut`."""
+    if _cut(data, samples, decode):
+        raise Unreadable(_CUT_OFF, _AGAIN)
 
-    It is decoded a second time, with more data in front of its end mark: a complete picture stays
+
+def _cut(data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[Any]]) -> list[str]:
+    """Return a notice if the data end early, which most decoders do not report.
+
+    They are decoded a second time, with more in front of the end mark: a complete picture stays
     the same, and an incomplete one changes::
 
         complete     [rows 1 to 64][filling] FFD9   the filling is skipped
@@ -168,13 +186,23 @@ def check_complete(
     Raises
     ------
     Unreadable
-        If its last scan is not complete.
+        If nothing of the picture is there.
     """
     end = _scans(data)[1]
     if end < 0:
         end = len(data)
-    if not np.array_equal(samples, decode(data[:end] + _FILLING + data[end:])):
+    other = decode(data[:end] + _FILLING + data[end:]).reshape(samples.shape)
+    differs = (samples != other).reshape(len(samples), -1).any(axis=1)
+    if not differs.any():
+        return []
+    rows = int(differs.argmax())
+    if rows and _segments(data).kind in _PROGRESSIVE:
+        return [f"The file is cut off: detail is missing, most below row {rows} of {len(samples)}."]
+    if rows:
+        return [formats.CUT_OFF.format(rows=rows, height=len(samples), rest="grey")]
+    if np.ptp(samples) == 0:
         raise Unreadable(_CUT_OFF, _AGAIN)
+    return ["The file is cut off: parts of the picture are coarse, or not there and grey."]
 
 
 def _segments(data: bytes) -> _Segments:
@@ -182,12 +210,11 @@ def _segments(data: bytes) -> _Segments:
     found = _Segments()
     at = 2
     for _ in range(_MAX_SEGMENTS):
-        if at + 4 > len(data) or data[at] != 0xFF:
+        # Filling, and stray bytes, which other readers skip as well.
+        next_one = _ANY_MARKER.search(data, at)
+        if next_one is None or next_one.start() + 4 > len(data):
             break
-        marker = data[at + 1]
-        if marker == 0xFF:  # filling
-            at += 1
-            continue
+        at, marker = next_one.start(), data[next_one.start() + 1]
         if marker in _ALONE:
             at += 2
             continue

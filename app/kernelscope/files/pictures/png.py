@@ -6,6 +6,7 @@ caller has to guess: no bound holds for the deflate of every version.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import zlib
 from collections.abc import Iterator
@@ -26,6 +27,12 @@ MAX_SIDE = 1_000_000
 _PALETTE = 3
 _CHANNELS = {0: 1, 2: 3, _PALETTE: 3, 4: 2, 6: 4}
 _COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
+_ADAM7 = (
+    *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4)),
+    *((0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)),
+)
+"""First column and row, and steps to the right and down, of the passes of an interlaced file."""
+_PIECE = 1 << 12
 _BLOCK_BYTES = 2**18
 """Bytes filtered together: few enough for the cache of a core."""
 _METRE = 1
@@ -58,6 +65,9 @@ def decode(handle: BinaryIO) -> Decoded:  # noqa: C901 - one list of cases, in o
         chunks.setdefault(kind, chunk)
     if b"IDAT" not in chunks:
         raise Unreadable("it has no image data.")
+    notices: list[str] = []
+    if b"IEND" not in chunks:
+        critical, notices = _completed(critical)
 
     import imagecodecs
 
@@ -69,6 +79,7 @@ def decode(handle: BinaryIO) -> Decoded:  # noqa: C901 - one list of cases, in o
             result = Decoded(imagecodecs.png_decode(pixels, out=room))
         except ValueError:  # the buffer does not fit: libpng ignored a damaged tRNS
             result = Decoded(imagecodecs.png_decode(pixels))
+    result.notices += notices
     if warnings:
         found = "; ".join(text.removeprefix("PNG warning: ") for text in dict.fromkeys(warnings))
         result.notices.append(f"The file is damaged, parts of the picture may be wrong ({found}).")
@@ -85,6 +96,63 @@ def decode(handle: BinaryIO) -> Decoded:  # noqa: C901 - one list of cases, in o
     if b"acTL" in chunks:
         result.notices.append(formats.ANIMATION)
     return _described(result, data, chunks)
+
+
+def _completed(chunks: list[bytes]) -> tuple[list[bytes], list[str]]:
+    """Return the chunks of a file that was cut off with rows of zeros for those that are missing.
+
+    Raises
+    ------
+    Unreadable
+        If not even the first row is there.
+    """
+    width, height, depth, colour_type = struct.unpack(">IIBB", chunks[1][8:18])
+    interlaced = chunks[1][20] == 1
+    bits = depth * (1 if colour_type == _PALETTE else _CHANNELS.get(colour_type, 1))
+    passes = _ADAM7 if interlaced else ((0, 0, 1, 1),)
+    rows = [
+        1 + (-(-(width - x) // right) * bits + 7) // 8
+        for x, y, right, down in passes
+        if width > x
+        for _ in range(y, height, down)
+    ]
+    packed = b"".join(
+        chunk[8 : 8 + int.from_bytes(chunk[:4], "big")]
+        for chunk in chunks[1:]
+        if chunk[4:8] == b"IDAT"
+    )
+    there = _readable(packed, sum(rows))
+    ends = np.cumsum(rows)
+    whole = int(np.searchsorted(ends, len(there), side="right"))
+    if not whole:
+        raise Unreadable(
+            "the file is cut off: its data end before the first row does.",
+            "Get the file again from where it came from.",
+        )
+    filled = there[: int(ends[whole - 1])].ljust(sum(rows), b"\0")
+    others = [chunk for chunk in chunks if chunk[4:8] not in (b"IDAT", b"IEND")]
+    data = [_chunk(b"IDAT", zlib.compress(filled, 1)), _chunk(b"IEND", b"")]
+    if whole == len(rows):
+        notice = "The file is cut off behind its picture, which is whole."
+    elif interlaced:
+        notice = "The file is cut off: pixels of its later passes are not there, and are black."
+    else:
+        notice = formats.CUT_OFF.format(rows=whole, height=height, rest="black")
+    return [*others, *data], [notice]
+
+
+def _readable(packed: bytes, most: int) -> bytes:
+    """Return the data that a stream of deflate unpacks to, up to where it ends or is damaged."""
+    unpack, parts, left = zlib.decompressobj(), list[bytes](), most
+    with contextlib.suppress(zlib.error):
+        for start in range(0, len(packed), _PIECE):
+            piece = packed[start : start + _PIECE]
+            while piece and left > 0:
+                parts.append(unpack.decompress(piece, left))
+                left -= len(parts[-1])
+                piece = unpack.unconsumed_tail
+        parts.append(unpack.flush()[: max(0, left)])
+    return b"".join(parts)
 
 
 def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:

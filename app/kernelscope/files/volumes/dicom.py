@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.files.formats import Unreadable, damage_explained
+from kernelscope.files.formats import ONLY_FIRST, Unreadable, damage_explained
 from kernelscope.files.pictures.dicom import (
     FORMAT,
     START,
@@ -23,6 +23,7 @@ from kernelscope.files.pictures.dicom import (
     frame_count,
     has_colours,
     is_colour,
+    keep_first,
     matches,
     read_header,
     read_whole,
@@ -98,6 +99,8 @@ class _Slice:
     thickness: float | None
     slope: float
     intercept: float
+    unstated: list[int] = field(default_factory=list)
+    """Gets the number of frames in a file that states none, of which the first is read."""
 
     @property
     def name(self) -> str:
@@ -202,6 +205,12 @@ def _chosen(parts: Iterable[_Slice], number: int | None, what: str) -> RawVolume
     names = [_name(group, of_several=what == "volume") for group in found]
     chosen = choose(number, names, what)
     scan = _assembled(found[chosen])
+    for each in found[chosen]:
+        scan.notices += [
+            f"{ONLY_FIRST} of {count} frames of {each.path.name} is read: it does not state how "
+            "many there are, nor where they lie."
+            for count in each.unstated
+        ]
     if len(found) > 1:
         scan.notices.insert(
             0, f"{what.capitalize()} {chosen + 1} of {len(found)}: {names[chosen]}."
@@ -492,7 +501,9 @@ def _voxels(parts: Sequence[_Slice]) -> NDArray[Any]:
     for plane, part in zip(voxels, parts, strict=True):
         planes.setdefault(part.path, []).append((plane, part))
     for path, group in planes.items():
-        stored, dark = _pixels(path)
+        stored, dark, frames = _pixels(path)
+        if frames > 1:
+            group[0][1].unstated.append(frames)
         for plane, part in group:
             numbers = stored[part.frame or 0].astype(np.float64)
             if dark is not None:
@@ -508,16 +519,18 @@ def _voxels(parts: Sequence[_Slice]) -> NDArray[Any]:
     return narrowed(voxels)
 
 
-def _pixels(path: Path) -> tuple[NDArray[Any], int | None]:
+def _pixels(path: Path) -> tuple[NDArray[Any], int | None, int]:
     """Return the stored values, shape (frames, rows, columns), and the constant for inversion.
 
-    The latter is the sum of the darkest and the brightest value that can be stored, if low values
-    are bright.
+    Last comes the number of frames of which the first was kept. The constant is the sum of the
+    darkest and the brightest value that can be stored, if low values are bright.
     """
     dataset = read_whole(path)
+    frames = keep_first(dataset, path.name)
     stored = stored_pixels(dataset, path.name)
     if stored.ndim == 2:
         stored = stored[np.newaxis]
     if dataset.PhotometricInterpretation != "MONOCHROME1":
-        return stored, None
-    return stored, -1 if dataset.PixelRepresentation else 2 ** int(dataset.BitsStored) - 1
+        return stored, None, frames
+    dark = -1 if dataset.PixelRepresentation else 2 ** int(dataset.BitsStored) - 1
+    return stored, dark, frames

@@ -63,6 +63,8 @@ class Parameter:
         not, labels omit it and the window disables it.
     placeholder : str
         Stands for the value in ``--help``, such as ``N``.
+    form : str
+        How a value of several parts is written, for ``--help``.
     stored_as_text : bool
         Whether recipes hold the text of `format` in place of the value itself.
     affects_time : bool
@@ -72,6 +74,7 @@ class Parameter:
     """
 
     placeholder: ClassVar[str] = "VALUE"
+    form: ClassVar[str] = ""
     stored_as_text: ClassVar[bool] = False
     sets_side: ClassVar[bool] = False
 

@@ -202,7 +202,8 @@ class NumbersParameter(Parameter):
     of_samples: bool = False
     default: tuple[float, ...] = ()
 
-    placeholder = "X[,X...]"
+    placeholder = "X[, X...]"
+    form = "several in quotes, with a comma and a space or with a semicolon: “20, 15, 30”"
 
     def validate(self, value: Any) -> tuple[float, ...]:
         numbers = tuple(value) if isinstance(value, Iterable) else (value,)
