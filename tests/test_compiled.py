@@ -67,5 +67,6 @@ def test_nothing_else_loads_code() -> None:
         "bench/peers/npp.py": 1,
         "compiled.py": 1,
         "jit.py": 2,
+        "sandbox.py": 2,
         "screen.py": 1,
     }

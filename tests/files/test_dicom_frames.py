@@ -23,16 +23,17 @@ GREY = [np.random.default_rng(n).integers(0, 256, SIDES, np.uint8) for n in rang
 COLOUR = [np.random.default_rng(n).integers(0, 256, (*SIDES, 3), np.uint8) for n in range(3)]
 
 
-def rle(frame: np.ndarray) -> bytes:
+def rle(frame: Any) -> bytes | bytearray:
     colour = frame.ndim == 3
-    return RLELosslessEncoder.encode(
+    encoded: bytes | bytearray = RLELosslessEncoder.encode(
         frame, rows=SIDES[0], columns=SIDES[1], samples_per_pixel=3 if colour else 1,
         bits_allocated=8, bits_stored=8, pixel_representation=0, number_of_frames=1,
         photometric_interpretation="RGB" if colour else "MONOCHROME2", planar_configuration=0,
     )  # fmt: skip
+    return encoded
 
 
-ENCODERS: dict[str, tuple[Any, Callable[[np.ndarray], bytes]]] = {
+ENCODERS: dict[str, tuple[Any, Callable[[Any], bytes | bytearray]]] = {
     "JPEG": (uid.JPEGLosslessSV1, lambda a: imagecodecs.jpeg8_encode(a, lossless=True)),
     "JPEG-LS": (uid.JPEGLSLossless, imagecodecs.jpegls_encode),
     "JPEG 2000": (
