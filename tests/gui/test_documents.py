@@ -66,6 +66,15 @@ def test_closing_shows_the_neighbour_and_reopening_brings_it_back() -> None:
     assert documents.reopen() is None
 
 
+def test_closing_shows_the_next_one_and_of_the_last_the_one_before() -> None:
+    documents, (_, b, c) = opened("a", "b", "c")
+    documents.bring_to_front(b)
+    assert documents.close(b) is c
+    documents, (_, b, c) = opened("a", "b", "c")
+    documents.bring_to_front(c)
+    assert documents.close(c) is b
+
+
 def test_the_last_ones_closed_are_kept() -> None:
     documents, made = opened(*map(str, range(MOST_CLOSED + 3)))
     forgotten = []

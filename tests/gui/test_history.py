@@ -59,6 +59,13 @@ def test_what_undo_left_behind_goes_before_the_current_moment(
     assert made.redo_name == "b"
 
 
+def test_as_many_moments_stay_as_there_are_bytes_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST_BYTES", 2 * 4 * 5)
+    assert names(filled("a", "b", "c")) == ["b", "c"]
+    monkeypatch.setattr(history, "MOST_BYTES", 2 * 4 * 5 - 1)
+    assert names(filled("a", "b", "c")) == ["c"]
+
+
 def test_a_moment_stays_however_large_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MOST_BYTES", 1)
     assert names(filled("a", "b")) == ["b"]
