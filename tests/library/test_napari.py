@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -45,6 +45,18 @@ class Layer:
     name: str = "cells"
     scale: Any = (1.0, 1.0)
     translate: Any = (0.0, 0.0)
+    rotate: Any = None
+    shear: Any = None
+    affine: Any = None
+
+    def __post_init__(self) -> None:
+        sides = len(self.scale)
+        if self.rotate is None:
+            self.rotate = np.eye(sides)
+        if self.shear is None:
+            self.shear = np.zeros(sides * (sides - 1) // 2)
+        matrix = np.eye(sides + 1) if self.affine is None else self.affine
+        self.affine = SimpleNamespace(affine_matrix=matrix)
 
 
 def random(*shape: int) -> NDArray[np.uint8]:
@@ -135,6 +147,20 @@ def test_a_smaller_result_stays_in_place() -> None:
     result, properties, _ = run("mean", layer, size=5, border="valid")
     assert result.shape == (16, 16)
     assert properties["translate"] == (14.0, 6.0)
+
+
+def test_rotation_and_affine_of_a_layer_are_kept(notes: Notes) -> None:
+    turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    affine = np.array([[1.0, 0.5, 7.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    layer = Layer(
+        random(20, 20), scale=(2.0, 3.0), rotate=turn, shear=np.array([0.25]), affine=affine
+    )
+    _, properties, _ = run("mean", layer, size=5, border="valid")
+    np.testing.assert_array_equal(properties["rotate"], turn)
+    np.testing.assert_array_equal(properties["shear"], [0.25])
+    np.testing.assert_array_equal(properties["affine"], affine)
+    # Two samples further along both axes: sheared, (4 + 1.5, 6), and then turned.
+    np.testing.assert_allclose(properties["translate"], [-6.0, 5.5])
 
 
 def test_numbers_are_text_like_on_the_command_line(notes: Notes) -> None:

@@ -114,14 +114,32 @@ def filtered(spec: FilterSpec, layer: Any, values: Mapping[str, Any]) -> LayerDa
         given["axis"] = None
     result = function_of(spec)(data, **given)
     rgb = sides == 2 and result.ndim == 3
+    properties = {"name": f"{layer.name} · {spec.name}", "rgb": rgb}
     shift = (np.array(np.shape(data)[:sides]) - result.shape[:sides]) / 2  # of a smaller result
-    properties = {
-        "name": f"{layer.name} · {spec.name}",
-        "rgb": rgb,
+    return result, properties | _placed(layer, shift), "image"
+
+
+def _placed(layer: Any, shift: NDArray[np.float64]) -> dict[str, Any]:
+    """Return the properties that place a result, which begins `shift` samples after its layer.
+
+    napari applies scale, then shear and rotation, then the translation, and at last the affine.
+    """
+    shear = np.asarray(layer.shear, float)
+    if shear.ndim == 1:  # the part above the diagonal
+        shear, above = np.eye(len(layer.scale)), shear
+        shear[np.triu_indices(len(shear), 1)] = above
+    linear = np.asarray(layer.rotate) @ shear @ np.diag(layer.scale)
+    found = {
         "scale": tuple(layer.scale),
-        "translate": tuple(np.asarray(layer.translate) + shift * np.asarray(layer.scale)),
+        "rotate": layer.rotate,
+        "shear": layer.shear,
+        "translate": tuple(np.asarray(layer.translate) + linear @ shift),
+        "affine": layer.affine.affine_matrix,
     }
-    return result, properties, "image"
+    for name in ("units", "axis_labels"):
+        if hasattr(layer, name):
+            found[name] = getattr(layer, name)
+    return found
 
 
 def head() -> list[LayerData]:
