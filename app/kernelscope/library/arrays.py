@@ -21,6 +21,9 @@ from kernelscope.library.device_arrays import device_array
 
 MOST_CHANNELS = 4
 
+_PLAIN_MODES = ("L", "LA", "RGB", "RGBA", "I", "I;16", "I;16L", "I;16B", "I;16N", "F")
+"""Modes of Pillow images whose numbers are those to filter."""
+
 
 def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return an array-like object as a NumPy array, without a copy where possible.
@@ -42,6 +45,7 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
         from kernelscope.library.on_device import fetched
 
         values = fetched(there)
+    values = _without_palette(values, name)
     if np.ma.is_masked(values):
         raise InvalidImage(
             f"{name}: some elements of the array are masked.",
@@ -57,6 +61,27 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
             "Give an array of 8-bit or 16-bit integers, or of floats.",
         )
     return array
+
+
+def _without_palette(values: Any, name: str) -> Any:
+    """Return a Pillow image whose numbers are no intensities as one whose numbers are.
+
+    Those of a palette are indices; black and white are 0 and 255, as from files.
+    """
+    mode, convert = getattr(values, "mode", None), getattr(values, "convert", None)
+    if not isinstance(mode, str) or convert is None or not hasattr(values, "getbands"):
+        return values
+    if mode in ("P", "PA"):
+        transparent = getattr(values, "has_transparency_data", mode == "PA")
+        return convert("RGBA" if transparent else "RGB")
+    if mode == "1":
+        return convert("L")
+    if mode not in _PLAIN_MODES:
+        raise InvalidImage(
+            f"{name}: the samples of a Pillow image of mode {mode} are no grey levels and no RGB.",
+            f"Convert it: {name}.convert('RGB').",
+        )
+    return values
 
 
 def _converted(values: Any) -> NDArray[Any]:

@@ -1,0 +1,51 @@
+"""Pillow images given to the library: as files of the same content, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+
+import kernelscope as ks
+from kernelscope.files import read_image
+from kernelscope.library.session import session
+
+
+@pytest.fixture(autouse=True)
+def closed_session() -> Iterator[None]:
+    yield
+    session().close()
+
+
+def colours() -> Any:
+    noise = np.random.default_rng(5).integers(0, 255, (12, 10, 3), np.uint8)
+    return PIL.Image.fromarray(noise)
+
+
+@pytest.mark.parametrize("mode", ["P", "1", "L", "LA", "RGB", "RGBA", "I;16"])
+def test_the_same_as_from_a_file(tmp_path: Path, mode: str):
+    if mode == "I;16":
+        image: Any = PIL.Image.fromarray(np.arange(120, dtype=np.uint16).reshape(12, 10) * 500)
+    else:
+        image = colours().convert(mode)
+    image.save(tmp_path / "a.png")
+    expected = ks.median(read_image(tmp_path / "a.png").pixels)
+    np.testing.assert_array_equal(ks.median(image), expected)
+
+
+def test_a_transparent_palette():
+    image = colours().convert("P")
+    image.info["transparency"] = 0
+    np.testing.assert_array_equal(ks.median(image), ks.median(image.convert("RGBA")))
+
+
+@pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "LAB", "HSV"])
+def test_other_colour_models_are_refused(mode: str):
+    image: Any = PIL.Image.new(mode, (10, 12))
+    with pytest.raises(ks.AppError, match=f"Pillow image of mode {mode}") as caught:
+        ks.median(image)
+    assert "image.convert('RGB')" in caught.value.hint
