@@ -54,6 +54,7 @@ from kernelscope.gui.canvas.image_view import ImageView
 from kernelscope.gui.dialogs import file_dialogs, saving
 from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
 from kernelscope.gui.dialogs.manual_window import ManualWindow
+from kernelscope.gui.dialogs.preferences import Preferences
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.rungs import Rung
 from kernelscope.gui.panels import run_table
@@ -478,18 +479,39 @@ def test_a_result_of_earlier_settings_is_not_saved_without_a_question(
     dialog(qtbot, window, QFileDialog).reject()
 
 
-@pytest.mark.parametrize(("suffix", "offered"), [("tif", "TIFF"), ("png", "PNG"), ("jpg", "PNG")])
-def test_the_type_of_the_opened_file_is_offered_first_unless_it_is_lossy(
+@pytest.mark.parametrize(("suffix", "offered"), [("tif", "TIFF"), ("png", "PNG"), ("jpg", "JPEG")])
+def test_the_type_of_the_opened_file_is_offered_first(
     qtbot: QtBot, window: MainWindow, picture: Path, suffix: str, offered: str
 ) -> None:
     with Pillow.open(picture) as image:
         image.save(picture.with_name(f"cells.{suffix}"))
+    window.settings.set_text("saveFormat", "BMP (*.bmp)")  # that of an earlier picture
     load(qtbot, window, picture.with_name(f"cells.{suffix}"))
     run(qtbot, window)
     press(qtbot, window, "Ctrl+S")
     chooser = dialog(qtbot, window, QFileDialog)
     assert chooser.selectedNameFilter().split()[0] == offered
     chooser.reject()
+
+
+def test_quality_of_a_jpeg_is_that_of_the_preferences(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    sizes = []
+    for number, quality in enumerate((95, 20)):
+        preferences = Preferences(window.settings)
+        spin = preferences.findChild(QSpinBox, "jpegQuality")
+        assert isinstance(spin, QSpinBox)
+        spin.setValue(quality)
+        preferences.deleteLater()
+        target = tmp_path / f"{number}.jpg"
+        press(qtbot, window, "Ctrl+S")
+        save_as(qtbot, window, target)
+        qtbot.waitUntil(target.exists)
+        sizes.append(target.stat().st_size)
+    assert sizes[0] > 2 * sizes[1]
 
 
 def test_what_a_format_does_not_keep_is_said(

@@ -1,9 +1,10 @@
-"""Edit > Preferences: the look of the program. Changes take effect immediately."""
+"""Edit > Preferences: the look of the program, and saving. Changes take effect immediately."""
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QDialog, QFormLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFormLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
 
+from kernelscope.files.pictures.pillow import JPEG_QUALITY as USUAL_QUALITY
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, stylist
 from kernelscope.gui.widgets.controls import ChoiceBox
@@ -17,9 +18,18 @@ _SCHEMES = {
     Scheme.SYSTEM: "As the system",
 }
 
+JPEG_QUALITY = "jpegQuality"
+"""Name of the setting."""
+
+
+def jpeg_quality(settings: Settings) -> int:
+    """Return the quality of JPEG files that the user chose."""
+    text = settings.text(JPEG_QUALITY)
+    return int(text) if text.isdecimal() and 1 <= int(text) <= 100 else USUAL_QUALITY
+
 
 class Preferences(QDialog):
-    """Theme and size of text. It does not block the main window.
+    """Theme, size of text, quality of JPEG. It does not block the main window.
 
     Parameters
     ----------
@@ -51,9 +61,17 @@ class Preferences(QDialog):
             self._scale.addItem(f"{100 * scale:.0f} %", scale)
         self._scale.setCurrentIndex(SCALES.index(chosen.scale))
 
+        self._quality = QSpinBox(self)
+        self._quality.setObjectName("jpegQuality")
+        self._quality.setAccessibleName("JPEG quality")
+        self._quality.setToolTip("Of JPEG files that are saved: 100 is the best, and the largest")
+        self._quality.setRange(1, 100)
+        self._quality.setValue(jpeg_quality(settings))
+
         form = QFormLayout()
         self._row(form, "&Theme", self._scheme)
         self._row(form, "Size of te&xt", self._scale)
+        self._row(form, "&JPEG quality", self._quality)
         note = QLabel("Changes take effect immediately and are saved.", self)
         theme.set_role(note, "note")
         column = QVBoxLayout(self)
@@ -63,8 +81,11 @@ class Preferences(QDialog):
         column.addWidget(close_box(self))
         self._scheme.currentIndexChanged.connect(self._apply)
         self._scale.currentIndexChanged.connect(self._apply)
+        self._quality.valueChanged.connect(
+            lambda value: self._settings.set_text(JPEG_QUALITY, str(value))
+        )
 
-    def _row(self, form: QFormLayout, text: str, box: ChoiceBox) -> None:
+    def _row(self, form: QFormLayout, text: str, box: QWidget) -> None:
         label = QLabel(text, self)
         label.setBuddy(box)
         form.addRow(label, box)

@@ -15,6 +15,7 @@ from kernelscope.files.names import stem, targets_of, with_suffix
 from kernelscope.files.record import record_of
 from kernelscope.files.volumes import WRITABLE_VOLUMES, write_volume
 from kernelscope.gui.dialogs.places import folder_for, name_filter
+from kernelscope.gui.dialogs.preferences import jpeg_quality
 from kernelscope.gui.widgets.messages import open_dialog, show_error
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
@@ -22,19 +23,17 @@ from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 from kernelscope.text import printable
 
-_LOSSY = ("JPEG", "WebP")
+_JPEG = (".jpg", ".jpeg")
 
 
 def _type_of(image: Image | Volume, writable: Sequence[Format]) -> str:
     """Return the line of the dialog for the type of the file that `image` was made from.
 
-    Empty for types that would lose quality, and for those that are not written. A result has the
-    title of its source, which is the name of the file.
+    Empty for those that are not written. A result has the title of its source, which is the name
+    of the file.
     """
-    kinds = (kind for kind in writable if kind.name not in _LOSSY)
-    return next(
-        (name_filter(kind) for kind in kinds if image.title.lower().endswith(kind.suffixes)), ""
-    )
+    title = image.title.lower()
+    return next((name_filter(kind) for kind in writable if title.endswith(kind.suffixes)), "")
 
 
 class Saver(QObject):
@@ -85,7 +84,7 @@ class Saver(QObject):
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         kinds = {name_filter(kind): kind for kind in writable}
         dialog.setNameFilters(list(kinds))
-        preferred = self._settings.text(setting) or _type_of(images[0], writable)
+        preferred = _type_of(images[0], writable) or self._settings.text(setting)
         if preferred in kinds:
             dialog.selectNameFilter(preferred)
         dialog.selectFile(name)
@@ -109,12 +108,14 @@ class Saver(QObject):
     def _write(self, images: Sequence[Image | Volume], path: Path, *, lossy: bool = False) -> None:
         targets = targets_of(images, path)
         names = ", ".join(target.name for target in targets)
+        jpeg = jpeg_quality(self._settings)
         self.announced.emit(f"Saving {names}…")
 
         def write() -> None:
             for image, target in zip(images, targets, strict=True):
                 if isinstance(image, Image):
-                    write_image(image, target, lossy=lossy)
+                    quality = {"quality": jpeg} if target.suffix.lower() in _JPEG else {}
+                    write_image(image, target, lossy=lossy, **quality)
                 else:
                     write_volume(image, target, lossy=lossy)
 
