@@ -114,6 +114,7 @@ class Writer:
             if "exif" in self.beside and 0 < len(found.exif) <= _MAX_EXIF
             else b"",
             channel=found.channel if "channel" in self.beside else UNKNOWN_CHANNEL,
+            chunks=found.chunks if "chunks" in self.beside else (),
         )
 
 
@@ -166,7 +167,7 @@ FORMATS = (
             Format("PNG", (".png",)),
             png.encode,
             (_UINT8, _UINT16),
-            _EVERYTHING,
+            _EVERYTHING | {"chunks"},
             alpha=True,
             max_side=png.MAX_SIDE,
             resolutions=(1.0, 5e7),
@@ -183,7 +184,7 @@ FORMATS = (
                 Format(name, suffixes),
                 encode,
                 DTYPES,
-                frozenset({"profile", "resolution", "channel"}),
+                frozenset({"profile", "resolution", "exif", "channel"}),
                 alpha=True,
                 resolutions=(1e-6, 2.0**31),
             )

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.files.picture_formats import WRITABLE, WRITERS, Writer, writer_of
-from kernelscope.files.pictures import tiff
+from kernelscope.files.pictures import png, tiff
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.write_errors import check_target, replace_file
 from kernelscope.images.image import Image
@@ -88,6 +88,7 @@ def record_of_image(image: Image, path: Path) -> Record:
         ("EXIF data", before.exif, after.exif),
         ("channel name", before.channel.name, after.channel.name),
         ("channel colour", before.channel.colour, after.channel.colour),
+        *((png.COLOURS[kind].name, True, after.chunks) for kind, _ in before.chunks),
     ):
         if there:
             (kept if still else lost).append(name)

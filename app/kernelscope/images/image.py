@@ -43,6 +43,8 @@ class Metadata:
         Names of further content that is lost when the picture is saved: "XMP data".
     channel : Channel
         The channel of a microscope.
+    chunks : tuple of (str, bytes)
+        Name and content of chunks of a PNG that state its colours, such as ``cICP``.
     """
 
     profile: bytes = b""
@@ -50,6 +52,7 @@ class Metadata:
     exif: bytes = b""
     others: tuple[str, ...] = ()
     channel: Channel = UNKNOWN_CHANNEL
+    chunks: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def steps(self) -> dict[str, float]:

@@ -274,7 +274,7 @@ def _picture(file: OpenedFile, tiff: Any, count: int) -> TiffSource:
     if page.dtype is None or page.dtype not in PICTURE_DTYPES:
         raise _of_type(page.dtype, "8-bit, 16-bit or 32-bit float")
     _check_page(page, file)
-    metadata = metadata_of(page)
+    metadata = metadata_of(page, file.handle)
     if count > 1:
         notices.append(f"Only the first of {count} pages is filtered.")
     head = Head(
@@ -311,7 +311,7 @@ def _stack(file: OpenedFile, tiff: Any, number: int | None) -> TiffSource:
         stated,
         notices=tuple(notices),
         channels=(chosen.channel,),
-        others=tuple(others_of(keyframe, chosen.description)),
+        others=tuple(others_of(file.handle, keyframe, chosen.description)),
     )
     pages = list(_slices(file, series, chosen.index, meaning == WHITE_IS_ZERO))
     return TiffSource(file, pages, Kind.VOLUME, head)

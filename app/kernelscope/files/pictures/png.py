@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import struct
 import zlib
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,37 @@ _MAX_CHUNKS = 2**19
 """Limit of the number of chunks; with the common size of 8 KiB they hold 4 GiB."""
 _PER_METRE = 1 / 0.0254
 _SRGB_GAMMA = (45455).to_bytes(4, "big")
+
+
+class _Colours(NamedTuple):
+    """A chunk that states the meaning of colours: its length, and a name for users."""
+
+    length: int
+    name: str
+
+
+COLOURS = {
+    "cICP": _Colours(4, "its colour space (cICP)"),
+    "cHRM": _Colours(32, "its primaries (cHRM)"),
+    "gAMA": _Colours(4, "its gamma"),
+    "sRGB": _Colours(1, "its rendering intent"),
+    "mDCV": _Colours(24, "its mastering display"),
+    "cLLI": _Colours(8, "its light levels"),
+}
+"""Kept as they are: filters do not change what a sample stands for."""
+
+_OTHERS = {
+    b"sBIT": "its significant bits",
+    b"bKGD": "its background colour",
+    b"sPLT": "a suggested palette",
+    b"tIME": "its time of change",
+    b"oFFs": "its offset",
+    b"pCAL": "its calibration",
+    b"sCAL": "its physical scale",
+    b"sTER": "its stereo layout",
+}
+"""Chunks that results lack."""
+
 _XMP = b"XML:com.adobe.xmp\0"
 # The chunks needed for the pixels. libpng prints warnings about others on stderr, mostly about
 # colour profiles, and decompresses texts.
@@ -170,6 +202,7 @@ def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     if metadata.resolution:
         x, y = (round(value * _PER_METRE) for value in metadata.resolution)
         extra.append(_chunk(b"pHYs", struct.pack(">IIB", x, y, _METRE)))
+    extra += [_chunk(kind.encode(), content) for kind, content in metadata.chunks]
     if metadata.exif:
         extra.append(_chunk(b"eXIf", metadata.exif))
     return b"".join(
@@ -255,11 +288,25 @@ def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Deco
                 xmp = unpacked(text, 2**24) if packed else text
         elif kind in (b"tEXt", b"zTXt", b"iTXt"):
             texts = True
-    gamma = b"gAMA" in chunks and content[b"gAMA"] != _SRGB_GAMMA and b"iCCP" not in chunks
-    others = ["texts"] * texts + ["its gamma"] * gamma
-    return exif.describe(
-        result, content.get(b"eXIf", b""), xmp or b"", profile, resolution, tuple(others)
-    )
+    others = ["texts"] * texts + [name for kind, name in _OTHERS.items() if kind in chunks]
+    if b"iCCP" in chunks and not profile:
+        others.append("a damaged colour profile")
+    if b"pHYs" in chunks and resolution is None and content[b"pHYs"][:4] != content[b"pHYs"][4:8]:
+        others.append("the shape of its pixels")
+    exif.describe(result, content.get(b"eXIf", b""), xmp or b"", profile, resolution, tuple(others))
+    kept = [
+        (kind, content[kind.encode()])
+        for kind, colours in COLOURS.items()
+        if len(content.get(kind.encode(), b"")) == colours.length and not _is_usual(kind, content)
+    ]
+    result.metadata = replace(result.metadata, chunks=tuple(kept))
+    return result
+
+
+def _is_usual(kind: str, content: Mapping[bytes, bytes]) -> bool:
+    """Return whether a chunk states what holds without it, or what a colour profile overrides."""
+    usual = kind == "sRGB" or (kind == "gAMA" and content[b"gAMA"] == _SRGB_GAMMA)
+    return usual or (kind in ("gAMA", "cHRM") and b"iCCP" in content)
 
 
 def unpacked(data: bytes, most: int) -> bytes:

@@ -21,6 +21,7 @@ from kernelscope.files.formats import (
 )
 from kernelscope.files.pictures.exif import resolution_of, valid_orientation, xmp_orientation
 from kernelscope.files.pictures.tiff_description import description_of, ome, ours
+from kernelscope.files.pictures.tiff_exif import add_tables, exif_of, tags_for
 from kernelscope.files.pictures.tiff_pages import check_pages
 from kernelscope.files.pictures.tiff_segments import (
     FAX_COMPRESSIONS,
@@ -50,7 +51,7 @@ _LEVEL = 1
 """Of zlib: on photographs of 2048² samples 1.5 to 4.6 times as fast as the usual level, in files
 that are 0.97 to 1.05 times as large (two cores, libdeflate through imagecodecs 2026.3)."""
 
-DESCRIPTION = "a description"
+DESCRIPTION, EXIF = "a description", "EXIF data"
 
 # tifffile's warnings go to listeners of the log, and never to stderr.
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
@@ -89,10 +90,10 @@ def _decoded(handle: WatchedFile, pages: Sequence[Any]) -> list[Decoded]:
         check_segments(page, size)
         prepare(page)
     handle.trust()
-    return [_page(page, size) for page in pages]
+    return [_page(page, size, handle) for page in pages]
 
 
-def _page(page: Any, size: int) -> Decoded:
+def _page(page: Any, size: int, handle: WatchedFile) -> Decoded:
     """Decode a page of a file of `size` bytes."""
     try:
         # (planes, depth, height, width, samples): planes or samples is 1.
@@ -105,7 +106,7 @@ def _page(page: Any, size: int) -> Decoded:
     result = _interpret(samples, page)
     result.notices.extend(unwritten(page))
     result.orientation = orientation_of(page)
-    result.metadata = metadata_of(page)
+    result.metadata = metadata_of(page, handle)
     if result.pixels.dtype == np.float32:
         low, high = result.pixels.min(), result.pixels.max()
         if low < 0 or high > 1:  # Also false for NaN, which `Image` refuses.
@@ -129,8 +130,10 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
 
     buffer = io.BytesIO()
     total = sum(pixels.nbytes for pixels, _ in pages)
-    with tifffile.TiffWriter(buffer, bigtiff=total >= 2**32 - 2**25, ome=is_ome) as file:
-        for pixels, metadata in pages:
+    big = total >= 2**32 - 2**25
+    held = [b"" if big else metadata.exif for _, metadata in pages]  # its tables have 32 bits
+    with tifffile.TiffWriter(buffer, bigtiff=big, ome=is_ome) as file:
+        for (pixels, metadata), exif in zip(pages, held, strict=True):
             alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
             file.write(
                 pixels,
@@ -144,7 +147,10 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
                 iccprofile=metadata.profile or None,
                 resolution=metadata.resolution,
                 resolutionunit="inch" if metadata.resolution else None,
+                extratags=tags_for(exif) if exif else (),
             )
+    if any(held):
+        add_tables(buffer, held)
     return buffer.getvalue()
 
 
@@ -156,18 +162,21 @@ def _described(pixels: NDArray[Any], metadata: Metadata, *, is_ome: bool) -> dic
     return ours((1.0, 1.0, 1.0), "", metadata.channel) or None
 
 
-def metadata_of(page: Any) -> Metadata:
-    """Return the metadata of a page."""
+def metadata_of(page: Any, handle: WatchedFile) -> Metadata:
+    """Return the metadata of a page of a file."""
+    exif = exif_of(handle, page)
     description = description_of(page.parent, page.index)
 
     def value(tag: int) -> Any:
         return page.tags[tag].value if tag in page.tags else None
 
-    names = {DESCRIPTION: 270, "XMP data": 700, "EXIF data": 34665}
+    names = {DESCRIPTION: 270, "XMP data": 700, EXIF: 34665}
     others = [
         name
         for name, tag in names.items()
-        if value(tag) and not (name == DESCRIPTION and description.understood)
+        if (value(tag) or (name == EXIF and tag in page.tags))
+        and not (name == DESCRIPTION and description.understood)
+        and not (name == EXIF and exif)
     ]
     unit = value(296)
     try:
@@ -182,7 +191,7 @@ def metadata_of(page: Any) -> Metadata:
     return Metadata(
         profile if isinstance(profile, bytes) else b"",
         resolution,
-        b"",
+        exif,
         (*others, *description.others),
         description.channel(),
     )

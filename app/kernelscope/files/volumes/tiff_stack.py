@@ -37,6 +37,7 @@ from kernelscope.files.pictures.tiff_segments import (
 )
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes.raw_volume import RawVolume, choose, spacing_from
+from kernelscope.files.watched import WatchedFile
 from kernelscope.images.channel import Channel
 from kernelscope.images.volume import Volume, check_shape
 
@@ -98,7 +99,7 @@ def decode(path: Path, number: int | None) -> RawVolume:
             numbers,
             spacing,
             notices=notices,
-            others=tuple(others_of(series.keyframe, chosen.description)),
+            others=tuple(others_of(handle, series.keyframe, chosen.description)),
             stated=stated,
             channel=chosen.channel,
             microscope=chosen.description.microscope,
@@ -230,9 +231,9 @@ def stack_shape(series: Any) -> tuple[int, int, int]:
     return depth, height, width
 
 
-def others_of(page: Any, description: Description) -> list[str]:
+def others_of(handle: WatchedFile, page: Any, description: Description) -> list[str]:
     """Return names of further content of a page that volumes do not keep."""
-    metadata = metadata_of(page)
+    metadata = metadata_of(page, handle)
     return [
         *metadata.others,
         *["resolution"] * bool(metadata.resolution and not description.steps),
