@@ -376,7 +376,13 @@ def test_a_missing_card_has_recorded_figures_with_their_day(ready: MainWindow) -
     assert all(line.strip("▾ ") in fold.toolTip() for line in fold.text().splitlines())
     item = rungs.rung_item(TUNED)
     assert item is not None
-    for words in ("Recorded, not measured here", "H100", shown.figure.date, "mask size 3"):
+    for words in (
+        "Recorded, not measured here",
+        shown.figure.card,
+        shown.figure.date,
+        "mask size 3",
+        "8 bit",
+    ):
         assert words in item.toolTip()
         assert words in item.data(Qt.ItemDataRole.AccessibleTextRole)
 

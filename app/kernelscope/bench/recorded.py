@@ -118,6 +118,11 @@ class Figure:
         return card_of(self.machine)
 
     @property
+    def samples(self) -> str:
+        """The type of the recorded samples."""
+        return _TYPES[len(self.row.asked)]
+
+    @property
     def setting(self) -> str:
         """The recorded filter, parameters, border, channels and size in words.
 
@@ -206,7 +211,7 @@ class Wanted:
         if row.channels > 1 or self.channels > 1:
             words.append(f"{row.channels} channel{'s' * (row.channels > 1)}")
         if not self._has_type_of(figure):
-            words.append(_TYPES[len(row.asked)])
+            words.append(figure.samples)
         return ", ".join([*words, row.size])
 
     def _has_type_of(self, figure: Figure) -> bool:

@@ -350,8 +350,8 @@ def describe_figure(figure: Figure) -> str:
     part = f" Timed on {figure.row.timed_size} and scaled." if figure.scaled else ""
     return (
         f"Recorded, not measured here: computing {about}{duration(figure.seconds)}, whole run "
-        f"{about}{duration(figure.total)}, for {figure.setting}, on {figure.machine}, "
-        f"{figure.date}.{part}"
+        f"{about}{duration(figure.total)}, for {figure.setting}, {figure.samples}, on "
+        f"{figure.machine}, {figure.date}.{part}"
     )
 
 
