@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QSize
-from PySide6.QtGui import QFont
+from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.panels.card_list import CardList
 from kernelscope.gui.panels.film_strip import FilmStrip
+from kernelscope.gui.panels.filter_browser import fitting
 from kernelscope.gui.panels.ladder import LadderList, name_width, wrapped
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.menus import DockName
@@ -72,6 +73,16 @@ def test_headings_of_recorded_times_wrap_and_lose_nothing(qtbot: QtBot) -> None:
         if width >= 290:
             assert max(map(metrics.horizontalAdvance, lines)) <= width
     assert len(lines) == 1
+
+
+def test_a_word_in_a_small_picture_is_not_cut_off(qtbot: QtBot) -> None:
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    font = large(widget, 1.5)
+    for note in ("waiting…", "compiling, a moment"):
+        made = QFontMetrics(fitting(font, note, 60))
+        assert max(map(made.horizontalAdvance, note.split())) <= 60
+    assert fitting(font, "…", 60) == font
 
 
 @pytest.mark.slow

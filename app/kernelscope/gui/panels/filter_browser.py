@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QFontMetrics, QImage, QKeyEvent, QPainter, QPalette
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QKeyEvent, QPainter, QPalette
 from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
@@ -416,4 +416,14 @@ class _Line(QStyledItemDelegate):
         painter.setPen(QColor(theme.CANVAS_QUIET))
         note = str(index.data(_NOTE) or "…")
         flags = _WRAPPED | Qt.AlignmentFlag.AlignCenter
-        painter.drawText(frame.adjusted(2, 0, -2, 0), flags, note)
+        area = frame.adjusted(2, 0, -2, 0)
+        painter.setFont(fitting(painter.font(), note, area.width()))
+        painter.drawText(area, flags, note)
+
+
+def fitting(font: QFont, text: str, width: int) -> QFont:
+    """Return `font`, or a smaller one in which the longest word of a text is not cut off."""
+    found, words = QFont(font), text.split() or [""]
+    while max(map(QFontMetrics(found).horizontalAdvance, words)) > width and found.pointSizeF() > 4:
+        found.setPointSizeF(found.pointSizeF() - 0.5)
+    return found
