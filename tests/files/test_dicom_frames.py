@@ -14,6 +14,7 @@ from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.encaps import encapsulate
 from pydicom.pixels.encoders import RLELosslessEncoder
 
+from kernelscope.errors import ImageReadError
 from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume
 from tests.files.test_volumes_dicom import enhanced
@@ -97,3 +98,16 @@ def test_described_frames_are_all_read(tmp_path: Path) -> None:
     assert volume.depth == 4
     np.testing.assert_array_equal(volume.voxels, expected.voxels)
     np.testing.assert_array_equal(volume.affine, expected.affine)
+
+
+@pytest.mark.parametrize("length", [1 << 10, 1 << 28])
+def test_deflated_files_are_bounded(tmp_path: Path, length: int) -> None:
+    data = enhanced(tmp_path / "a")
+    data.file_meta.TransferSyntaxUID = uid.DeflatedExplicitVRLittleEndian
+    data.add_new(0xFFFCFFFC, "OB", bytes(length))  # padding, which is no part of the picture
+    data.save_as(tmp_path / "a", enforce_file_format=True)
+    if length < 1 << 20:
+        assert read_volume(tmp_path / "a").depth == 4
+    else:
+        with pytest.raises(ImageReadError, match="unpack to far more than their size explains"):
+            read_volume(tmp_path / "a")

@@ -6,6 +6,7 @@ The format: DICOM PS3.3 (meaning of the elements), PS3.5 (how they are stored).
 from __future__ import annotations
 
 import re
+import zlib
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -38,6 +39,12 @@ START = 132
 """Bytes that identify a DICOM file."""
 
 TAGS = "DICOM tags"
+
+_LENGTH_END = START + 12
+"""End of the first element, the length of the others before the data set."""
+_DEFLATED = b"1.2.840.10008.1.2.1.99"
+_MOST_INFLATED, _MOST_RATIO = 1 << 27, 100
+"""Bytes, and bytes for each of the file, that a deflated data set may have; one of the two."""
 
 _BY_PYLIBJPEG = re.compile(r"JPEG|RLE")
 _NOT_BY_PYLIBJPEG = re.compile(r"MPEG|JPIP|JPEG XL|SMPTE")
@@ -195,11 +202,30 @@ def _dcmread(source: BinaryIO, **options: Any) -> Any:
 
     ignore_warnings(r"pydicom\.")
     _add_codecs()
+    _check_deflated(source)
     dataset = pydicom.dcmread(source, **options)
     frames = dataset.get("PerFrameFunctionalGroupsSequence") or ()
     if not dataset.get("NumberOfFrames") and len(frames) > 1:
         dataset.NumberOfFrames = len(frames)  # which is required, and left out by some
     return dataset
+
+
+def _check_deflated(source: BinaryIO) -> None:
+    """Refuse a deflated file whose data unpack to far more than they are: pydicom takes all."""
+    start = source.read(_LENGTH_END)
+    meta = source.read(min(int.from_bytes(start[-4:], "little"), 1 << 16))
+    if _DEFLATED in meta:
+        unpack, total, size = zlib.decompressobj(-zlib.MAX_WBITS), 0, len(start)
+        while not unpack.eof and (part := source.read(1 << 16)):
+            size += len(part)
+            while part:
+                total += len(unpack.decompress(part, 1 << 20))
+                part = unpack.unconsumed_tail
+                if total > _MOST_INFLATED and total > _MOST_RATIO * size:
+                    raise Unreadable(
+                        "its deflated data unpack to far more than their size explains."
+                    )
+    source.seek(0)
 
 
 @once
