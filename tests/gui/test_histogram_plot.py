@@ -100,6 +100,14 @@ def test_merged_bins_hold_every_sample_in_its_place(bins: int) -> None:
     assert part.edges[3] == pytest.approx(curve.edges[3 * merged])
 
 
+def test_a_bin_begins_with_its_lower_end() -> None:
+    curve = Curve("input", "", np.arange(100), np.linspace(0, 100, 101))
+    assert curve.bin_at(5.0) == (5, 6, 5)
+    assert curve.bin_at(5.99) == (5, 6, 5)
+    assert curve.bin_at(-3) == (0, 1, 0)
+    assert curve.bin_at(100) == (99, 100, 99)
+
+
 def test_a_part_of_the_axis_holds_only_its_samples() -> None:
     curve = Curve("input", "", np.arange(100), np.linspace(0, 100, 101))
     part = curve.within(Axis(20, 30))

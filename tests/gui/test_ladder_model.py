@@ -292,3 +292,18 @@ def test_a_recorded_time_says_where_it_comes_from() -> None:
         *("22 Nov 2026", "Timed on 512×256 and scaled", NO_GPU.summary),
     ):
         assert words in text
+
+
+@pytest.mark.parametrize(
+    ("limit", "held"), [(1200, ("serial", "parallel")), (1199, ("parallel",)), (1, ("parallel",))]
+)
+def test_results_are_held_within_a_limit_and_the_newest_beyond_it(
+    limit: int, held: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelscope.gui.model.ladder.KEPT_BYTES", limit)
+    ladder, source = Ladder(), picture()
+    for level in ("serial", "parallel"):
+        ladder.add(result(source, level, output=picture(1)))
+    reference, _ = ladder.to_compare(result(source).request, offered()) or (None, {})
+    assert reference is not None, "the newest result"
+    assert reference.place == Place(CPU, held[0])
