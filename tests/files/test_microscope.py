@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,18 @@ import pytest
 import tifffile
 from numpy.typing import NDArray
 
+from kernelscope.engine.options import DEFAULT_OPTIONS
+from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
 from kernelscope.errors import ImageReadError, SeveralVolumes
 from kernelscope.files import read_image, write_image
 from kernelscope.files.record import record_of
 from kernelscope.files.volumes import is_volume, read_volume, write_volume
 from kernelscope.files.volumes.raw_volume import UNKNOWN_DEPTH, UNKNOWN_SPACING
-from kernelscope.images.channel import Channel
+from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.lengths import in_words, millimetres
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
 
 STACK = np.arange(4 * 6 * 5, dtype=np.uint16).reshape(4, 6, 5)
 BLUE = 0x0000FFFF  # OME's red, green, blue, alpha
@@ -298,3 +304,20 @@ def test_turned_by_a_quarter_the_sizes_are_exchanged(tmp_path: Path):
         tmp_path / "a.tif", STACK, imagej=True, resolution=(1, 2), extratags=tag, metadata=described
     )
     assert read_volume(tmp_path / "a.tif").spacing == (3.0, 1.0, 0.5)
+
+
+def test_noise_of_a_microscope_is_gaussian(tmp_path: Path):
+    def noise_of(volume: Volume, **values: Any) -> Any:
+        step = Step.create("mri_nlm", values)
+        return Request(Scan((volume,)), step, DEFAULT_OPTIONS).step.parameters["noise"]
+
+    imagej(tmp_path / "cells.tif", STACK, axes="ZYX", unit="um")
+    cells = read_volume(tmp_path / "cells.tif")
+    write_volume(replace(cells, microscope=False, channel=UNKNOWN_CHANNEL), tmp_path / "head.nii")
+    assert noise_of(cells) == "gaussian"
+    assert noise_of(cells, noise="rician") == "rician"
+    assert noise_of(read_volume(tmp_path / "head.nii")) == "auto"
+    write_volume(cells, tmp_path / "own.tif")  # known by its size
+    assert noise_of(read_volume(tmp_path / "own.tif")) == "gaussian"
+    write_volume(replace(cells, spacing=(1.0, 1.0, 1.0)), tmp_path / "large.tif")
+    assert noise_of(read_volume(tmp_path / "large.tif")) == "auto"

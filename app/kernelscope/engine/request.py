@@ -140,6 +140,8 @@ class Request:
                 f"{spec.name} is for {spec.kind}s; {self.source.title} is a {kind}.",
                 "Choose another filter.",
             )
+        if isinstance(self.source, Scan) and self.source.microscope:
+            object.__setattr__(self, "step", self.step.for_microscope())
         if self.by_slices:
             self._check_slices()
         else:

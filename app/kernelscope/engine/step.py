@@ -135,6 +135,18 @@ class Step:
             if isinstance(value, str) and value == ESTIMATE
         )
 
+    def for_microscope(self) -> Step:
+        """Return the step for a file of a microscope, where values are left to the data."""
+        given = self.parameters
+        values = {
+            name: value
+            for name, value in self.filter.microscope.items()
+            if given[name] == self.filter.parameter(name).default != value
+        }
+        if not values:
+            return self
+        return replace(self, parameters=MappingProxyType({**given, **values}))
+
     def with_numbers(self, numbers: Mapping[str, float] | None = None) -> Step:
         """Return the step with `numbers` for the parameters that are to be estimated.
 

@@ -95,6 +95,11 @@ class Scan:
         return " + ".join(self.titles)
 
     @property
+    def microscope(self) -> bool:
+        """Whether the files are those of a microscope."""
+        return all(volume.microscope for volume in self.volumes)
+
+    @property
     def notices(self) -> tuple[str, ...]:
         return tuple(notice for volume in self.volumes for notice in volume.notices)
 

@@ -159,6 +159,8 @@ def filter_file(
         last: LazySource = opened
         steps = list[Filtered]()
         for place, step in enumerate(recipe.steps, 1):
+            if opened.head.microscope:
+                step = step.for_microscope()
             with naming(recipe, place):
                 last = filtered(last, step, compute, here, cover)
             steps.append(last)

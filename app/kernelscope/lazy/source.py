@@ -45,6 +45,8 @@ class Head:
         Those of a microscope, in the order of the samples; empty if unknown.
     others : tuple of str
         Names of further content, which no result keeps.
+    microscope : bool
+        As in `Volume`.
     ome : Multiscale, optional
         The metadata of OME-Zarr.
     """
@@ -56,6 +58,7 @@ class Head:
     notices: tuple[str, ...] = ()
     channels: tuple[Channel, ...] = ()
     others: tuple[str, ...] = ()
+    microscope: bool = False
     ome: Multiscale | None = None
 
     def moved(self, before: Sides, after: Sides) -> Head:

@@ -312,6 +312,7 @@ def _stack(file: OpenedFile, tiff: Any, number: int | None) -> TiffSource:
         notices=tuple(notices),
         channels=(chosen.channel,),
         others=tuple(others_of(file.handle, keyframe, chosen.description)),
+        microscope=chosen.description.microscope,
     )
     pages = list(_slices(file, series, chosen.index, meaning == WHITE_IS_ZERO))
     return TiffSource(file, pages, Kind.VOLUME, head)

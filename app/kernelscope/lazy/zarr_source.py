@@ -340,6 +340,7 @@ def _chosen(
         notices=tuple(notices),
         channels=channels,
         others=tuple(unread),
+        microscope=True,
         ome=_of_channels(multiscale, None if colours else first),
     )
     return ZarrSource(path, array, multiscale, wanted, fixed, head, codecs)

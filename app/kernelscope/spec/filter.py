@@ -282,6 +282,8 @@ class FilterSpec:
         Whether it is an average with weights that are not negative and do not depend on samples.
     unit : Unit or callable
         The unit of floats that it supposes; a callable maps validated parameters to it.
+    microscope : mapping
+        Values in the place of defaults that hold for medical scanners only.
     bench : BenchDefaults
         How it is timed.
     diagnostic : Diagnostic, optional
@@ -312,6 +314,7 @@ class FilterSpec:
     restores: bool = True
     averages: bool = False
     unit: Unit | Callable[[Mapping[str, Any]], Unit] = Unit.ANY
+    microscope: Mapping[str, Any] = field(default_factory=dict)
     bench: BenchDefaults = BenchDefaults()
     diagnostic: Diagnostic | None = None
     explanation: Explanation = NO_EXPLANATION

@@ -112,7 +112,8 @@ SPEC = FilterSpec(
                 Choice(
                     "auto",
                     "As the data",
-                    "Rician; Gaussian where a voxel is negative, which a magnitude never is.",
+                    "Rician; Gaussian where a voxel is negative, which a magnitude never is, and "
+                    "for files of a microscope.",
                 ),
                 Choice(
                     "rician",
@@ -195,6 +196,7 @@ SPEC = FilterSpec(
     crop=Crop(boxes=True),
     check=check,
     resolve=resolve,
+    microscope={"noise": "gaussian"},
     estimates=estimates,
     measure=measure,
     diagnostic=NOISE_MAP,

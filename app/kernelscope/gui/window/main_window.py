@@ -293,7 +293,7 @@ class MainWindow(Frame):
         self.pages.bring_to_front(page)
         self._centre.stack.setCurrentWidget(page)
         source = page.source
-        microscope = isinstance(source, Scan) and source.volumes[0].microscope
+        microscope = isinstance(source, Scan) and source.microscope
         self.panel.set_kind(page.kind, microscope=microscope)
         self._refresh_actions()
         self._on_view()
