@@ -444,7 +444,7 @@ def test_blocks_of_any_size_compute_the_same(
 def test_a_block_that_needs_too_much_is_one_clear_error(gpu: CudaBackend) -> None:
     """And the card is as good as before."""
     options: dict[str, Any] = {"level": "shared", "block": (32, 32)}
-    image = Image.from_array(np.zeros((200, 200, 4), np.float32))
+    image = Image.from_array(np.ones((200, 200, 4), np.float32))
     with pytest.raises(DeviceUnavailable, match="KiB of shared memory a block") as caught:
         run(gpu, image, "mean", parameters={"size": 99}, **options)
     assert caught.value.hint.startswith("Choose a smaller block")

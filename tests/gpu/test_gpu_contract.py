@@ -13,6 +13,7 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend, budget
 from kernelscope.backends.cuda.device_run import PreparedFilter
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -106,10 +107,9 @@ def test_equals_its_oracle(
                 for name, level, size in ways(spec):
                     label = f"{name}, {content} {shape}, {source.shape[2]} channels"
                     with size:
-                        result = apply(
-                            gpu, image, filter_id, level, parameters=parameters, border=border
-                        )
-                    actual = result.image.planes
+                        # The backend itself: the engine weighs alpha and divides floats by white.
+                        request = Request.create(image, filter_id, parameters, border=border)
+                        actual = gpu.run(request, level, RunContext()).planes
                     assert_close(actual[:, :, : wanted.shape[2]], wanted, colour, tolerance, label)
                     np.testing.assert_array_equal(
                         actual[:, :, wanted.shape[2] :],
@@ -200,3 +200,25 @@ def test_grey_first_equals_grey_before(
         actual = apply(gpu, image, filter_id, level, grey=True)
         assert any("strips" in notice for notice in actual.notices) == cut
         np.testing.assert_array_equal(actual.image.pixels, wanted)
+
+
+@levels
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_what_nobody_sees_has_no_effect(
+    filter_id: str, level: Level, dtype: str, gpu: CudaBackend
+) -> None:
+    """As on the CPU, where `tests.library.test_units` compares with formulas."""
+    random = np.random.default_rng(5)
+    white = 1.0 if dtype == "float32" else np.iinfo(dtype).max
+    planes = (random.uniform(0, 1, (70, 90, 4)) * white).astype(dtype)
+    planes[..., -1] = white
+    planes[10:30, 20:60, -1] = planes[50:, 70:, -1] = 0
+    image = Image.from_array(planes)
+    cpu = CpuBackend()
+    try:
+        wanted = execute(Request.create(image, filter_id, device=Device.CPU), {"cpu": cpu})
+    finally:
+        cpu.close()
+    actual = apply(gpu, image, filter_id, level)
+    tolerance = tolerance_of(filter_id, filters.get(filter_id).defaults(), planes.dtype)
+    assert_close(actual.image.planes, wanted.image.planes, planes, tolerance, level.id)
