@@ -12,7 +12,8 @@ from skimage import data
 from kernelscope.filters.gaussian_noise import SPEC as NOISE
 from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.nlm import strength as nlm_strength
-from kernelscope.filters.nlm.strength import estimate_strength, estimated_errors, flat_sigma
+from kernelscope.filters.nlm.strength import estimate_strength, estimated_errors
+from kernelscope.filters.shared.flat_noise import flat_sigma
 from kernelscope.filters.shared.non_local import patch_profile
 from tests.filters import apply
 from tests.noise import add_noise
