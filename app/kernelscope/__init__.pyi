@@ -1188,6 +1188,92 @@ def salt_and_pepper_noise(
     Gonzalez and Woods, Digital Image Processing, chapter 5.
     """
 
+def sliding_dct(
+    image: ArrayLike,
+    *,
+    sigma: float | Literal["estimate"] = "estimate",
+    strength: float = 100.0,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "keep",
+    ] = "reflect",
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+    nan: float | None = None,
+    device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
+    level: Literal["serial", "parallel", "global", "shared"] | None = None,
+    progress: Callable[[str, float], object] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> NDArray[Any]:
+    """Return the result of the filter Sliding DCT.
+
+    Removes what is weaker than noise from the frequencies of all 8×8 blocks.
+
+    For Gaussian noise in any picture: quick enough to be watched, and closer to the picture
+    without noise than non-local means. *Estimate* finds sigma.
+
+    Parameters
+    ----------
+    image : array_like, shape (height, width) or (height, width, channels)
+        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
+        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+    sigma : float or 'estimate', default 'estimate'
+        Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %.
+        Allowed: 0 to 1e+06 %.
+    strength : float, default 100.0
+        Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
+        to 1000 %.
+    border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'keep'}, default
+            'reflect'
+        Treatment of cells outside the image.
+    grey : bool, default False
+        Convert to greyscale first (ITU-R 601).
+    within : str, optional
+        Filter only there and keep the rest: “rectangle 12,8 52,38”, “ellipse 12,8 52,38” or
+        “polygon 0,0 40,0 20,30”, in pixels to the right and down.
+    axis : {'z', 'y', 'x'}, optional
+        Read the array as a volume of shape (depth, height, width) and filter its slices
+        perpendicular to this axis.
+    nan : float, optional
+        Filter NaN as this number; the result has NaN there again.
+    device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
+        Where to compute. Integers have the same result on all of them.
+    level : {'serial', 'parallel', 'global', 'shared'}, optional
+        Way of computing; by default the fastest of the device.
+    progress : callable, optional
+        Called with a stage and the fraction of it that is done, 0 to 1.
+    cancel : callable, optional
+        Called often, on any thread; the function raises `Cancelled` soon after it returned
+        True.
+
+    Returns
+    -------
+    ndarray
+        A new array of the type of `image`.
+
+    Raises
+    ------
+    AppError
+        For every problem that the caller can correct; the message names the argument.
+    Cancelled
+        If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.sliding_dct(image, sigma=8.0, border='mirror')
+
+    References
+    ----------
+    Yu and Sapiro, DCT image denoising, IPOL 2011; second pass after Dabov et al. 2007.
+    """
+
 def sobel(
     image: ArrayLike,
     *,

@@ -141,6 +141,7 @@ def test_nothing_found_is_said(qtbot: QtBot, browser: FilterBrowser) -> None:
 
 def test_a_group_stays_closed_except_while_searching(browser: FilterBrowser, qtbot: QtBot) -> None:
     group = groups(browser)[headings(browser).index("Noise")]
+    browser.list.scrollToItem(group)
     place = browser.list.visualItemRect(group).center()
     qtbot.mouseClick(browser.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert not group.isExpanded()

@@ -1,0 +1,96 @@
+"""Sliding DCT: every pixel becomes the mean of all blocks around it, noise removed from each.
+
+The 8×8 block at every place of the picture is transformed by the discrete cosine transform. The
+noise of sigma is in all 64 coefficients alike, the picture in few. A first pass keeps those above
+2.7 sigma, and the mean of the block:
+
+    g = mean of all blocks that cover a pixel, weighted by 1 / the coefficients that were kept
+
+A second pass multiplies each coefficient of the noisy picture by b² / (b² + sigma²), where b is
+that of the first result (Wiener's filter), with weights of 1 / the sum of the squares of these
+factors. With sigma 10, a coefficient of 26 is noise to the first pass, one of 30 is not; to the
+second, one whose b is 30 has the factor 900 / 1000 = 0.9.
+
+Colours are filtered as (R + G + B) / √3, (R - B) / √2 and (R - 2G + B) / √6: the noise in these is
+as large as in R, G and B, and hardly any of the picture is in the last two.
+
+All levels compute the same floats in the same order, without multiply-adds that round once: blocks
+are transformed along x, then along y; those that cover a pixel are added from the top one to the
+bottom one, and these sums from left to right. Results are equal to the last bit.
+
+Sources: Yu and Sapiro, "DCT image denoising: a simple and effective image denoising algorithm",
+Image Processing On Line 1, 2011; the second pass after Dabov, Foi, Katkovnik and Egiazarian, "Image
+denoising by sparse 3-D transform-domain collaborative filtering", IEEE Transactions on Image
+Processing 16, 2007.
+"""
+
+from __future__ import annotations
+
+from kernelscope.filters.sliding_dct.cpu import plan_cpu
+from kernelscope.filters.sliding_dct.cuda import GAPS, plan_cuda
+from kernelscope.filters.sliding_dct.model import estimate_sigma, radius
+from kernelscope.spec.borders import Border
+from kernelscope.spec.explanation import EDGE, Example, Explanation
+from kernelscope.spec.filter import Cpu, FilterSpec, Unit
+from kernelscope.spec.launch import Cuda
+from kernelscope.spec.levels import GLOBAL, SHARED
+from kernelscope.spec.parameters import FloatParameter
+
+SPEC = FilterSpec(
+    id="sliding_dct",
+    name="Sliding DCT",
+    category="Denoising",
+    summary="Removes what is weaker than noise from the frequencies of all 8×8 blocks.",
+    synonyms=("denoise", "cosine", "frequency", "wiener", "shrinkage"),
+    source="Yu and Sapiro, DCT image denoising, IPOL 2011; second pass after Dabov et al. 2007",
+    parameters=(
+        FloatParameter(
+            name="sigma",
+            label="Noise sigma",
+            symbol="σ",
+            help="Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %.",
+            default=4.0,
+            minimum=0.0,
+            maximum=1e6,
+            slider=(0.1, 50.0),
+            geometric=True,
+            decimals=6,
+            unit="%",
+            estimate=estimate_sigma,
+            estimated=True,
+        ),
+        FloatParameter(
+            name="strength",
+            label="Strength",
+            symbol="strength",
+            help="Of the noise, how much is removed: 100 % suits its sigma, more smooths more.",
+            default=100.0,
+            minimum=0.0,
+            maximum=1000.0,
+            slider=(25.0, 400.0),
+            geometric=True,
+            decimals=1,
+            unit="%",
+        ),
+    ),
+    radius=radius,
+    restores=True,
+    unit=Unit.WHITE,
+    # A block is transformed as a whole: none has fewer cells.
+    borders=tuple(border for border in Border if border is not Border.REDUCE),
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
+    },
+    explanation=Explanation(
+        formula=r"g = \frac{\sum_B w_B\, T^{-1}(\gamma\, T u_B)}{\sum_B w_B}, \quad"
+        r" \gamma_1 = [\,|T u_B| > 2.7 \sigma\,], \quad"
+        r" \gamma_2 = \frac{b^2}{b^2 + \sigma^2}",
+        use="For Gaussian noise in any picture: quick enough to be watched, and closer to the "
+        "picture without noise than non-local means. *Estimate* finds sigma.",
+        avoid="Specks are no Gaussian noise: use the median. Where noise depends on the "
+        "brightness, one sigma is too much in one place and too little in another.",
+        example=Example(patch=EDGE, parameters={"sigma": 4.0}, radius=3),
+        sample="camera-gaussian.png",
+    ),
+)

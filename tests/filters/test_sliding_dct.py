@@ -1,0 +1,236 @@
+"""Sliding DCT against NumPy to the last bit, and against the noise it is there for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.fft import dctn
+from skimage import data
+from skimage.metrics import peak_signal_noise_ratio
+
+import kernelscope
+from kernelscope.filters.sliding_dct import SPEC
+from kernelscope.filters.sliding_dct.model import estimate_sigma
+from kernelscope.library.session import session
+from kernelscope.spec.borders import Border
+from tests.filters import apply
+from tests.noise import white_of
+from tests.oracle import PAD_MODES
+
+pytestmark = pytest.mark.slow
+
+CASES: list[dict[str, Any]] = [
+    {"sigma": 4.0},
+    {"sigma": 15.0, "strength": 200.0},
+    {"sigma": 0.0},
+    {"sigma": 1e6},
+]
+
+F = np.float32
+_TURNS = [F(number) for number in (0.49039264, 0.46193977, 0.41573481, 0.27778512)]
+C1, C2, C3, C5 = _TURNS
+C6, C7, C4 = F(0.19134172), F(0.09754516), F(0.35355339)
+
+
+def tolerance(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
+    """Allow nothing: all levels add up the same floats in the same order."""
+    return 0
+
+
+def forward(a: list[Any]) -> list[Any]:
+    s, d = [a[i] + a[7 - i] for i in range(4)], [a[i] - a[7 - i] for i in range(4)]
+    p, q, r, t = s[0] + s[3], s[1] + s[2], s[0] - s[3], s[1] - s[2]
+    return [
+        (p + q) * C4,
+        d[0] * C1 + d[1] * C3 + d[2] * C5 + d[3] * C7,
+        r * C2 + t * C6,
+        d[0] * C3 - d[1] * C7 - d[2] * C1 - d[3] * C5,
+        (p - q) * C4,
+        d[0] * C5 - d[1] * C1 + d[2] * C7 + d[3] * C3,
+        r * C6 - t * C2,
+        d[0] * C7 - d[1] * C5 + d[2] * C3 - d[3] * C1,
+    ]
+
+
+def backward(b: list[Any]) -> list[Any]:
+    p, q = (b[0] + b[4]) * C4, (b[0] - b[4]) * C4
+    r, t = b[2] * C2 + b[6] * C6, b[2] * C6 - b[6] * C2
+    s = [p + r, q + t, q - t, p - r]
+    d = [
+        b[1] * C1 + b[3] * C3 + b[5] * C5 + b[7] * C7,
+        b[1] * C3 - b[3] * C7 - b[5] * C1 - b[7] * C5,
+        b[1] * C5 - b[3] * C1 + b[5] * C7 + b[7] * C3,
+        b[1] * C7 - b[3] * C5 + b[5] * C3 - b[7] * C1,
+    ]
+    return [s[i] + d[i] for i in range(4)] + [s[3 - i] - d[3 - i] for i in range(4)]
+
+
+def spectra(plane: NDArray[Any]) -> list[list[NDArray[Any]]]:
+    """Return the coefficients [k along x][q along y] of the blocks at all places."""
+    height, width = plane.shape
+    rows = forward([plane[:, i : width - 7 + i] for i in range(8)])
+    return [forward([row[j : height - 7 + j] for j in range(8)]) for row in rows]
+
+
+def means(kept: list[list[NDArray[Any]]], total: NDArray[Any]) -> NDArray[Any]:
+    weight = F(1) / total
+    height, width = weight.shape[0] - 7, weight.shape[1] - 7
+    columns = [backward([value * weight for value in column]) for column in kept]
+    zero = np.zeros((height, weight.shape[1]), F)
+    sums = [zero.copy() for _ in range(8)]
+    weights = zero.copy()
+    for first in range(8):  # from the top block to the bottom one
+        rows = slice(first, first + height)
+        for k in range(8):
+            sums[k] = sums[k] + columns[k][7 - first][rows]
+        weights = weights + weight[rows]
+    lines = backward(sums)
+    top, bottom = np.zeros((height, width), F), np.zeros((height, width), F)
+    for first in range(8):  # from the left one to the right one
+        top = top + lines[7 - first][:, first : first + width]
+        bottom = bottom + weights[:, first : first + width]
+    return top / bottom
+
+
+def passes(plane: NDArray[Any], sigma: float) -> NDArray[Any]:
+    threshold, inverse = F(min(2.7 * sigma, 3e38)), F(min(1 / sigma, 3e38))
+    found = spectra(plane)
+    total = np.zeros_like(found[0][0])
+    for k in range(8):
+        for q in range(8):
+            keep = np.abs(found[k][q]) > threshold if k + q else np.ones(total.shape, bool)
+            found[k][q] = np.where(keep, found[k][q], F(0))
+            total = total + keep.astype(F)
+    guide = spectra(means(found, total))
+    found = spectra(plane[7:-7, 7:-7])
+    total = np.zeros_like(found[0][0])
+    for k in range(8):
+        for q in range(8):
+            ratio = guide[k][q] * inverse
+            gain = F(1) - F(1) / (ratio * ratio + F(1)) if k + q else np.ones_like(ratio)
+            found[k][q] = found[k][q] * gain
+            total = total + gain * gain
+    return means(found, total)
+
+
+def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
+    values = SPEC.validate(parameters)
+    sigma = values["sigma"] * values["strength"] / 100 / 100 * white_of(source)
+    image = source
+    if border is not Border.VALID:
+        pad = ((14, 14), (14, 14), (0, 0))
+        image = np.pad(source, pad, mode=PAD_MODES[border])  # type: ignore[call-overload]
+    if sigma == 0:
+        return image[14:-14, 14:-14]
+    planes = [image[:, :, c].astype(F) for c in range(image.shape[2])]
+    if len(planes) == 1:
+        return passes(planes[0], sigma)[..., None]
+    red, green, blue = planes
+    grey = passes((red + green + blue) * F(0.57735027), sigma) * F(0.57735027)
+    across = passes((red - blue) * F(0.70710678), sigma) * F(0.70710678)
+    middle = passes((red + blue - (green + green)) * F(0.40824829), sigma) * F(0.40824829)
+    return np.stack(
+        [grey + across + middle, grey - (middle + middle), grey - across + middle], axis=-1
+    )
+
+
+def noisy(clean: NDArray[Any], sigma: float) -> NDArray[np.float32]:
+    noise = np.random.default_rng(5).normal(0, sigma, clean.shape)
+    return (clean + noise).astype(np.float32)
+
+
+def test_the_transform_is_that_of_scipy() -> None:
+    block = np.random.default_rng(2).normal(0, 1, (8, 8)).astype(F)
+    found = np.array(spectra(block))[..., 0, 0].T
+    np.testing.assert_allclose(found, dctn(block, norm="ortho"), atol=2e-6)
+    lines = np.array([backward(list(column)) for column in found.T]).T  # along y
+    back = np.array([backward(list(line)) for line in lines])
+    np.testing.assert_allclose(back, block, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("picture", "sigma", "least"),
+    [("camera", 20, 30.0), ("camera", 50, 25.9), ("coins", 20, 28.6), ("moon", 20, 37.0)],
+)
+def test_removes_noise(picture: str, sigma: float, least: float) -> None:
+    """Above non-local means of the best strength: 29.5, 24.1, 28.3 and 35.0 dB."""
+    clean = getattr(data, picture)().astype(np.float64)
+    y, x = (side // 2 - 128 for side in clean.shape)
+    clean = clean[y : y + 256, x : x + 256, None] / 255
+    source = noisy(clean, sigma / 255)
+    result = apply(SPEC, source, {"sigma": sigma / 2.55})
+    quality = peak_signal_noise_ratio(clean, np.clip(result, 0, 1), data_range=1)
+    assert quality > least
+    blind = apply(SPEC, source, {"sigma": estimate_sigma(source, {})})
+    assert peak_signal_noise_ratio(clean, np.clip(blind, 0, 1), data_range=1) > quality - 0.1
+
+
+def test_filters_colours_better_than_one_by_one() -> None:
+    clean = data.astronaut()[100:300, 150:350].astype(np.float64) / 255
+    source = noisy(clean, 20 / 255)
+    together = apply(SPEC, source, {"sigma": 20 / 2.55})
+    single = [apply(SPEC, source[:, :, c : c + 1], {"sigma": 20 / 2.55}) for c in range(3)]
+    errors = [
+        np.mean((np.clip(each, 0, 1) - clean) ** 2)
+        for each in (together, np.concatenate(single, axis=2))
+    ]
+    assert errors[0] < 0.9 * errors[1]
+
+
+@pytest.mark.parametrize("exponent", [-100, -40, 40, 100])
+@pytest.mark.parametrize("strength", [100.0, 150.0])
+def test_scale_does_not_matter(exponent: int, strength: float) -> None:
+    """Floats of 1e-30 to 1e30, and an estimated sigma."""
+    source = np.random.default_rng(1).uniform(0.1, 1, (70, 80, 3)).astype(F)
+    source[0, 0] = 1
+    large = (source * 2.0**exponent).astype(F)
+    try:
+        wanted = kernelscope.sliding_dct(source, strength=strength)
+        actual = kernelscope.sliding_dct(large, strength=strength)
+    finally:
+        session().close()
+    assert np.abs(wanted - source).max() > 0.01
+    np.testing.assert_allclose(actual, wanted * np.float64(2.0**exponent), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (40, 50)])
+@pytest.mark.parametrize("sigma", [0.0, 1e-6, 5.0, 1e4, 1e6])
+def test_constant_pictures_stay_as_they_are(
+    dtype: Any, shape: tuple[int, int], sigma: float
+) -> None:
+    for value in (0, 1, 0.3 if dtype is np.float32 else np.iinfo(dtype).max - 2):
+        source = np.full((*shape, 3), value, dtype)
+        result = apply(SPEC, source, {"sigma": sigma})
+        np.testing.assert_allclose(result, source, rtol=2e-6, atol=0)
+        assert estimate_sigma(source, {}) == pytest.approx(0, abs=1e-4)
+
+
+def test_without_noise_every_sample_stays() -> None:
+    source = np.random.default_rng(3).normal(0, 1e20, (9, 11, 3)).astype(F)
+    for values in ({"sigma": 0.0}, {"sigma": 5.0, "strength": 0.0}):
+        np.testing.assert_array_equal(apply(SPEC, source, values), source)
+
+
+def test_a_sigma_above_all_samples_leaves_means() -> None:
+    source = np.random.default_rng(4).uniform(0, 1, (40, 40, 1)).astype(F)
+    result = apply(SPEC, source, {"sigma": 1e6})
+    k = 8 - np.abs(np.arange(-7, 8))  # twice a mean of eight
+    wide = np.pad(source[..., 0].astype(np.float64), 7, mode="symmetric")
+    view = np.lib.stride_tricks.sliding_window_view(wide, (15, 15))
+    wanted = (view * np.outer(k, k)).sum(axis=(-2, -1)) / 8**4
+    np.testing.assert_allclose(result[..., 0], wanted, rtol=1e-5)
+
+
+def test_samples_without_a_value_spread_and_end() -> None:
+    source = np.full((40, 40, 1), 0.5, F)
+    assert np.isnan(apply(SPEC, source * np.nan, {"sigma": 5.0})).all()
+    source[20, 20] = np.nan
+    result = apply(SPEC, source, {"sigma": 5.0})
+    assert np.isnan(result[20, 20])
+    assert np.isfinite(result[0, 0])
+    assert np.isfinite(result[35:, 35:]).all()
