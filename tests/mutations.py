@@ -115,8 +115,8 @@ _LISTED = [
      "tests/filters/test_nlm_strength.py", "off by one"),
     # --- engine, images, judging ---
     (f"{APP}engine/region.py", "start, stop = first - radius - more, first + count + radius + more",
-     "start, stop = first - radius - more, first + count + radius + more - 1", f"{REGIONS} -k 'laplace or mean'",
-     "bound"),
+     "start, stop = first - radius - more, first + count + radius + more - 1",
+     f"{REGIONS} -k 'laplace or mean'", "bound"),
     (f"{APP}engine/region.py", "min(side, first + count + 2 * radius + more)",
      "min(side, first + count + radius + more)", f"{REGIONS} -k 'laplace'", "bound"),
     (f"{APP}engine/region.py", "-(-stop // grid) * grid", "stop // grid * grid",
