@@ -90,9 +90,14 @@ def test_labels_survive_a_median(tmp_path: Path, dtype: str):
     np.testing.assert_array_equal(np.unique(made), [0, 3, 70_000, 2**24])
     np.testing.assert_array_equal(made[2:13, 2:13], labels(dtype)[2:13, 2:13])
     np.testing.assert_array_equal(ks.median(labels(dtype)), made)
-    numbers = np.random.default_rng(3).integers(0, 2**22, (30, 30)).astype(dtype)
+
+
+def test_no_label_becomes_its_neighbour():
+    numbers = np.random.default_rng(3).integers(0, 11_530_475, (200, 200)).astype(np.int32)
     kept = numbers.repeat(3, 0).repeat(3, 1)
     np.testing.assert_array_equal(ks.median(kept)[1::3, 1::3], numbers)
+    negative = ks.negative(numbers)  # whose white is that of the volume all the same
+    np.testing.assert_allclose(negative, numbers.max() - numbers, atol=1)
 
 
 def test_too_large_to_be_exact(tmp_path: Path):

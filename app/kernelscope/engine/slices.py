@@ -6,6 +6,7 @@ other, and goes back to its place in a volume of the same type and header.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
@@ -24,6 +25,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.crop import Box
+from kernelscope.spec.filter import Unit
 
 STAGE = "slices"
 """Name of the stage in progress reports."""
@@ -66,9 +68,10 @@ def filter_slices(
     both = zip(request.scan.volumes, target.volumes, strict=True)
     for number, (volume, part) in enumerate(both):
         output: NDArray[Any] | None = None
+        divisor = _divisor(volume, request.step)
         for place, index in enumerate(indices):
             context.token.check()
-            picture = picture_of(volume, axis, index)
+            picture = picture_of(volume, axis, index, divisor)
             one = Request(picture, step_of(request.step, number * depth + index), request.options)
             filtered = _filter_one(one, _region(box, axis), lambda each: run(each, report))
             if output is None:
@@ -77,7 +80,7 @@ def filter_slices(
             done += 1
         assert output is not None  # a volume has slices
         if output.dtype == np.float32:
-            output *= _white(volume)
+            output *= divisor
         results.append(part.with_voxels(output))
     return Scan(tuple(results))
 
@@ -111,10 +114,16 @@ def step_of(step: Step, number: int) -> Step:
     return replace(step, parameters=MappingProxyType({**step.parameters, **changed}))
 
 
-def picture_of(volume: Volume, axis: int, index: int) -> Image:
-    """Return a slice in the form in which it is filtered; see `filter_slices`."""
+def picture_of(volume: Volume, axis: int, index: int, divisor: np.float32 | None = None) -> Image:
+    """Return a slice in the form in which it is filtered; see `filter_slices`.
+
+    Parameters
+    ----------
+    divisor : float32, optional
+        Voxels other than bytes are divided by it rather than by white.
+    """
     pixels = np.ascontiguousarray(volume.voxels.take(index, axis))
-    white = None if pixels.dtype == np.uint8 else _white(volume)
+    white = None if pixels.dtype == np.uint8 else divisor or _white(volume)
     return as_picture(pixels, white, f"{volume.title}, slice {index + 1}")
 
 
@@ -122,6 +131,21 @@ def as_picture(voxels: NDArray[Any], white: np.float32 | None, title: str) -> Im
     """Return voxels of a slice as a picture; None keeps them as they are, which bytes are."""
     pixels = voxels if white is None else voxels.astype(np.float32) / white
     return replace(Image.from_array(pixels, title), given_white=None if white is None else 1.0)
+
+
+def _divisor(volume: Volume, step: Step) -> np.float32:
+    """Return the number that voxels are divided by before a step, and multiplied with after it.
+
+    It is white. Filters that do not look at white get whole numbers beyond 16 bits divided by the
+    power of two above it, which rounds nothing: a label must not become its neighbour.
+    """
+    white, stored = _white(volume), volume.stored
+    is_whole = stored is not None and not stored.scaled and stored.dtype.kind in "iu"
+    if not is_whole or volume.voxels.dtype.kind != "f":
+        return white
+    if step.filter.unit_for(step.parameters) is not Unit.ANY:
+        return white
+    return np.float32(2.0 ** math.ceil(math.log2(white)))
 
 
 def white_of(brightest: float) -> np.float32:
