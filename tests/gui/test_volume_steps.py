@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QToolButton
@@ -15,6 +16,7 @@ from kernelscope.errors import SeveralVolumes
 from kernelscope.files.volumes import read_volume
 from kernelscope.gui.model import volume_series
 from kernelscope.gui.model.volume_series import VolumeSeries
+from kernelscope.gui.panels.parameter_panel import FIRST_FILTER
 from kernelscope.gui.panels.volume_step_bar import VolumeStepBar
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
@@ -67,6 +69,28 @@ def test_a_file_of_several_volumes_opens_with_the_first(
     press(qtbot, window, "Alt+,")
     shows(qtbot, window, 3)
     assert child(window, Slider, "volumeStepSlider").accessibleName() == "Volume"
+
+
+def test_channels_have_names_and_micrometres(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, bar: VolumeStepBar
+) -> None:
+    cells = tmp_path / "cells.ome.tif"
+    sizes = {"PhysicalSizeX": 0.2, "PhysicalSizeY": 0.2, "PhysicalSizeZ": 0.5}
+    tifffile.imwrite(
+        cells,
+        np.stack([voxels(n) for n in range(3)]),
+        ome=True,
+        photometric="minisblack",
+        metadata={"axes": "CZYX", **sizes, "Channel": {"Name": ["DAPI", "GFP", "RFP"]}},
+    )
+    open_scan(qtbot, window, cells)
+    assert bar.text == "Channel  1 / 3  DAPI"
+    assert window.panel.filter_id == FIRST_FILTER
+    assert "0.2×0.2×0.5 µm" in window.volumes.announce()
+    press(qtbot, window, "Alt+.")
+    qtbot.waitUntil(lambda: bar.text == "Channel  2 / 3  GFP")
+    assert window.volumes.part.channel.name == "GFP"
+    assert window.volumes.history.undo_name == "Channel 2 of cells.ome.tif"
 
 
 def test_steps_are_one_for_undo_and_a_run_ends_them(
