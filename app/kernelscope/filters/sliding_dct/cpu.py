@@ -25,6 +25,9 @@ from kernelscope.spec.samples import colour_count
 STRIP = 248
 """Columns of the result in a strip: with its blocks' other columns it stays in the cache."""
 
+PITCH = 256
+"""From a line of a strip to the next: the compiler knows it, and sees that no lines overlap."""
+
 # cos(k pi / 16) / 2, and the factor of the mean.
 C1 = np.float32(0.49039264)
 C2 = np.float32(0.46193977)
@@ -41,17 +44,9 @@ GREEN = np.float32(0.40824829)
 
 
 @inlined
-def forward(
-    a0: Number,
-    a1: Number,
-    a2: Number,
-    a3: Number,
-    a4: Number,
-    a5: Number,
-    a6: Number,
-    a7: Number,
-) -> Any:
-    """Return the eight coefficients of the orthonormal DCT-II."""
+def forward(samples: Record) -> Any:
+    """Return the coefficients of the orthonormal DCT-II of eight samples."""
+    a0, a1, a2, a3, a4, a5, a6, a7 = samples
     s0, s1, s2, s3 = a0 + a7, a1 + a6, a2 + a5, a3 + a4
     d0, d1, d2, d3 = a0 - a7, a1 - a6, a2 - a5, a3 - a4
     p, q, r, t = s0 + s3, s1 + s2, s0 - s3, s1 - s2
@@ -68,17 +63,9 @@ def forward(
 
 
 @inlined
-def backward(
-    b0: Number,
-    b1: Number,
-    b2: Number,
-    b3: Number,
-    b4: Number,
-    b5: Number,
-    b6: Number,
-    b7: Number,
-) -> Any:
+def backward(coefficients: Record) -> Any:
     """Return the eight samples whose `forward` these are."""
+    b0, b1, b2, b3, b4, b5, b6, b7 = coefficients
     p, q = (b0 + b4) * C4, (b0 - b4) * C4
     r, t = b2 * C2 + b6 * C6, b2 * C6 - b6 * C2
     s0, s1, s2, s3 = p + r, q + t, q - t, p - r
@@ -89,85 +76,85 @@ def backward(
     return s0 + d0, s1 + d1, s2 + d2, s3 + d3, s3 - d3, s2 - d2, s1 - d1, s0 - d0
 
 
+@inlined
+def get(numbers: Line, place: Index, step: Index) -> Any:
+    """Return eight numbers, `step` apart."""
+    i, s = np.uintp(place), np.uintp(step)
+    return (
+        numbers[i],
+        numbers[i + s],
+        numbers[i + np.uintp(2) * s],
+        numbers[i + np.uintp(3) * s],
+        numbers[i + np.uintp(4) * s],
+        numbers[i + np.uintp(5) * s],
+        numbers[i + np.uintp(6) * s],
+        numbers[i + np.uintp(7) * s],
+    )
+
+
+@inlined
+def put(numbers: Line, place: Index, values: Any) -> None:
+    """Write eight numbers, `PITCH` apart."""
+    i, s = np.uintp(place), np.uintp(PITCH)
+    numbers[i] = values[0]
+    numbers[i + s] = values[1]
+    numbers[i + np.uintp(2) * s] = values[2]
+    numbers[i + np.uintp(3) * s] = values[3]
+    numbers[i + np.uintp(4) * s] = values[4]
+    numbers[i + np.uintp(5) * s] = values[5]
+    numbers[i + np.uintp(6) * s] = values[6]
+    numbers[i + np.uintp(7) * s] = values[7]
+
+
 @kernel
-def transform_row(row: Line, out: Array, plain: Flag) -> None:
-    """Write the DCT of the eight samples from each place on, shape (8, places)."""
+def transform_row(
+    row: Line, left: Index, count: Index, out: Line, line: Index, plain: Flag
+) -> None:
+    """Write the DCT of the eight samples from each place on to eight lines from `line` on."""
     if plain is not None:
         no_simd()
-    for x in range(out.shape[1]):
-        (
-            out[0, x],
-            out[1, x],
-            out[2, x],
-            out[3, x],
-            out[4, x],
-            out[5, x],
-            out[6, x],
-            out[7, x],
-        ) = forward(
-            row[x],
-            row[x + 1],
-            row[x + 2],
-            row[x + 3],
-            row[x + 4],
-            row[x + 5],
-            row[x + 6],
-            row[x + 7],
-        )
+    for x in range(count):
+        put(out, line * PITCH + x, forward(get(row, left + x, 1)))
 
 
 @kernel
-def transform_columns(rows: Array, first: Index, out: Array, plain: Flag) -> None:
-    """Write the spectra (8, 8, places) of the blocks whose first row is `first`, along y last.
+def transform_columns(rows: Line, first: Index, count: Index, out: Line, plain: Flag) -> None:
+    """Write the spectra of the blocks whose first row is `first`: line 8 k + q, q along y.
 
-    `rows` has what `transform_row` wrote, row y at index y modulo 8.
+    `rows` has what `transform_row` wrote, that of row y at line 8 (y modulo 8).
     """
     if plain is not None:
         no_simd()
     for k in range(8):
-        r0, r1 = rows[first & 7, k], rows[(first + 1) & 7, k]
-        r2, r3 = rows[(first + 2) & 7, k], rows[(first + 3) & 7, k]
-        r4, r5 = rows[(first + 4) & 7, k], rows[(first + 5) & 7, k]
-        r6, r7 = rows[(first + 6) & 7, k], rows[(first + 7) & 7, k]
-        block = out[k]
-        for x in range(out.shape[2]):
-            (
-                block[0, x],
-                block[1, x],
-                block[2, x],
-                block[3, x],
-                block[4, x],
-                block[5, x],
-                block[6, x],
-                block[7, x],
-            ) = forward(r0[x], r1[x], r2[x], r3[x], r4[x], r5[x], r6[x], r7[x])
+        for j in range(8):
+            here, there = (8 * k + j) * PITCH, (8 * ((first + j) & 7) + k) * PITCH
+            for x in range(count):
+                out[np.uintp(here + x)] = rows[np.uintp(there + x)]
+        for x in range(count):
+            put(out, 8 * k * PITCH + x, forward(get(out, 8 * k * PITCH + x, PITCH)))
 
 
 @kernel
-def shrink_hard(spectra: Array, threshold: Number, weights: Line, plain: Flag) -> None:
+def shrink_hard(spectra: Line, count: Index, threshold: Number, weights: Line, plain: Flag) -> None:
     """Zero coefficients of up to `threshold`; the weight of a block is 1 / those that are left."""
     if plain is not None:
         no_simd()
     zero, one = np.float32(0), np.float32(1)
-    weights[:] = zero
-    for k in range(8):
-        for q in range(8):
-            line = spectra[k, q]
-            if k == 0 and q == 0:
-                for x in range(line.size):
-                    weights[x] += one
-            else:
-                for x in range(line.size):
-                    kept = abs(line[x]) > threshold
-                    line[x] = line[x] if kept else zero
-                    weights[x] += one if kept else zero
-    for x in range(weights.size):
+    for x in range(count):
+        weights[x] = one
+    for line in range(1, 64):
+        for x in range(count):
+            i = np.uintp(line * PITCH + x)
+            kept = abs(spectra[i]) > threshold
+            spectra[i] = spectra[i] if kept else zero
+            weights[x] += one if kept else zero
+    for x in range(count):
         weights[x] = np.true_divide(one, weights[x])
 
 
 @kernel
 def shrink_wiener(
-    spectra: Array, guides: Array, inverse: Number, weights: Line, plain: Flag
+    spectra: Line, guides: Line, count: Index, inverse: Number, weights: Line, plain: Flag
 ) -> None:
     """Multiply coefficients by b² / (b² + sigma²), b those of the guide.
 
@@ -176,97 +163,64 @@ def shrink_wiener(
     if plain is not None:
         no_simd()
     one = np.float32(1)
-    weights[:] = np.float32(0)
-    for k in range(8):
-        for q in range(8):
-            line, guide = spectra[k, q], guides[k, q]
-            if k == 0 and q == 0:
-                for x in range(line.size):
-                    weights[x] += one
-            else:
-                for x in range(line.size):
-                    ratio = guide[x] * inverse
-                    gain = one - np.true_divide(one, ratio * ratio + one)
-                    line[x] *= gain
-                    weights[x] += gain * gain
-    for x in range(weights.size):
+    for x in range(count):
+        weights[x] = one
+    for line in range(1, 64):
+        for x in range(count):
+            i = np.uintp(line * PITCH + x)
+            ratio = guides[i] * inverse
+            gain = one - np.true_divide(one, ratio * ratio + one)
+            spectra[i] *= gain
+            weights[x] += gain * gain
+    for x in range(count):
         weights[x] = np.true_divide(one, weights[x])
 
 
 @kernel
-def add_blocks(spectra: Array, weights: Line, sums: Array, first: Index, plain: Flag) -> None:
+def add_blocks(
+    spectra: Line, weights: Line, first: Index, count: Index, sums: Line, plain: Flag
+) -> None:
     """Add the blocks, transformed back along y, to the rows that they cover.
 
-    `sums` has 8 coefficients along x and the weight of each place: shape (8, 9, places), row y of
-    the result at index y modulo 8. Block `first` covers the rows up to `first` of the result.
+    `sums` has nine lines for each row: eight coefficients along x, and the weight; that of row y of
+    the result at line 9 (y modulo 8). Block `first` covers the rows up to `first` of the result.
     """
     if plain is not None:
         no_simd()
-    sums[first & 7] = np.float32(0)
+    new = 9 * (first & 7) * PITCH
+    for x in range(9 * PITCH):
+        sums[np.uintp(new + x)] = np.float32(0)
     for k in range(8):
-        block = spectra[k]
-        h0, h1 = sums[(first - 7) & 7, k], sums[(first - 6) & 7, k]
-        h2, h3 = sums[(first - 5) & 7, k], sums[(first - 4) & 7, k]
-        h4, h5 = sums[(first - 3) & 7, k], sums[(first - 2) & 7, k]
-        h6, h7 = sums[(first - 1) & 7, k], sums[first & 7, k]
-        for x in range(weights.size):
-            w = weights[x]
-            v0, v1, v2, v3, v4, v5, v6, v7 = backward(
-                block[0, x] * w,
-                block[1, x] * w,
-                block[2, x] * w,
-                block[3, x] * w,
-                block[4, x] * w,
-                block[5, x] * w,
-                block[6, x] * w,
-                block[7, x] * w,
-            )
-            h0[x] += v0
-            h1[x] += v1
-            h2[x] += v2
-            h3[x] += v3
-            h4[x] += v4
-            h5[x] += v5
-            h6[x] += v6
-            h7[x] += v7
+        for q in range(8):
+            for x in range(count):
+                spectra[np.uintp((8 * k + q) * PITCH + x)] *= weights[x]
+        for x in range(count):
+            put(spectra, 8 * k * PITCH + x, backward(get(spectra, 8 * k * PITCH + x, PITCH)))
+        for r in range(8):
+            here, there = (9 * ((first - 7 + r) & 7) + k) * PITCH, (8 * k + r) * PITCH
+            for x in range(count):
+                sums[np.uintp(here + x)] += spectra[np.uintp(there + x)]
     for r in range(8):
-        line = sums[r, 8]
-        for x in range(weights.size):
-            line[x] += weights[x]
+        for x in range(count):
+            sums[np.uintp((9 * r + 8) * PITCH + x)] += weights[x]
 
 
 @kernel
-def write_means(sums: Array, lines: Array, row: Line, plain: Flag) -> None:
-    """Transform a row of `sums` (9, places) back along x, and write the means of all blocks."""
+def write_means(
+    sums: Line, first: Index, lines: Line, row: Line, left: Index, count: Index, plain: Flag
+) -> None:
+    """Transform a row of `sums` back along x, and write the means of all blocks."""
     if plain is not None:
         no_simd()
-    for x in range(sums.shape[1]):
-        (
-            lines[0, x],
-            lines[1, x],
-            lines[2, x],
-            lines[3, x],
-            lines[4, x],
-            lines[5, x],
-            lines[6, x],
-            lines[7, x],
-        ) = backward(
-            sums[0, x],
-            sums[1, x],
-            sums[2, x],
-            sums[3, x],
-            sums[4, x],
-            sums[5, x],
-            sums[6, x],
-            sums[7, x],
-        )
-    weights = sums[8]
-    for x in range(row.size):
+    start = 9 * first * PITCH
+    for x in range(count + REACH):
+        put(lines, x, backward(get(sums, start + x, PITCH)))
+    for x in range(count):
         total, weight = np.float32(0), np.float32(0)
         for c in range(8):
-            total += lines[7 - c, x + c]
-            weight += weights[x + c]
-        row[x] = np.true_divide(total, weight)
+            total += lines[np.uintp((7 - c) * PITCH + x + c)]
+            weight += sums[np.uintp(start + 8 * PITCH + x + c)]
+        row[np.uintp(left + x)] = np.true_divide(total, weight)
 
 
 @kernel
@@ -285,23 +239,24 @@ def filter_planes(
     Parameters
     ----------
     picture, guide : ndarray of float32, shape (planes, rows, columns)
-        The noisy picture, and for the second pass what the first made of it.
+        The noisy picture, which begins `REACH` rows and columns before the guide in the second
+        pass, and there what the first made of it.
     output : ndarray of float32
-        Seven rows and columns less on each side.
+        `REACH` rows and columns less on each side.
     noise : ndarray
         See `model.noise`.
     """
     if plain is not None:
         no_simd()
     planes, _, width = output.shape
-    places = min(STRIP, width) + REACH
-    rows = np.empty((8, 8, places), np.float32)
-    guide_rows = np.empty((8, 8, places if wiener else 1), np.float32)
-    spectra = np.empty((8, 8, places), np.float32)
-    guides = np.empty((8, 8, places if wiener else 1), np.float32)
-    weights = np.empty(places, np.float32)
-    sums = np.zeros((8, 9, places), np.float32)
-    lines = np.empty((8, places), np.float32)
+    rows = np.empty(64 * PITCH, np.float32)
+    guide_rows = np.empty(64 * PITCH, np.float32)
+    spectra = np.empty(64 * PITCH, np.float32)
+    guides = np.empty(64 * PITCH, np.float32)
+    weights = np.empty(PITCH, np.float32)
+    sums = np.zeros(72 * PITCH, np.float32)
+    lines = np.empty(8 * PITCH, np.float32)
+    shift = REACH if wiener else 0
     for plane in range(planes):
         for left in range(0, width, STRIP):
             count = min(STRIP, width - left)
@@ -309,20 +264,21 @@ def filter_planes(
             for y in range(start, stop + REACH):
                 # The first row of blocks needs eight rows, each other one a new row.
                 for row in range(start if y == start else y + 7, y + 8):
-                    transform_row(picture[plane, row, left:], rows[row & 7, :, :n], plain)
+                    line = 8 * (row & 7)
+                    transform_row(picture[plane, row + shift], left + shift, n, rows, line, plain)
                     if wiener:
-                        transform_row(guide[plane, row, left:], guide_rows[row & 7, :, :n], plain)
-                transform_columns(rows[:, :, :n], y, spectra[:, :, :n], plain)
+                        transform_row(guide[plane, row], left, n, guide_rows, line, plain)
+                transform_columns(rows, y, n, spectra, plain)
                 if wiener:
-                    transform_columns(guide_rows[:, :, :n], y, guides[:, :, :n], plain)
-                    shrink_wiener(spectra[:, :, :n], guides[:, :, :n], noise[1], weights[:n], plain)
+                    transform_columns(guide_rows, y, n, guides, plain)
+                    shrink_wiener(spectra, guides, n, noise[1], weights, plain)
                 else:
-                    shrink_hard(spectra[:, :, :n], noise[0], weights[:n], plain)
-                add_blocks(spectra[:, :, :n], weights[:n], sums[:, :, :n], y, plain)
+                    shrink_hard(spectra, n, noise[0], weights, plain)
+                add_blocks(spectra, weights, y, n, sums, plain)
                 done = y - REACH
                 if done >= start:
-                    row = output[plane, done, left : left + count]
-                    write_means(sums[done & 7, :, :n], lines[:, :n], row, plain)
+                    row = output[plane, done]
+                    write_means(sums, done & 7, lines, row, left, count, plain)
 
 
 @kernel
@@ -398,11 +354,10 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
         return np.empty(shape, np.float32)
 
     picture, first, second = planes(MARGIN), planes(REACH), planes(0)
-    inner = picture[:, REACH:-REACH, REACH:-REACH]
     finish = Finish.of(source.dtype, np.float32)
     return [
         CpuPass(extend, (source, picture, task.border.code, plain), picture.shape[1], cost=0),
         CpuPass(filter_planes, (picture, picture, first, numbers, False, plain), first.shape[1]),
-        CpuPass(filter_planes, (inner, first, second, numbers, True, plain), height, cost=1.7),
+        CpuPass(filter_planes, (picture, first, second, numbers, True, plain), height, cost=1.7),
         CpuPass(finish_rows, (second, output, finish, plain), height, cost=0),
     ]
