@@ -27,7 +27,7 @@ from kernelscope.handbook import formulas, pictures  # noqa: E402
 OTHERS = {
     "Results": (
         *("bench/README.md", "bench/limits.md"),
-        *("bench/nlm-strength.md", "bench/mri-strength.md"),
+        *("bench/nlm-strength.md", "bench/mri-strength.md", "bench/denoisers.md"),
     ),
     "Project": ("../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md", "README.md"),
 }

@@ -1215,7 +1215,7 @@ def sliding_dct(
 
     Removes what is weaker than noise from the frequencies of all 8×8 blocks.
 
-    For Gaussian noise in any picture: quick enough to be watched, and closer to the picture
+    For Gaussian noise: quick enough to be watched, and in most pictures closer to the one
     without noise than non-local means. *Estimate* finds sigma.
 
     Parameters

@@ -86,10 +86,11 @@ SPEC = FilterSpec(
         formula=r"g = \frac{\sum_B w_B\, T^{-1}(\gamma\, T u_B)}{\sum_B w_B}, \quad"
         r" \gamma_1 = [\,|T u_B| > 2.7 \sigma\,], \quad"
         r" \gamma_2 = \frac{b^2}{b^2 + \sigma^2}",
-        use="For Gaussian noise in any picture: quick enough to be watched, and closer to the "
-        "picture without noise than non-local means. *Estimate* finds sigma.",
-        avoid="Specks are no Gaussian noise: use the median. Where noise depends on the "
-        "brightness, one sigma is too much in one place and too little in another.",
+        use="For Gaussian noise: quick enough to be watched, and in most pictures closer to the "
+        "one without noise than non-local means. *Estimate* finds sigma.",
+        avoid="Specks are no Gaussian noise: use the median. Texture as fine as noise is taken "
+        "for it where sigma is estimated: set it, or lower the strength. Where noise depends on "
+        "the brightness, one sigma is too much in one place and too little in another.",
         example=Example(patch=EDGE, parameters={"sigma": 4.0}, radius=3),
         sample="camera-gaussian.png",
     ),
