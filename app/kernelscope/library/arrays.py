@@ -96,12 +96,11 @@ def is_picture(shape: Sequence[int]) -> bool:
     return len(shape) == 2 or (len(shape) == 3 and shape[2] <= MOST_CHANNELS)
 
 
-def as_slice(name: str, values: ArrayLike) -> NDArray[Any] | None:
+def as_slice(array: NDArray[Any]) -> NDArray[Any] | None:
     """Return a grey picture as the slice of a volume, if its type is one of volumes only.
 
     These are booleans, signed integers and those of 32 and 64 bits, such as labels.
     """
-    array = host_array(values, name)
     wide = array.dtype.kind == "u" and array.dtype.itemsize > 2
     if not (wide or array.dtype.kind in "bi") or not (array.ndim == 2 or array.shape[2:] == (1,)):
         return None

@@ -201,14 +201,15 @@ def _run_on_host(
 ) -> tuple[NDArray[Any], ...]:
     options = RunOptions(Device(given["device"]), given["level"])
     source: Source
-    slice_of = None if as_volumes else arrays.as_slice(*listed[0])
-    if slice_of is not None:
-        made = _run_on_host(recipe, [(listed[0][0], slice_of)], given, as_volumes=True)[0]
-        return (made.reshape(np.shape(listed[0][1])),)
     if as_volumes:
         source = arrays.scan(listed, given["nan"])
     else:
         ((name, array),) = listed
+        array = arrays.host_array(array, name)  # once: it may lie on a card
+        slice_of = arrays.as_slice(array)
+        if slice_of is not None:
+            made = _run_on_host(recipe, [(name, slice_of)], given, as_volumes=True)[0]
+            return (made.reshape(array.shape),)
         source = arrays.picture(array, name, given["nan"])
     result = session().run(recipe, source, options, given["progress"], given["cancel"])
     if isinstance(result.output, Image):
