@@ -299,7 +299,7 @@ class TestDepths:
     def test_floats_outside_0_to_1_are_told(self, tiff):
         image = tiff(np.array([[-2.5, 0.5, 255]], np.float32))
         assert image.pixels.tolist() == [[-2.5, 0.5, 255]]
-        assert image.notices == ("Samples run from -2.5 to 255; 0 is black, 1 is white.",)
+        assert image.notices == ("Samples run from -2.5 to 255; 0 is black, 257.5 is white.",)
 
     @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
     def test_other_integers_are_for_volumes(self, tiff, dtype):

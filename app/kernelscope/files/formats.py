@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope import memory
@@ -60,12 +61,15 @@ class Decoded:
         Orientation of the camera as in EXIF: 1 to 8, 1 is upright.
     metadata : Metadata
         Further data in the file.
+    missing : ndarray of bool, shape (height, width, channels), optional
+        Integer samples that the file marks as unknown; floats are NaN there.
     """
 
     pixels: NDArray[Any]
     notices: list[str] = field(default_factory=list)
     orientation: int = 1
     metadata: Metadata = NOTHING
+    missing: NDArray[np.bool_] | None = None
 
 
 class Unreadable(Exception):

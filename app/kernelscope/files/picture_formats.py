@@ -81,6 +81,9 @@ class Writer:
     def fit(self, image: Image) -> NDArray[Any]:
         """Return the pixels as the format stores them, with the losses above."""
         pixels = image.planes
+        if image.missing is not None and self.keeps_missing(image):
+            mark = pixels.dtype.type(np.nan if pixels.dtype.kind == "f" else image.metadata.nodata)
+            pixels = np.where(image.missing.reshape(*pixels.shape[:2], -1), mark, pixels)
         if image.has_alpha and not self.alpha:
             pixels = compose_on_white(pixels)
         if not image.is_grey and not self.colour:
@@ -89,12 +92,14 @@ class Writer:
             pixels = convert_depth(pixels, self.dtypes[-1])
         if image.is_grey and not self.grey:
             pixels = np.concatenate([pixels[:, :, :1]] * 3 + [pixels[:, :, 1:]], axis=2)
-        if image.missing is not None and pixels.dtype.kind == "f":
-            missing = np.atleast_3d(image.missing)
-            if missing.shape[2] != pixels.shape[2]:
-                missing = np.asarray(missing.any(axis=2, keepdims=True))
-            pixels = np.where(missing, np.float32(np.nan), pixels)
         return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
+
+    def keeps_missing(self, image: Image) -> bool:
+        """Return whether unknown samples are saved as such: as NaN, or as the file's number."""
+        if image.dtype not in self.dtypes:
+            return False
+        has_number = "nodata" in self.beside and image.metadata.nodata is not None
+        return has_number or image.dtype.kind == "f"
 
     def metadata(self, image: Image) -> Metadata:
         """Return the part of an image's metadata that the format keeps."""
@@ -115,6 +120,7 @@ class Writer:
             else b"",
             channel=found.channel if "channel" in self.beside else UNKNOWN_CHANNEL,
             chunks=found.chunks if "chunks" in self.beside else (),
+            nodata=found.nodata if "nodata" in self.beside else None,
         )
 
 
@@ -184,7 +190,7 @@ FORMATS = (
                 Format(name, suffixes),
                 encode,
                 DTYPES,
-                frozenset({"profile", "resolution", "exif", "channel"}),
+                frozenset({"profile", "resolution", "exif", "channel", "nodata"}),
                 alpha=True,
                 resolutions=(1e-6, 2.0**31),
             )

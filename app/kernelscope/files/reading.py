@@ -10,13 +10,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from kernelscope.errors import ImageReadError, OutOfMemory
 from kernelscope.files.formats import Decoded, Format, Unreadable, damage_explained, unreadable
 from kernelscope.files.picture_formats import FORMATS, READABLE, PictureFormat
 from kernelscope.files.pictures import dicom
 from kernelscope.files.pictures.exif import turned
 from kernelscope.files.watched import WatchedFile
-from kernelscope.images.image import Image, Metadata
+from kernelscope.images.image import Image, Metadata, fill_missing
 
 _logger = logging.getLogger(__name__)
 
@@ -101,8 +103,13 @@ def _image(
     notices = [*notices, *decoded.notices]
     if decoded.orientation != 1:
         notices.append("Turned upright, as the camera was held.")
-    pixels = turned(decoded.pixels, decoded.orientation)
-    return Image.from_array(pixels, title, path, tuple(notices), _turned(decoded), nan)
+    pixels, missing = turned(decoded.pixels, decoded.orientation), decoded.missing
+    if missing is not None:
+        missing = np.ascontiguousarray(turned(missing, decoded.orientation))
+        pixels, notice = fill_missing(pixels, missing, title, nan)
+        notices.append(notice)
+    image = Image.from_array(pixels, title, path, tuple(notices), _turned(decoded), nan)
+    return image if missing is None else replace(image, missing=missing.reshape(image.pixels.shape))
 
 
 def _turned(decoded: Decoded) -> Metadata:

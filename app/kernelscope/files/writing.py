@@ -94,7 +94,8 @@ def record_of_image(image: Image, path: Path) -> Record:
             (kept if still else lost).append(name)
     lost += before.others
     if image.missing is not None:
-        (kept if np.dtype(np.float32) in writer.dtypes else lost).append("NaN")
+        name = "NaN" if image.dtype.kind == "f" else "marks of samples without data"
+        (kept if writer.keeps_missing(image) else lost).append(name)
     return Record(tuple(kept), image.notices, tuple(lost), path.name)
 
 

@@ -45,6 +45,8 @@ class Metadata:
         The channel of a microscope.
     chunks : tuple of (str, bytes)
         Name and content of chunks of a PNG that state its colours, such as ``cICP``.
+    nodata : float, optional
+        The number that stands for unknown samples in the file, as GDAL marks them.
     """
 
     profile: bytes = b""
@@ -53,6 +55,7 @@ class Metadata:
     others: tuple[str, ...] = ()
     channel: Channel = UNKNOWN_CHANNEL
     chunks: tuple[tuple[str, bytes], ...] = ()
+    nodata: float | None = None
 
     @property
     def steps(self) -> dict[str, float]:
@@ -302,6 +305,34 @@ def is_finite(values: NDArray[np.float32]) -> bool:
     return all(in_parts(looks_finite, values)) or all(
         bool(np.isfinite(plane).all()) for plane in values
     )
+
+
+def fill_missing(
+    pixels: NDArray[Any], missing: NDArray[np.bool_], title: str, number: float | None
+) -> tuple[NDArray[Any], str]:
+    """Replace integer samples that a file marks as unknown; return them with a notice.
+
+    Raises
+    ------
+    NotANumber
+        Without a number for them.
+    InvalidParameter
+        If it does not fit their type.
+    """
+    count = int(np.count_nonzero(missing))
+    if number is None:
+        raise NotANumber(
+            f"{title}: {count} of {pixels.size} samples are marked as without data.",
+            "Choose a number to replace them: 0 if they are the background.",
+        )
+    info = np.iinfo(pixels.dtype)
+    if not (float(number).is_integer() and info.min <= number <= info.max):
+        raise InvalidParameter(
+            f"Samples without data cannot be replaced by {number:g}.",
+            f"Choose a whole number from {info.min} to {info.max}.",
+        )
+    notice = f"{count} of {pixels.size} samples are without data: filtered as {number:g}."
+    return np.where(missing, pixels.dtype.type(number), pixels), notice
 
 
 def fill_nan(

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.errors import InvalidImage
 from kernelscope.files.formats import Unreadable, damage_explained
-from kernelscope.files.pictures.tiff import metadata_of, orientation_of, photometric
+from kernelscope.files.pictures.tiff import metadata_of, nodata_of, orientation_of, photometric
 from kernelscope.files.pictures.tiff_pages import check_pages
 from kernelscope.files.pictures.tiff_segments import check_extents, check_segments, prepare
 from kernelscope.files.volumes.raw_volume import Several, spacing_from, spacing_notices
@@ -102,6 +103,7 @@ class _Page:
         keyframe = page.keyframe
         self._file, self._page, self._keyframe, self._kept = file, page, keyframe, kept
         self._inverted = white_is_zero
+        self._nodata = nodata_of(keyframe)
         self.shape: Sides = (
             int(keyframe.imagelength),
             int(keyframe.imagewidth),
@@ -130,6 +132,11 @@ class _Page:
             self._read_plain(top, left, output)
         else:
             self._read_segments(top, left, output)
+        if self._nodata is not None and (output == self._nodata).any():
+            raise InvalidImage(
+                f"Some samples are marked as without data (GDAL_NODATA {self._nodata:g}).",
+                "Filter the file in memory, with a number for them.",
+            )
         if self._inverted:
             grey = output[:, :, :1]  # and not alpha
             grey[...] = inverted(grey, 8 * self.dtype.itemsize)

@@ -31,6 +31,7 @@ from kernelscope.files.pictures.tiff_segments import (
 )
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import MM_PER_INCH, NOTHING, Metadata
+from kernelscope.spec.samples import white_between
 
 # Photometric interpretations and extra samples, as TIFF 6.0 numbers them.
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _CMYK, _YCBCR, _LAB = 0, 1, 2, 3, 5, 6, 8
@@ -46,6 +47,9 @@ _COLOURS = {
 _PREMULTIPLIED_ALPHA, _ALPHA = 1, 2
 _JPEG_COMPRESSIONS = (6, 7)
 _PHOTOMETRIC, _ORIENTATION, _XMP = 262, 274, 700
+
+_NODATA = 42113
+"""Tag of GDAL: the number of unknown samples, as text."""
 
 _LEVEL = 1
 """Of zlib: on photographs of 2048² samples 1.5 to 4.6 times as fast as the usual level, in files
@@ -104,14 +108,54 @@ def _page(page: Any, size: int, handle: WatchedFile) -> Decoded:
         raise Unreadable("the file is cut off.") from error
     samples = np.moveaxis(stored, 0, -1).reshape(*stored.shape[1:3], -1)
     result = _interpret(samples, page)
+    _mark_missing(result, samples, page)
     result.notices.extend(unwritten(page))
     result.orientation = orientation_of(page)
     result.metadata = metadata_of(page, handle)
     if result.pixels.dtype == np.float32:
         low, high = result.pixels.min(), result.pixels.max()
         if low < 0 or high > 1:  # Also false for NaN, which `Image` refuses.
-            result.notices.append(f"Samples run from {low:g} to {high:g}; 0 is black, 1 is white.")
+            white = white_between(float(low), float(high))
+            result.notices.append(
+                f"Samples run from {low:g} to {high:g}; 0 is black, {white:g} is white."
+            )
     return result
+
+
+def nodata_of(page: Any) -> float | None:
+    """Return the number that stands for unknown samples (GDAL_NODATA), if there is one."""
+    try:
+        return float(str(page.tags[_NODATA].value).strip(" \0")) if _NODATA in page.tags else None
+    except ValueError:
+        return None
+
+
+def _mark_missing(result: Decoded, samples: NDArray[Any], page: Any) -> None:
+    """Mark the colours that the file calls unknown: floats as NaN."""
+    nodata, count = nodata_of(page), _COLOURS[page.photometric]
+    if nodata is None or page.photometric == _PALETTE or not _holds(samples.dtype, nodata):
+        return
+    with np.errstate(over="ignore"):  # 3.4e38 is written with more digits than a float has
+        holes = samples[:, :, :count] == samples.dtype.type(nodata)
+    if not holes.any():
+        return
+    if count not in (1, 3) or page.photometric in (_YCBCR, _LAB):
+        holes = np.broadcast_to(holes.any(axis=2, keepdims=True), (*holes.shape[:2], 3))
+    pixels = np.atleast_3d(result.pixels)
+    missing = np.zeros(pixels.shape, bool)
+    missing[:, :, : holes.shape[2]] = holes
+    if pixels.dtype.kind == "f":
+        result.pixels = np.where(missing, np.float32(np.nan), pixels)
+    else:
+        result.pixels, result.missing = pixels, missing
+
+
+def _holds(dtype: np.dtype[Any], number: float) -> bool:
+    """Return whether samples of this type can be equal to a number."""
+    if dtype.kind not in "ui":
+        return dtype.kind == "f"
+    info = np.iinfo(dtype)
+    return number.is_integer() and bool(info.min <= number <= info.max)
 
 
 def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
@@ -135,6 +179,9 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
     with tifffile.TiffWriter(buffer, bigtiff=big, ome=is_ome) as file:
         for (pixels, metadata), exif in zip(pages, held, strict=True):
             alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
+            nodata = metadata.nodata
+            if nodata is not None and pixels.dtype.kind == "f":
+                pixels = np.where(np.isnan(pixels), pixels.dtype.type(nodata), pixels)
             file.write(
                 pixels,
                 photometric="minisblack" if pixels.ndim == 2 or pixels.shape[2] == 2 else "rgb",
@@ -147,7 +194,10 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
                 iccprofile=metadata.profile or None,
                 resolution=metadata.resolution,
                 resolutionunit="inch" if metadata.resolution else None,
-                extratags=tags_for(exif) if exif else (),
+                extratags=[
+                    *(tags_for(exif) if exif else ()),
+                    *([] if nodata is None else [(_NODATA, "s", 0, f"{nodata:.17g}", True)]),
+                ],
             )
     if any(held):
         add_tables(buffer, held)
@@ -194,6 +244,7 @@ def metadata_of(page: Any, handle: WatchedFile) -> Metadata:
         exif,
         (*others, *description.others),
         description.channel(),
+        nodata=nodata_of(page),
     )
 
 

@@ -1,0 +1,80 @@
+"""Samples that a file marks as unknown have no part in results, and are marked again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+
+from kernelscope.errors import AppError, InvalidParameter, NotANumber
+from kernelscope.files.reading import read_image
+from kernelscope.files.writing import record_of_image, write_image
+from kernelscope.lazy.tiff_source import open_tiff
+from kernelscope.spec.crop import Box
+from kernelscope.spec.samples import Kind
+
+
+def write(path: Path, dtype: str, nodata: str, **more: Any) -> np.ndarray[Any, Any]:
+    pixels = np.arange(48).reshape(6, 8).astype(dtype)
+    pixels[2, 3] = float(nodata)
+    tags = [(42113, "s", 0, nodata, True)]
+    tifffile.imwrite(path, pixels, photometric="minisblack", extratags=tags, **more)
+    return pixels
+
+
+@pytest.mark.parametrize(
+    ("dtype", "nodata"),
+    [("uint8", "255"), ("uint16", "65535"), ("float32", "-9999"), ("float32", "-3.4028235e+38")],
+)
+def test_marked_samples_come_back(dtype: str, nodata: str, tmp_path: Path) -> None:
+    source, target = tmp_path / "a.tif", tmp_path / "b.tif"
+    pixels = write(source, dtype, nodata)
+    with pytest.raises(NotANumber):
+        read_image(source)
+    image = read_image(source, nan=7)
+    assert image.planes[2, 3, 0] == 7
+    assert image.missing is not None
+    assert np.argwhere(image.missing.reshape(6, 8)).tolist() == [[2, 3]]
+    write_image(image.like(image.planes), target)
+    with tifffile.TiffFile(target) as file:
+        page = file.pages.first
+        np.testing.assert_array_equal(page.asarray(), pixels)
+        assert np.dtype(dtype).type(page.tags[42113].value) == pixels[2, 3]
+
+
+def test_a_mark_that_no_sample_has_changes_nothing(tmp_path: Path) -> None:
+    pixels = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    for nodata in ("200", "-9999", "none"):
+        tags = [(42113, "s", 0, nodata, True)]
+        tifffile.imwrite(tmp_path / "a.tif", pixels, extratags=tags)
+        image = read_image(tmp_path / "a.tif")
+        assert image.missing is None
+        np.testing.assert_array_equal(image.pixels, pixels)
+
+
+def test_replacements_must_fit_the_type(tmp_path: Path) -> None:
+    write(tmp_path / "a.tif", "uint8", "255")
+    for number in (0.5, 256, -1):
+        with pytest.raises(InvalidParameter):
+            read_image(tmp_path / "a.tif", nan=number)
+
+
+def test_other_formats_say_that_the_mark_is_lost(tmp_path: Path) -> None:
+    write(tmp_path / "a.tif", "uint8", "255")
+    image = read_image(tmp_path / "a.tif", nan=0)
+    assert "marks of samples without data" in record_of_image(image, tmp_path / "b.png").lost
+    assert "marks of samples without data" in record_of_image(image, tmp_path / "b.tif").kept
+
+
+def test_blocks_refuse_them(tmp_path: Path) -> None:
+    write(tmp_path / "a.tif", "float32", "-9999", rowsperstrip=1)
+    source = open_tiff(tmp_path / "a.tif", Kind.PICTURE)
+    try:
+        with pytest.raises(AppError, match="without data"):
+            source.read(Box((0, 0, 0), (6, 8, 1)))
+        source.read(Box((3, 0, 0), (3, 8, 1)))
+    finally:
+        source.close()
