@@ -14,9 +14,12 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
+from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
+from kernelscope.lazy.filtered import filtered
+from kernelscope.lazy.source import ArraySource
 from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import white_between, white_of
+from kernelscope.spec.samples import Kind, white_between, white_of
 
 SCALES = [1e-30, 2.0**-20, 255.0, 1e12, 1e30]
 
@@ -233,3 +236,64 @@ def test_edge_filters_are_not_compared_with_a_reference(backends: dict[str, CpuB
         result = execute(Request.create(image, name, reference=image), backends)
         assert (result.quality is not None) == compared
         assert any("not compared" in notice for notice in result.notices) != compared
+
+
+# Signs and bytes ----------------------------------------------------------------------
+
+
+def hounsfield() -> NDArray[np.int16]:
+    """Return air around tissue."""
+    voxels = np.full((4, 16, 18), -1000, np.int16)
+    voxels[:, 4:12, 4:12] = 40
+    return voxels
+
+
+@pytest.mark.parametrize("mask", [((0, 1, 0), (1, 4, 1), (0, 1, 0)), ((1,) * 3,) * 3])
+def test_a_mask_keeps_signs_that_are_no_overshoot(mask: Any) -> None:
+    voxels = hounsfield()
+    picture = voxels[0].astype(np.float32)
+    for made in (ks.mask(voxels, mask=mask, axis="z")[0], ks.mask(picture, mask=mask)):
+        assert made[0, 0] == -1000
+        assert made[7, 7] == 40
+        assert -1000 < made[4, 4] < 40
+    photograph = picture / 3000 + np.float32(0.34)  # overshoot is clipped as before
+    sharp = ks.mask(photograph, mask=((0, -2, 0), (-2, 9, -2), (0, -2, 0)))
+    assert sharp.min() == 0
+
+
+def test_regions_keep_the_sign_of_the_whole(backends: dict[str, CpuBackend]) -> None:
+    samples = picture() * np.float32(100)
+    samples[30:] -= 300
+    image = Image.from_array(samples)
+    sharp = ((0, -2, 0), (-2, 9, -2), (0, -2, 0))
+    request = Request.create(image, "mask", {"mask": sharp})
+    whole = execute(request, backends).image.planes
+    for region in (Region(2, 3, 9, 11), Region(25, 0, 9, 11)):
+        part = Request(image, request.step, region=region)
+        np.testing.assert_array_equal(
+            execute(part, backends).image.planes, region.of(whole), err_msg=str(region)
+        )
+    assert whole[:20].min() < 0
+
+
+def test_blocks_refuse_to_clip_negative_samples(backends: dict[str, CpuBackend]) -> None:
+    step = Step.of_numbers("mask", {"mask": ((1,) * 3,) * 3})
+    for samples, kind in (
+        (hounsfield()[0].astype(np.float32)[..., np.newaxis], Kind.PICTURE),
+        (hounsfield(), Kind.VOLUME),
+    ):
+        with pytest.raises(ks.InvalidParameter, match="go down to -1000"):
+            filtered(ArraySource(samples, kind), step, lambda one: execute(one, backends))
+
+
+def test_what_a_filter_leaves_alone_keeps_its_bytes() -> None:
+    samples = np.arange(256, dtype=np.float32).reshape(16, 16) * np.float32(1.37)
+    made = ks.salt_and_pepper_noise(samples, density=0.3)
+    assert set(made[made != samples]) == {0, samples.max()}
+
+
+def test_slices_have_the_white_of_their_volume() -> None:
+    """As PSNR of the volume has it: the range, where voxels are negative."""
+    voxels = hounsfield()
+    noisy = ks.gaussian_noise(voxels.astype(np.float32), axis="z", variance=0.01)
+    assert np.std(noisy - voxels) == pytest.approx(0.1 * 1040, rel=0.1)

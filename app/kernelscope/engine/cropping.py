@@ -15,6 +15,7 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region, Window, window
 from kernelscope.engine.request import Measurement, Request
 from kernelscope.engine.result import Result
+from kernelscope.engine.scaling import sign_of
 from kernelscope.engine.step import Step
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
@@ -61,10 +62,11 @@ def crop_of(request: Request) -> tuple[Request, Window]:
     image, spec = request.image, step.filter
     radius = spec.radius(step.parameters)
     part = window(region, image.planes.shape, radius, step.border, spec.crop)
-    measured = request.measured
+    measured, facts = request.measured, dict[str, Any](sign_of(request))
     if spec.crop.rows:
-        values = measured.values if measured else {}
-        measured = Measurement({**values, FIRST_ROW: part.rows.start}, 0.0)
+        facts[FIRST_ROW] = part.rows.start
+    if facts:
+        measured = Measurement({**(measured.values if measured else {}), **facts}, 0.0)
     crop = Request(
         _crops.of(image, part), step, request.options, measured=measured, live=request.live
     )

@@ -25,7 +25,7 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, estimate_notices
-from kernelscope.engine.scaling import run_scaled
+from kernelscope.engine.scaling import run_scaled, with_sign
 from kernelscope.engine.slices import filter_slices
 from kernelscope.engine.transparency import run_visible
 from kernelscope.errors import (
@@ -254,7 +254,7 @@ def _compute(
         return run_scaled(one, lambda inner: backend.run(inner, level, context), context)
 
     def run(one: Request) -> Source:
-        return run_visible(one, compute)
+        return run_visible(with_sign(one), compute)
 
     if not request.by_slices:
         if isinstance(request.region, Box):

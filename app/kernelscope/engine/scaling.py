@@ -30,6 +30,12 @@ from kernelscope.spec.samples import Pixels, colour_count
 _SMALL, _LARGE = 2.0**-20, 2.0**40
 """Between these peaks, float32 holds squares of samples and of their noise, and sums of those."""
 
+SIGN = "negative"
+"""Name of the parameter of filters that clip negative results."""
+
+KEEP = "keep"
+"""Its value for results that are not clipped."""
+
 Factors = tuple[float, ...]
 """The unit of a picture, or of each volume of a scan, in that which the filter supposes."""
 
@@ -97,7 +103,11 @@ def run_scaled(request: Request, run: Callable[[Request], Source], context: RunC
         target = request.target
         if isinstance(target, Image):
             assert isinstance(output, Image)
-            return target.like(_times(output.planes, factors[0]))
+            planes = _times(output.planes, factors[0])
+            before = inner.source.planes
+            if planes.shape == before.shape:  # what the filter left alone is not rounded twice
+                np.copyto(planes, target.planes, where=output.planes == before)
+            return target.like(planes)
         assert isinstance(target, Scan)
         assert isinstance(output, Scan)
         return Scan(
@@ -110,6 +120,32 @@ def run_scaled(request: Request, run: Callable[[Request], Source], context: RunC
                 )
             )
         )
+
+
+def with_sign(request: Request) -> Request:
+    """Return a request whose negative samples are not clipped to black: then black is not 0.
+
+    Results below zero are, by default, where no sample is: there they are overshoot.
+    """
+    facts = sign_of(request)
+    if not facts:
+        return request
+    seconds = request.measured.seconds if request.measured else 0.0
+    return replace(request, measured=Measurement({**request.known, **facts}, seconds))
+
+
+def sign_of(request: Request) -> dict[str, str]:
+    """Return the parameter that keeps signs, for a part of the source too; or nothing.
+
+    What is known of the whole from which a part was taken is left as it is.
+    """
+    known = request.measured.values if request.measured else {}
+    if SIGN in known:
+        return {SIGN: known[SIGN]}
+    source = request.source
+    if request.step.parameters.get(SIGN) != "clip" or not isinstance(source, Image):
+        return {}
+    return {SIGN: KEEP} if source.is_negative else {}
 
 
 class _Scaled:

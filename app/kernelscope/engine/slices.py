@@ -1,7 +1,8 @@
 """Runs filters for pictures on volumes, slice by slice.
 
-A slice becomes a picture on which the brightest voxel of its volume is white, is filtered like any
-other, and goes back to its place in a volume of the same type and header.
+A slice becomes a picture whose white is that of its volume: the brightest voxel or, if some are
+negative, the range. It is filtered like any other, and goes back to its place in a volume of the
+same type and header.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import Progress
 from kernelscope.engine.cropping import crop_of
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Measurement, Request
+from kernelscope.engine.scaling import KEEP, SIGN
 from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.crop import Box
 from kernelscope.spec.filter import Unit
+from kernelscope.spec.samples import span
 
 STAGE = "slices"
 """Name of the stage in progress reports."""
@@ -38,7 +41,7 @@ def filter_slices(
 ) -> Scan:
     """Return the scan with every slice of every volume filtered by `run`, or a box of it.
 
-    A slice is a picture on which the brightest voxel of its volume is white: bytes stay as
+    A slice is a picture whose white is that of its volume, see `white_of`: bytes stay as
     they are, everything else is scaled to floats up to 1 and back. The result has the types
     and the headers of the scan.
 
@@ -69,10 +72,13 @@ def filter_slices(
     for number, (volume, part) in enumerate(both):
         output: NDArray[Any] | None = None
         divisor = _divisor(volume, request.step)
+        keeps = request.step.parameters.get(SIGN) == "clip" and volume.value_range[0] < 0
+        signed = Measurement({SIGN: KEEP}, 0.0) if keeps else None
         for place, index in enumerate(indices):
             context.token.check()
             picture = picture_of(volume, axis, index, divisor)
-            one = Request(picture, step_of(request.step, number * depth + index), request.options)
+            step = step_of(request.step, number * depth + index)
+            one = Request(picture, step, request.options, measured=signed)
             filtered = _filter_one(one, _region(box, axis), lambda each: run(each, report))
             if output is None:
                 output = np.empty(part.voxels.shape, filtered.dtype)
@@ -133,25 +139,25 @@ def as_picture(voxels: NDArray[Any], white: np.float32 | None, title: str) -> Im
     return replace(Image.from_array(pixels, title), given_white=None if white is None else 1.0)
 
 
-def _divisor(volume: Volume, step: Step) -> np.float32:
+def divisor_of(white: np.float32, step: Step) -> np.float32:
     """Return the number that voxels are divided by before a step, and multiplied with after it.
 
-    It is white. Filters that do not look at white get whole numbers beyond 16 bits divided by the
-    power of two above it, which rounds nothing: a label must not become its neighbour.
+    It is white for filters that look at it. Others get a power of two, which rounds nothing: a
+    median is one of its voxels, and a label must not become its neighbour.
     """
-    white, stored = _white(volume), volume.stored
-    is_whole = stored is not None and not stored.scaled and stored.dtype.kind in "iu"
-    if not is_whole or volume.voxels.dtype.kind != "f":
-        return white
     if step.filter.unit_for(step.parameters) is not Unit.ANY:
         return white
-    return np.float32(2.0 ** math.ceil(math.log2(white)))
+    return np.float32(2.0 ** min(math.ceil(math.log2(white)), 127))
 
 
-def white_of(brightest: float) -> np.float32:
-    """Return the value that counts as white where voxels are not bytes."""
-    return np.float32(brightest if brightest > 0 else 1)
+def _divisor(volume: Volume, step: Step) -> np.float32:
+    return divisor_of(_white(volume), step)
+
+
+def white_of(low: float, high: float) -> np.float32:
+    """Return the value that counts as white where voxels between these are not bytes."""
+    return np.float32(span(low, high))
 
 
 def _white(volume: Volume) -> np.float32:
-    return white_of(volume.value_range[1])
+    return white_of(*volume.value_range)

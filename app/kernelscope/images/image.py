@@ -239,6 +239,14 @@ class Image:
         return self.pixels.dtype
 
     @cached_property
+    def is_negative(self) -> bool:
+        """Whether floats of another unit than 0 to 1 go below 0, so that 0 is not their black."""
+        if self.dtype.kind != "f" or self.white == 1:
+            return False
+        colours = self.planes[:, :, : colour_count(self.channels)]
+        return any(in_parts(lambda part: bool((colours[part] < 0).any()), colours))
+
+    @cached_property
     def white(self) -> float:
         """The sample that stands for white, see `kernelscope.spec.samples.white_of`."""
         if self.given_white is not None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kernelscope.errors import Incomparable
 from kernelscope.judging.metrics import Quality, judge
+from kernelscope.spec.samples import span
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def judge_volume(
         )
     low, high = float(reference.min()), float(reference.max())
     if white is None:
-        white = max(high, 0.0) - min(low, 0.0) or 1.0
+        white = span(low, high)
     slices, biases = [], []
     for plane, other in zip(voxels, reference, strict=True):
         slices.append(judge(_picture(plane, white), _picture(other, white), check, white=1.0))

@@ -22,7 +22,8 @@ from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import Region, Window, window
 from kernelscope.engine.request import Measurement, Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.slices import as_picture, step_of, white_of
+from kernelscope.engine.scaling import SIGN
+from kernelscope.engine.slices import as_picture, divisor_of, step_of, white_of
 from kernelscope.engine.step import Step
 from kernelscope.errors import InvalidImage, InvalidParameter, NotANumber
 from kernelscope.images.image import Image
@@ -112,6 +113,13 @@ def _needs_whole(step: Step, obstacle: str) -> InvalidParameter:
     )
 
 
+def _loses_sign(step: Step, low: float) -> InvalidParameter:
+    return InvalidParameter(
+        f"{step.filter.name} would clip negative samples to black: they go down to {low:g}.",
+        "Filter the file as a whole, in memory, or choose another treatment of negative results.",
+    )
+
+
 class FilteredPicture:
     """A step on a picture.
 
@@ -138,8 +146,12 @@ class FilteredPicture:
         request = Request(stand_in, step, options)
         self.white: float | None = white
         unit = step.filter.unit_for(step.parameters)
-        if white is None and source.dtype.kind == "f" and unit is not Unit.ANY:
-            self.white = white_between(*extremes(source, cover(source)))
+        clips = step.parameters.get(SIGN) == "clip"
+        if white is None and source.dtype.kind == "f" and (unit is not Unit.ANY or clips):
+            low, high = extremes(source, cover(source))
+            self.white = white_between(low, high)
+            if clips and low < 0 and self.white != 1:
+                raise _loses_sign(step, low)
         height, width, channels = request.output_shape
         self.description = request.describe()
         self.title, self.dtype = source.title, source.dtype
@@ -209,9 +221,10 @@ class FilteredSlices:
         self.white: np.float32 | None = None
         if source.dtype != np.uint8:
             known = white is not None
-            self.white = (
-                np.float32(white) if known else white_of(extremes(source, cover(source))[1])
-            )
+            low, high = (0.0, 0.0) if known else extremes(source, cover(source))
+            self.white = divisor_of(np.float32(white) if known else white_of(low, high), step)
+            if step.parameters.get(SIGN) == "clip" and low < 0:
+                raise _loses_sign(step, low)
         self.step = self._estimated(step)
         self.description = Request(Scan((stand_in,)), self.step, options).describe()
 

@@ -26,7 +26,7 @@ from kernelscope.library.device_arrays import DeviceArray
 from kernelscope.library.session import PolledToken, session
 from kernelscope.spec.filter import Unit
 from kernelscope.spec.levels import Level
-from kernelscope.spec.samples import Kind, white_between
+from kernelscope.spec.samples import Kind, white_between, white_of
 
 _CHANNELS = (1, 3)
 """Those of pictures without alpha."""
@@ -90,6 +90,10 @@ def run_there(
                 unit = run.step.filter.unit_for(run.step.parameters)
                 if floats and unit is not Unit.ANY and white_between(0.0, peak) != 1:
                     return None  # the host brings it into the unit that the filter supposes
+                # Of this largest magnitude, negative samples may be too large.
+                unsure = floats and unit is Unit.WHITE and peak > 0.5
+                if unsure and white_of(_read(image, array, card).planes) != 1:
+                    return None
                 with naming(recipe, run.number):
                     source = _read(image, array, card) if run.step.estimates else image
                     request = run.request(source)

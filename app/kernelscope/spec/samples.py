@@ -42,7 +42,12 @@ def white_between(low: float, high: float) -> float:
     """Return the value of white in floats between `low` and `high`, as `white_of` does."""
     if low == high == 0 or (low >= _BLACKEST and _DIMMEST <= high <= _BRIGHTEST):
         return 1.0
-    return max(high, 0.0) - min(low, 0.0)
+    return span(low, high)
+
+
+def span(low: float, high: float) -> float:
+    """Return the range of samples between `low` and `high`, which counts from 0; 1 without any."""
+    return max(high, 0.0) - min(low, 0.0) or 1.0
 
 
 def colour_count(channels: int) -> int:

@@ -21,6 +21,7 @@ from kernelscope.images.lengths import in_words
 from kernelscope.images.planes import Plane, Position
 from kernelscope.images.volume import AXES, Volume
 from kernelscope.judging import colours
+from kernelscope.spec.samples import span
 
 COLUMNS = ("Region", "Picture", "Channel", "Samples", "Mean", "SD", "Min", "Max", "PSNR", "SNR")
 """Of the table; CNR follows."""
@@ -124,7 +125,7 @@ def slices(
 ) -> list[Measured]:
     """Return the slices to measure, through one voxel: those of each plane and each volume.
 
-    As elsewhere, the brightest voxel of the reference counts as white for PSNR. Takes a while for
+    As elsewhere, the range of the reference from 0 counts as white for PSNR. Takes a while for
     large volumes: call it off the GUI thread.
     """
     volumes = {"input": volume, "output": output, "reference": reference}
@@ -154,8 +155,8 @@ def slices(
 
 
 def white_of(volume: Volume) -> float:
-    """Return the value of voxels that is 1 in units from 0 to 1: that of the brightest one."""
-    return brightest if (brightest := volume.value_range[1]) > 0 else 1.0
+    """Return the value of voxels that is 1 in units from 0 to 1, see `span`."""
+    return span(*volume.value_range)
 
 
 def steps_of(volume: Volume, plane: Plane) -> Steps | None:
