@@ -38,6 +38,7 @@ def test_marked_samples_come_back(dtype: str, nodata: str, tmp_path: Path) -> No
     assert image.planes[2, 3, 0] == 7
     assert image.missing is not None
     assert np.argwhere(image.missing.reshape(6, 8)).tolist() == [[2, 3]]
+    assert not any(nodata in notice for notice in image.notices)
     write_image(image.like(image.planes), target)
     with tifffile.TiffFile(target) as file:
         page = file.pages.first
@@ -78,3 +79,14 @@ def test_blocks_refuse_them(tmp_path: Path) -> None:
         source.read(Box((3, 0, 0), (3, 8, 1)))
     finally:
         source.close()
+
+
+def test_marks_and_nan_are_both_unknown(tmp_path: Path) -> None:
+    pixels = np.arange(12, dtype=np.float32).reshape(3, 4)
+    pixels[0, 1], pixels[2, 2] = -9999, np.nan
+    tags = [(42113, "s", 0, "-9999", True)]
+    tifffile.imwrite(tmp_path / "a.tif", pixels, extratags=tags)
+    image = read_image(tmp_path / "a.tif", nan=0)
+    assert image.missing is not None
+    assert np.argwhere(image.missing.reshape(3, 4)).tolist() == [[0, 1], [2, 2]]
+    assert image.pixels[0, 1] == image.pixels[2, 2] == 0

@@ -62,7 +62,7 @@ class Decoded:
     metadata : Metadata
         Further data in the file.
     missing : ndarray of bool, shape (height, width, channels), optional
-        Integer samples that the file marks as unknown; floats are NaN there.
+        Samples that the file marks as unknown.
     """
 
     pixels: NDArray[Any]

@@ -109,7 +109,10 @@ def _image(
         pixels, notice = fill_missing(pixels, missing, title, nan)
         notices.append(notice)
     image = Image.from_array(pixels, title, path, tuple(notices), _turned(decoded), nan)
-    return image if missing is None else replace(image, missing=missing.reshape(image.pixels.shape))
+    if missing is None:
+        return image
+    missing = missing.reshape(image.pixels.shape)
+    return replace(image, missing=missing if image.missing is None else missing | image.missing)
 
 
 def _turned(decoded: Decoded) -> Metadata:

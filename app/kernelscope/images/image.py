@@ -318,7 +318,7 @@ def is_finite(values: NDArray[np.float32]) -> bool:
 def fill_missing(
     pixels: NDArray[Any], missing: NDArray[np.bool_], title: str, number: float | None
 ) -> tuple[NDArray[Any], str]:
-    """Replace integer samples that a file marks as unknown; return them with a notice.
+    """Replace samples that a file marks as unknown; return them with a notice.
 
     Raises
     ------
@@ -328,18 +328,23 @@ def fill_missing(
         If it does not fit their type.
     """
     count = int(np.count_nonzero(missing))
+    verb = "is" if count == 1 else "are"
     if number is None:
         raise NotANumber(
-            f"{title}: {count} of {pixels.size} samples are marked as without data.",
+            f"{title}: {count} of {pixels.size} samples {verb} marked as without data.",
             "Choose a number to replace them: 0 if they are the background.",
         )
-    info = np.iinfo(pixels.dtype)
-    if not (float(number).is_integer() and info.min <= number <= info.max):
+    if pixels.dtype.kind == "f":
+        low, high, fits = float(np.finfo(pixels.dtype).min), float(np.finfo(pixels.dtype).max), True
+    else:
+        low, high = np.iinfo(pixels.dtype).min, np.iinfo(pixels.dtype).max
+        fits = float(number).is_integer()
+    if not (fits and low <= number <= high):
         raise InvalidParameter(
             f"Samples without data cannot be replaced by {number:g}.",
-            f"Choose a whole number from {info.min} to {info.max}.",
+            f"Choose a number of their type, from {low:g} to {high:g}.",
         )
-    notice = f"{count} of {pixels.size} samples are without data: filtered as {number:g}."
+    notice = f"{count} of {pixels.size} samples {verb} without data: filtered as {number:g}."
     return np.where(missing, pixels.dtype.type(number), pixels), notice
 
 

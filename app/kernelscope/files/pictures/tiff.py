@@ -113,7 +113,9 @@ def _page(page: Any, size: int, handle: WatchedFile) -> Decoded:
     result.orientation = orientation_of(page)
     result.metadata = metadata_of(page, handle)
     if result.pixels.dtype == np.float32:
-        low, high = result.pixels.min(), result.pixels.max()
+        known = True if result.missing is None else ~result.missing
+        low = result.pixels.min(where=known, initial=np.inf)
+        high = result.pixels.max(where=known, initial=-np.inf)
         if low < 0 or high > 1:  # Also false for NaN, which `Image` refuses.
             white = white_between(float(low), float(high))
             result.notices.append(
@@ -131,7 +133,7 @@ def nodata_of(page: Any) -> float | None:
 
 
 def _mark_missing(result: Decoded, samples: NDArray[Any], page: Any) -> None:
-    """Mark the colours that the file calls unknown: floats as NaN."""
+    """Mark the colours that the file calls unknown."""
     nodata, count = nodata_of(page), _COLOURS[page.photometric]
     if nodata is None or page.photometric == _PALETTE or not _holds(samples.dtype, nodata):
         return
@@ -144,10 +146,7 @@ def _mark_missing(result: Decoded, samples: NDArray[Any], page: Any) -> None:
     pixels = np.atleast_3d(result.pixels)
     missing = np.zeros(pixels.shape, bool)
     missing[:, :, : holes.shape[2]] = holes
-    if pixels.dtype.kind == "f":
-        result.pixels = np.where(missing, np.float32(np.nan), pixels)
-    else:
-        result.pixels, result.missing = pixels, missing
+    result.pixels, result.missing = pixels, missing
 
 
 def _holds(dtype: np.dtype[Any], number: float) -> bool:
