@@ -1822,8 +1822,8 @@ def mri_nlm(
         along x, y and z.
     noise : {'auto', 'rician', 'gaussian'}, default 'auto'
         Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is. 'rician': It brightens magnitude MRI, which is corrected.
-        'gaussian': None.
+        which a magnitude never is, and for files of a microscope. 'rician': It brightens
+        magnitude MRI, which is corrected. 'gaussian': None.
     sigma_from : {'volume', 'adaptive', 'local', 'given'}, default 'volume'
         How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
         Estimated everywhere from many voxels around: noise may vary over the head. 'local':
@@ -1913,8 +1913,8 @@ def mri_nlm(
         along x, y and z.
     noise : {'auto', 'rician', 'gaussian'}, default 'auto'
         Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is. 'rician': It brightens magnitude MRI, which is corrected.
-        'gaussian': None.
+        which a magnitude never is, and for files of a microscope. 'rician': It brightens
+        magnitude MRI, which is corrected. 'gaussian': None.
     sigma_from : {'volume', 'adaptive', 'local', 'given'}, default 'volume'
         How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
         Estimated everywhere from many voxels around: noise may vary over the head. 'local':
