@@ -20,7 +20,6 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
 from kernelscope.errors import ImageWriteError, OutOfMemory
 from kernelscope.files.write_errors import resolved
-from kernelscope.images.channel import UNKNOWN_CHANNEL
 from kernelscope.images.record import Record
 from kernelscope.lazy import tiff_sink, zarr_sink
 from kernelscope.lazy.blocks import plan
@@ -185,14 +184,16 @@ def filter_file(
 def _record(head: Head, result: LazySource, target: Path) -> Record:
     """Return what a sink keeps and loses of the content of a file."""
     is_zarr = target.name.lower().endswith(zarr_sink.SUFFIXES)
-    named = any(each != UNKNOWN_CHANNEL for each in head.channels)
+    channels, channels_stay = head.channels, is_zarr or len(head.channels) == 1
+    plural = "s" if len(channels) > 1 else ""
     further = head.ome.described() if head.ome else {}
     lost, kept = list[str](), list[str]()
     for name, there, still in (
         ("colour profile", head.profile, not is_zarr),
         ("resolution", head.resolution, True),
         ("the distance of voxels", result.kind is Kind.VOLUME and head.steps, True),
-        ("channel names and colours", named, is_zarr or len(head.channels) == 1),
+        (f"channel name{plural}", any(each.name for each in channels), channels_stay),
+        (f"channel colour{plural}", any(each.colour for each in channels), channels_stay),
         *((name, there, is_zarr) for name, there in further.items()),
     ):
         if there:
