@@ -9,7 +9,7 @@ from typing import Any
 import imagecodecs
 import numpy as np
 import pytest
-from pydicom import uid
+from pydicom import dcmread, uid
 from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.encaps import encapsulate
 from pydicom.pixels.encoders import RLELosslessEncoder
@@ -87,6 +87,28 @@ def test_one_frame_in_several_pieces_is_one(tmp_path: Path, kind: str) -> None:
     volume = read_volume(write(tmp_path / "g", syntax, pieces, False, False))
     np.testing.assert_array_equal(volume.voxels, GREY[0][np.newaxis])
     assert not any("Only the first" in each for each in volume.notices)
+
+
+def test_uncompressed_frames_are_counted_by_their_size(tmp_path: Path) -> None:
+    data = enhanced(tmp_path / "a")
+    one = data.Rows * data.Columns * data.BitsAllocated // 8
+    for name in ("PerFrameFunctionalGroupsSequence", "NumberOfFrames"):
+        delattr(data, name)
+    data.save_as(tmp_path / "a")
+    volume = read_volume(tmp_path / "a")
+    assert len(data.PixelData) == 4 * one
+    assert volume.depth == 1
+    assert any("Only the first of 4 frames of a is read" in each for each in volume.notices)
+
+
+def test_a_file_without_a_series_says_so(tmp_path: Path) -> None:
+    syntax, encode = ENCODERS["RLE"]
+    path = write(tmp_path / "g", syntax, [bytes(encode(GREY[0]))], False, False)
+    data = dcmread(path)
+    del data.SeriesInstanceUID
+    data.save_as(path)
+    with pytest.raises(ImageReadError, match="SeriesInstanceUID is missing"):
+        read_volume(path)
 
 
 def test_described_frames_are_all_read(tmp_path: Path) -> None:

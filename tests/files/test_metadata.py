@@ -430,3 +430,13 @@ class TestExifOfTiff:
             assert 271 not in other.getexif()
             other.seek(1)
             assert other.getexif()[271] == "Camera"
+
+
+def test_letters_beyond_ascii_stay_what_they_are(tmp_path):
+    name = "José, Łódź"
+    pixels = np.zeros((9, 9), np.uint8)
+    tifffile.imwrite(tmp_path / "a.tif", pixels, extratags=[(315, "s", 0, name.encode(), True)])
+    write_image(read_image(tmp_path / "a.tif"), tmp_path / "b.tif")
+    write_image(read_image(tmp_path / "b.tif"), tmp_path / "c.tif")
+    with tifffile.TiffFile(tmp_path / "c.tif") as file:
+        assert file.pages[0].tags[315].value == name

@@ -127,10 +127,10 @@ def frame_count(dataset: Any) -> int:
 
 
 def keep_first(dataset: Any, name: str) -> int:
-    """Return how many compressed frames there are, and leave the first, if no number is stated.
+    """Return how many frames there are, and leave the first, if no number is stated.
 
-    By the standard there is one then, in any number of pieces, so a frame is counted where a piece
-    has the beginning of one. Decoders would take all pieces for one frame.
+    By the standard there is one then. If it is compressed it has any number of pieces, so a frame
+    is counted where a piece has the beginning of one: decoders would take all pieces for one frame.
     """
     from pydicom import encaps
 
@@ -138,8 +138,15 @@ def keep_first(dataset: Any, name: str) -> int:
         return 1
     with damage_explained(f"DICOM file {name}'s"):
         syntax = dataset.file_meta.TransferSyntaxUID
-        if not _is_decodable(syntax) or not syntax.is_encapsulated:
+        if not _is_decodable(syntax):
             return 1
+        if not syntax.is_encapsulated:
+            samples = dataset.Rows * dataset.Columns * dataset.get("SamplesPerPixel", 1)
+            size = samples * dataset.BitsAllocated // 8
+            count = len(dataset.PixelData) // size if size else 1
+            if count > 1:
+                dataset.PixelData = dataset.PixelData[:size]
+            return max(1, count)
         data = BytesIO(dataset.PixelData)
         encaps.parse_basic_offsets(data)
         pieces = list(encaps.generate_fragments(data))

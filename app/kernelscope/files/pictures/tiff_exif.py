@@ -45,7 +45,7 @@ def exif_of(handle: BinaryIO, page: Any) -> bytes:
         found.load_from_fp(handle, None)
         made = PIL.Image.Exif()
         for code, text in texts.items():
-            made[code] = text
+            made[code] = text.encode()  # Pillow writes “?” for letters beyond ASCII in a str
         for code in tables if page.index == 0 else ():
             table = dict(found.get_ifd(code))
             table.pop(_INTEROPERABILITY, None)
@@ -66,7 +66,7 @@ def tags_for(exif: bytes) -> list[tuple[int, str, int, Any, bool]]:
     """
     found = _parsed(exif)
     tags: list[tuple[int, str, int, Any, bool]] = [
-        (code, "s", 0, str(found[code]).encode("ascii", "replace"), True)
+        (code, "s", 0, str(found[code]).encode("latin-1", "replace"), True)  # as Pillow read it
         for code in _TEXTS
         if code in found
     ]

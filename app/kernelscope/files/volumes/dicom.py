@@ -361,8 +361,13 @@ def _number(values: Any, keyword: str, default: float) -> float:
 
 def _is_picture(header: Any, name: str) -> bool:
     """Return whether a file is a slice; refuse a damaged slice, which must not just be skipped."""
-    if all(keyword in header for keyword in ("Rows", "SeriesInstanceUID", "PixelData")):
-        return True
+    if all(keyword in header for keyword in ("Rows", "PixelData")):
+        if "SeriesInstanceUID" in header:
+            return True
+        raise Unreadable(
+            f"{name} does not state its series (SeriesInstanceUID is missing).",
+            "Get the file again from where it came from.",
+        )
     kind = header.file_meta.get("MediaStorageSOPClassUID")
     unknown = not kind or (kind.name == kind and not kind.is_private)
     if unknown or not len(header) or re.search("(?<!Non-)Image Storage", kind.name):
