@@ -46,14 +46,14 @@ class TestFromArray:
     @pytest.mark.parametrize(
         ("dtype", "values", "kept", "notice"),
         [
-            ("i1", (0, 100), "uint8", "Signed 8-bit integers converted to uint8."),
-            ("i1", (-1, 100), "int16", "Signed 8-bit integers converted to int16."),
-            (">i4", (0, 255), "uint8", "Signed 32-bit integers converted to uint8."),
-            ("i4", (0, 256), "uint16", "Signed 32-bit integers converted to uint16."),
-            ("i4", (-32768, 32767), "int16", "Signed 32-bit integers converted to int16."),
-            ("i4", (-1, 32768), "float32", "Signed 32-bit integers converted to 32-bit floats."),
-            ("u8", (0, 2**24), "float32", "Unsigned 64-bit integers converted to 32-bit floats."),
-            ("f8", (0.5, -1), "float32", "64-bit floats converted to 32-bit floats."),
+            ("i1", (0, 100), "uint8", "Signed 8-bit integers filtered as uint8."),
+            ("i1", (-1, 100), "int16", "Signed 8-bit integers filtered as int16."),
+            (">i4", (0, 255), "uint8", "Signed 32-bit integers filtered as uint8."),
+            ("i4", (0, 256), "uint16", "Signed 32-bit integers filtered as uint16."),
+            ("i4", (-32768, 32767), "int16", "Signed 32-bit integers filtered as int16."),
+            ("i4", (-1, 32768), "float32", "Signed 32-bit integers filtered as 32-bit floats."),
+            ("u8", (0, 2**24), "float32", "Unsigned 64-bit integers filtered as 32-bit floats."),
+            ("f8", (0.5, -1), "float32", "64-bit floats filtered as 32-bit floats."),
         ],
     )
     def test_other_types_become_the_smallest_that_holds_them(

@@ -459,7 +459,8 @@ def _converted(
     if kind == "f":
         with np.errstate(over="ignore"):
             voxels = np.ascontiguousarray(array, np.float32)
-        return voxels, [f"{bits}-bit floats converted to 32-bit floats."], bits == 64
+        verb = "filtered as" if bits == 64 else "converted to"  # saved as they were, or not
+        return voxels, [f"{bits}-bit floats {verb} 32-bit floats."], bits == 64
     voxels = narrowed(np.ascontiguousarray(array))
     name = f"{'Signed' if kind == 'i' else 'Unsigned'} {bits}-bit integers"
     if voxels.dtype.kind == "f" and not np.array_equal(stored.numbers(voxels), array):
@@ -469,7 +470,7 @@ def _converted(
             "Give labels smaller numbers, or convert measured values to 32-bit floats.",
         )
     new = "32-bit floats" if voxels.dtype.kind == "f" else f"{voxels.dtype.name}"
-    return voxels, [f"{name} converted to {new}."], True
+    return voxels, [f"{name} filtered as {new}."], True
 
 
 def _check_finite(values: NDArray[Any], title: str) -> None:

@@ -53,9 +53,9 @@ class Quality:
     def figures(self) -> tuple[tuple[str, str], ...]:
         """Return (name, value in words) of each figure, for tables and lines of text."""
         ssim = f"{self.ssim:.4f}" if self.ssim is not None else f"none below {WINDOW}×{WINDOW}"
-        psnr = f"{self.psnr:.2f} dB" if math.isfinite(self.psnr) else "∞ dB (equal)"
+        white = "" if self.peak is None else f" (white is {self.peak:.4g})"
         return (
-            ("PSNR", psnr if self.peak is None else f"{psnr} (white is {self.peak:.4g})"),
+            ("PSNR", f"{self.psnr:.2f} dB{white}" if math.isfinite(self.psnr) else "∞ dB (equal)"),
             ("SSIM", ssim),
             ("MSE", f"{self.mse:.4g}"),
             ("MAE", f"{self.mae:.4g}"),
