@@ -146,7 +146,7 @@ def test_installed_program_has_the_recorded_figures(installed: Path, tmp_path: P
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["H100", "True", "True"]
+    assert done.stdout.split() == ["H200", "True", "True"]  # of this size and mask
 
 
 def test_installed_program_works_elsewhere(installed: Path, tmp_path: Path) -> None:
