@@ -146,7 +146,7 @@ class TestPictures:
         image = read_image(path, nan=0.25)
         np.testing.assert_array_equal(image.pixels, np.where(np.isnan(pixels), 0.25, pixels))
         assert "filtered as 0.25, saved as NaN again." in image.notices[-1]
-        holed = np.isnan(pixels.reshape(7, 9, -1)).any(axis=2)
+        holed = np.isnan(pixels.reshape(7, 9, -1))
         smaller = image.like(image.planes[1:-1, 2:-2])  # as border “valid” makes it
         for result, marks in ((image, holed), (smaller, holed[1:-1, 2:-2])):
             again = tifffile.imread(write_image(result, tmp_path / "b.tif"))

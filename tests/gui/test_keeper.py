@@ -87,8 +87,11 @@ def test_a_layout_is_kept_while_the_window_is_open(
     qtbot: QtBot, window: MainWindow, store: Path
 ) -> None:
     window.docks[DockName.QUALITY].close()
-    state = bytes(window.saveState(STATE_VERSION).data())
-    qtbot.waitUntil(lambda: bytes(Settings(store).blob("state").data()) == state)
+
+    def state() -> bytes:
+        return bytes(window.saveState(STATE_VERSION).data())
+
+    qtbot.waitUntil(lambda: bytes(Settings(store).blob("state").data()) == state())
 
 
 def test_preferences_are_seen_and_kept_at_once(

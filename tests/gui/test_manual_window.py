@@ -141,10 +141,10 @@ def test_search_without_a_match_stays(qtbot: QtBot, window: ManualWindow) -> Non
     assert window.isVisible(), "Enter searches, and does not close"
 
 
-def test_pictures_are_no_wider_than_the_page(window: ManualWindow) -> None:
+def test_pictures_are_no_wider_than_the_page(qtbot: QtBot, window: ManualWindow) -> None:
     window.resize(1160, 720)
     window.open_page("window")
-    assert view_of(window).horizontalScrollBar().maximum() == 0
+    qtbot.waitUntil(lambda: view_of(window).horizontalScrollBar().maximum() == 0)
     text = manual.page("window")
     assert text.count("](../screenshots/") == view_of(window).toHtml().count("<img ")
 

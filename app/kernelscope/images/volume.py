@@ -233,7 +233,10 @@ class Volume:
     @cached_property
     def value_range(self) -> tuple[float, float]:
         """The smallest and the largest voxel."""
-        return self.voxels.min().item(), self.voxels.max().item()
+        ends = in_parts(
+            lambda part: (self.voxels[part].min(), self.voxels[part].max()), self.voxels
+        )
+        return min(low for low, _ in ends).item(), max(high for _, high in ends).item()
 
     @cached_property
     def orientation(self) -> str:
