@@ -64,14 +64,14 @@ def refused(line: str, message: str, capsys: pytest.CaptureFixture[str], status:
 def test_a_volume(step: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert apply(step.format("in.tif whole.tif")) == 0
     capsys.readouterr()
-    assert apply(step.format("in.tif out.tif --memory 3G")) == 0
+    assert apply(step.format("in.tif out.tif --memory 64G")) == 0
     output = capsys.readouterr()
     whole, out = read_volume("whole.tif"), read_volume("out.tif")
     np.testing.assert_array_equal(out.voxels, whole.voxels)
     assert out.voxels.dtype == whole.voxels.dtype
     assert out.spacing == whole.spacing == (3.0, 1.0, 0.5)
     assert re.search(r"out\.tif: .*; 33×40×9 voxels in [\d.]+ s, [\d.]+ million", output.out)
-    assert re.search(r"in 12 blocks; at most \d+ MiB of memory, 3072 MiB were", output.out)
+    assert re.search(r"in 12 blocks; at most \d+ MiB of memory, 65536 MiB were", output.out)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_volume(step: str, capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_a_picture(step: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = [word.replace("_", " ") for word in step.split()]
-    for pair in ("photo.tif whole.tif", "photo.tif out.tif --memory 3G"):
+    for pair in ("photo.tif whole.tif", "photo.tif out.tif --memory 64G"):
         given = [part for word in words for part in (pair.split() if word == "{}" else [word])]
         assert main(["apply", *given]) == 0
     np.testing.assert_array_equal(read_image("out.tif").planes, read_image("whole.tif").planes)
@@ -94,7 +94,7 @@ def test_a_picture(step: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_recipe_and_one_of_several_volumes(capsys: pytest.CaptureFixture[str]) -> None:
     voxels = np.random.default_rng(1).integers(0, 99, (2, 3, 20, 18)).astype(np.uint8)
     tifffile.imwrite("two.ome.tif", voxels, metadata={"axes": "TZYX"})
-    command = "mean two.ome.tif out.ome.tif --memory 2G --size 5 --save-recipe a.json --quiet"
+    command = "mean two.ome.tif out.ome.tif --memory 64G --size 5 --save-recipe a.json --quiet"
     refused(command, "two.ome.tif: it holds 2 volumes", capsys)
     assert apply(f"{command} --volume 2") == 0
     assert capsys.readouterr().out == ""

@@ -104,7 +104,7 @@ def by_apply(source: Path, target: Path, *more: str) -> None:
 
 
 def by_blocks(source: Path, target: Path) -> None:
-    ks.Recipe.from_json(RECIPE).apply_file(source, target, memory="4G")
+    ks.Recipe.from_json(RECIPE).apply_file(source, target, memory="64G")
 
 
 def by_library(source: Path, target: Path) -> None:

@@ -22,7 +22,7 @@ def test_channels_are_named_as_by_a_whole_run(
     metadata = {"axes": "ZYX", "Channel": channel}
     tifffile.imwrite(source, stack, ome=True, photometric="minisblack", metadata=metadata)
     records = []
-    for options in ([], ["--memory", "2G"]):
+    for options in ([], ["--memory", "64G"]):
         assert main(["apply", "median", str(source), str(target), "--json", *options]) == 0
         records.append(json.loads(capsys.readouterr().out)["record"])
         target.unlink()
