@@ -71,7 +71,7 @@ def filter_slices(
     both = zip(request.scan.volumes, target.volumes, strict=True)
     for number, (volume, part) in enumerate(both):
         output: NDArray[Any] | None = None
-        divisor = _divisor(volume, request.step)
+        divisor = divisor_of(_white(volume), request.step)
         keeps = request.step.parameters.get(SIGN) == "clip" and volume.value_range[0] < 0
         signed = Measurement({SIGN: KEEP}, 0.0) if keeps else None
         for place, index in enumerate(indices):
@@ -148,10 +148,6 @@ def divisor_of(white: np.float32, step: Step) -> np.float32:
     if step.filter.unit_for(step.parameters) is not Unit.ANY:
         return white
     return np.float32(2.0 ** min(math.ceil(math.log2(white)), 127))
-
-
-def _divisor(volume: Volume, step: Step) -> np.float32:
-    return divisor_of(_white(volume), step)
 
 
 def white_of(low: float, high: float) -> np.float32:

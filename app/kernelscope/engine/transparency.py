@@ -40,7 +40,7 @@ def has_transparent(request: Request) -> bool:
     if not isinstance(source, Image) or not source.has_alpha or _reach(request) == 0:
         return False
     alpha = source.planes[:, :, -1]
-    limit = _white(source) if step.filter.averages else 1
+    limit = white_level(source.dtype) if step.filter.averages else 1
     return bool((alpha < limit).any())
 
 
@@ -78,10 +78,6 @@ def _reach(request: Request) -> int:
     return spec.radius(parameters)
 
 
-def _white(image: Image) -> float:
-    return white_level(image.dtype)
-
-
 def _weighted(request: Request, run: Callable[[Request], Source]) -> Pixels:
     """Return the average of colours, weighted by alpha.
 
@@ -89,7 +85,7 @@ def _weighted(request: Request, run: Callable[[Request], Source]) -> Pixels:
     """
     image = request.image
     colours, alpha = image.planes[:, :, :-1], image.planes[:, :, -1:]
-    white, is_float = _white(image), image.dtype.kind == "f"
+    white, is_float = white_level(image.dtype), image.dtype.kind == "f"
     dtype = image.dtype if is_float else np.dtype(np.uint16)
     full = white_level(dtype)  # of products: white of a pixel that is opaque
 
@@ -140,7 +136,7 @@ def opaque(image: Image, reach: int, *, wraps: bool = False) -> Image:
     if known != (reach, wraps):
         planes = image.planes.copy()
         planes[:, :, :-1] = _filled(planes[:, :, :-1], planes[:, :, -1] > 0, reach, wraps=wraps)
-        planes[:, :, -1] = image.dtype.type(_white(image))
+        planes[:, :, -1] = image.dtype.type(white_level(image.dtype))
         made = replace(Image.from_array(planes, image.title), given_white=image.given_white)
         _made[image] = ((reach, wraps), made)
     return made
