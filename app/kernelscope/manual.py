@@ -2,7 +2,7 @@
 
 The same pages make the site (``.ci/mkdocs.yml``) and are shown by the program. They are plain
 Markdown. A comment that stands alone on its line is replaced by generated text if it names an
-entry of `GENERATED`, so that adding a filter or a menu entry changes no page.
+entry of `GENERATED`, so that adding a filter changes no page.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from kernelscope import filters, menus
+from kernelscope import filters
 from kernelscope.engine.step import ESTIMATE, default_text
 from kernelscope.paths import RESOURCES
 from kernelscope.spec.borders import Border
@@ -172,14 +172,6 @@ def _borders() -> str:
     return table(("border", "cells outside the image"), ((f"`{b}`", b.help) for b in Border))
 
 
-def _shortcuts() -> str:
-    rows = (
-        (place, name, " or ".join(f"`{key}`" for key in keys))
-        for place, name, keys in menus.shortcuts()
-    )
-    return table(("menu", "command", "keys"), rows)
-
-
 GENERATED: Mapping[str, Callable[[], str]] = MappingProxyType(
     {
         "filters of pictures": lambda: _overview(Kind.PICTURE),
@@ -188,7 +180,6 @@ GENERATED: Mapping[str, Callable[[], str]] = MappingProxyType(
         "parameters of volume filters": lambda: _details(Kind.VOLUME),
         "pages of levels": _level_pages,
         "borders": _borders,
-        "keyboard shortcuts": _shortcuts,
     }
 )
 """Generated parts by the comment in whose place they stand."""

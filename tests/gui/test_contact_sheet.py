@@ -15,7 +15,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QSpinBox
 from pytestqt.qtbot import QtBot
 
-from kernelscope import menus
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
@@ -27,6 +26,7 @@ from kernelscope.gui.dialogs.blind_dialog import BlindDialog
 from kernelscope.gui.dialogs.contact_sheet import ContactSheet, middle
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from tests.gui.helpers import FakeCpu, child, load
@@ -331,7 +331,7 @@ def test_without_scores_the_note_names_the_way_to_a_reference(
     sheet = real.companions.contact_sheet
     assert sheet is not None
     qtbot.waitUntil(lambda: "No dB" in sheet.note.text())
-    ways = [menus.place(path) for path, action in menus.actions() if action.id == "chooseReference"]
+    ways = [menus.place(path) for path, id_ in menus.entries() if id_ == "chooseReference"]
     assert f"{ways[0]} > Choose" in sheet.note.text()
 
 

@@ -37,9 +37,9 @@ from kernelscope.gui.model.runs import KERNEL, TOTAL
 from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED
 from kernelscope.gui.panels.run_table import KERNEL_TIME, PARTS, SPREAD, TOTAL_TIME
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.docks import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.volume import Volume
-from kernelscope.menus import DockName
 from kernelscope.spec.samples import Kind
 from tests.gui.helpers import (
     NO_GPU,

@@ -24,10 +24,10 @@ from kernelscope.gui.model.sketches import WIDTH as WIDTH_OF_SKETCH
 from kernelscope.gui.model.sketches import Scene, Sketch, kind_of_sketch
 from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.window import filter_shelf, placement
+from kernelscope.gui.window.docks import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.helper import Helper
 from kernelscope.images.image import Image
-from kernelscope.menus import DockName
 from kernelscope.spec.samples import Kind
 from tests.gui.helpers import HEIGHT, WIDTH, FakeCpu, Opener, load, press, write_picture
 from tests.gui.test_volume_page import voxels, write

@@ -15,7 +15,7 @@ from kernelscope.gui.panels.film_strip import FilmStrip
 from kernelscope.gui.panels.filter_browser import fitting
 from kernelscope.gui.panels.ladder import LadderList, name_width, wrapped
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
-from kernelscope.menus import DockName
+from kernelscope.gui.window.docks import DockName
 from tests.gui.helpers import Opener, load
 
 

@@ -13,9 +13,9 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.slot import Slot
 from kernelscope.gui.window import placement
+from kernelscope.gui.window.docks import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.settings_column import SettingsColumn
-from kernelscope.menus import DockName
 from tests.gui.helpers import child, press, wait_until
 from tests.gui.test_level_colours import contrast
 

@@ -33,10 +33,10 @@ from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.panels.ladder import Ladder
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import estimates, live
+from kernelscope.gui.window.docks import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.later import Later
 from kernelscope.images.image import Image
-from kernelscope.menus import DockName
 from tests.bench.made_up import row
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, write_picture
 from tests.gui.test_volume_page import voxels, write

@@ -62,10 +62,10 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import NAMES, icon
 from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.docks import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.image import Image
-from kernelscope.menus import DockName
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import GPU_LEVELS

@@ -17,10 +17,10 @@ from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.figures import describe_gain, figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.times import VARYING
+from kernelscope.gui.window.docks import DockName
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from kernelscope.menus import DockName
 from tests.gui.helpers import (
     FakeCpu,
     child,

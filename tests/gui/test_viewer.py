@@ -36,9 +36,9 @@ from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Side
 from kernelscope.gui.widgets.controls import NumberBox
+from kernelscope.gui.window.docks import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from kernelscope.menus import DockName
 from tests.gui.helpers import Opener, child, load, press, run
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton

@@ -49,12 +49,12 @@ from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.pages import volume_page
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
+from kernelscope.gui.window.docks import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.phantom import Contrast, Noise, head
 from kernelscope.images.planes import Window
 from kernelscope.images.volume import Volume
 from kernelscope.judging.volumes import judge_volume
-from kernelscope.menus import DockName
 from kernelscope.spec.parameters import FloatParameter
 from tests.files.test_volumes_dicom import OTHER, pixels
 from tests.files.test_volumes_dicom import write as write_slice

@@ -27,6 +27,7 @@ from kernelscope.gui.dialogs.places import folder_for, name_filter
 from kernelscope.gui.dialogs.saving import Saver
 from kernelscope.gui.dialogs.volumes_together import VolumesTogether
 from kernelscope.gui.model.volume_series import VolumeSeries
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.messages import open_dialog, show_error
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
@@ -117,11 +118,25 @@ class Pictures(QObject):
         self._together.each_loaded.connect(self.each_loaded)
         self._together.announced.connect(self.announced)
 
+    @action(
+        "open",
+        "&Open…",
+        keys=("Ctrl+O",),
+        tip="Open pictures or a volume",
+        icon="load",
+        label="Load",
+    )
     def choose(self) -> None:
         """Let the user choose a file to open."""
         everything = ("All pictures and volumes", (*READABLE, *READABLE_VOLUMES))
         self._choose("Open Pictures or Volumes", "openDialog", self.open, *everything, many=True)
 
+    @action(
+        "openFolder",
+        "Open &Folder as Volume…",
+        keys=("Ctrl+Shift+O",),
+        tip="Open a folder of slices: pictures or a DICOM series",
+    )
     def choose_folder(self) -> None:
         """Let the user choose a folder of slices to open."""
         dialog = QFileDialog(
@@ -304,6 +319,12 @@ class Pictures(QObject):
         dialog.textValueSelected.connect(lambda name: again(1 + names.index(name)))
         open_dialog(dialog)
 
+    @action(
+        "paste",
+        "&Paste Picture",
+        keys=("Ctrl+V",),
+        tip="Open the picture on the clipboard",
+    )
     def paste(self) -> None:
         """Open the picture or the files on the clipboard."""
         mime = QGuiApplication.clipboard().mimeData()

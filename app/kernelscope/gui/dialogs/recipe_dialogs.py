@@ -17,6 +17,7 @@ from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
 from kernelscope.files import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.work.background import Background
 from kernelscope.images.source import Source
 
@@ -55,6 +56,13 @@ class Recipes(QObject):
         self._backends = backends
         self._run: RecipeRun | None = None
 
+    @action(
+        "runRecipe",
+        "Run R&ecipe…",
+        keys=("Ctrl+Shift+R",),
+        tip="Run several filters from a file, one after the other",
+        help="window#recipes",
+    )
     def choose(self) -> None:
         """Let the user choose a recipe to run."""
         dialog = dialogs.choose_text_to_open(self._window, "Run Recipe", self.load, _FILES)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDialog, QHeaderView, QTreeWidgetItem, QVBoxLayout, QWidget
 
-from kernelscope import menus
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box
@@ -16,8 +16,11 @@ from kernelscope.gui.widgets.messages import add_button, close_box
 class ShortcutDialog(QDialog):
     """Shortcuts by menu. It does not block the main window."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, shortcuts: Sequence[tuple[str, str, tuple[str, ...]]], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
+        self._shortcuts = shortcuts
         self.setObjectName("shortcutDialog")
         set_help(self, "window#keyboard-shortcuts")
         self.setWindowTitle("Keyboard Shortcuts")
@@ -41,7 +44,7 @@ class ShortcutDialog(QDialog):
     def _fill(self) -> None:
         bold = self.font()
         bold.setBold(True)
-        for place, found in groupby(menus.shortcuts(), key=lambda shortcut: shortcut[0]):
+        for place, found in groupby(self._shortcuts, key=lambda shortcut: shortcut[0]):
             heading = QTreeWidgetItem([place])
             heading.setFont(0, bold)
             for _, name, keys in found:
@@ -53,7 +56,7 @@ class ShortcutDialog(QDialog):
     def text(self) -> str:
         """Return the list with one command on a line, name and keys separated by a tab."""
         return "\n".join(
-            f"{name}\t{', '.join(map(_native, keys))}" for _, name, keys in menus.shortcuts()
+            f"{name}\t{', '.join(map(_native, keys))}" for _, name, keys in self._shortcuts
         )
 
 

@@ -35,6 +35,7 @@ from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.filter_form import FilterForm, same_values
 from kernelscope.gui.panels.run_options import RunOptionsForm
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.gui.widgets.settings import Settings
@@ -301,6 +302,11 @@ class ParameterPanel(QScrollArea):
         if result is not None and result.request.step.filter.id in self._forms:
             self._forms[result.request.step.filter.id].show_estimates(result.estimates)
 
+    @action(
+        "resetParameters",
+        "R&eset Parameters",
+        help="window",
+    )
     def reset(self) -> None:
         """Set the parameters of the chosen filter to their defaults."""
         self.form.reset()

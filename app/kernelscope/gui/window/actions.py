@@ -1,31 +1,42 @@
-"""Makes Qt's actions and menus from `kernelscope.menus`, and keeps them up to date.
+"""The window's actions and menus as Qt has them, made from their declarations.
 
-Commands are looked up on the window by name when an action is triggered, so that nothing here
-needs to know the window's class.
+An action is declared at its method (`gui.widgets.commands`); `gui.window.menus` has the order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu
+from PySide6.QtWidgets import QDockWidget, QMenu
 
-from kernelscope import commands, edit_menu, file_menu, files, menus, run_menu, step_menu
+from kernelscope import files
 from kernelscope.bench import recorded
-from kernelscope.commands import Action, State, Submenu
 from kernelscope.gui.dialogs.command_palette import Command
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import Action, State, declared_by
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.icons import icon
-from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window import menus
+from kernelscope.gui.window.docks import DOCKS, DockName
+from kernelscope.gui.window.menus import LINE, Menu
 from kernelscope.manual import filter_page
-from kernelscope.menu_help import PLACES
-from kernelscope.menus import DockName
 from kernelscope.spec.samples import Kind
+
+if TYPE_CHECKING:
+    from kernelscope.gui.window.frame import Frame
+
+
+@dataclass(frozen=True)
+class _Made:
+    place: str
+    action: Action
+    qt: QAction
 
 
 class Actions(Mapping[str, QAction]):
@@ -33,36 +44,43 @@ class Actions(Mapping[str, QAction]):
 
     Parameters
     ----------
-    window : QMainWindow
-        Has the methods that the actions name in `Action.command`.
-    docks : mapping of docks by name
-        Their actions for showing and hiding become entries of a menu.
-    settings : Settings
-        Holds the recent files.
+    parts : iterable of types
+        The classes that declare actions; `bind` takes the objects.
     """
 
     def __init__(
-        self, window: QMainWindow, docks: Mapping[DockName, QDockWidget], settings: Settings
+        self, window: Frame, docks: Mapping[DockName, QDockWidget], parts: Iterable[type]
     ) -> None:
-        self._window = window
-        self._docks = docks
-        self._settings = settings
+        self._window, self._docks = window, docks
         self.state = State()
-        self._applied: State | None = None
-        self._made: dict[str, tuple[str, Action, QAction]] = {}
+        self._made: dict[str, _Made] = {}
         self._choices: dict[str, QActionGroup] = {}
         self._menus: dict[str, QMenu] = {}
+        self._declared = {each.id: each for part in parts for _, each in declared_by(part)}
         window.menuBar().setObjectName("menuBar")
         for menu in menus.MENUS:
             self._fill(window.menuBar().addMenu(menu.title), (menu,))
         self._fill_samples()
         self._fill_recorded()
         self._fill_filters()
-        self._menus[file_menu.RECENT.id].aboutToShow.connect(self.fill_recent)
-        self["viewOutput"].setChecked(True)
+        self._menus[menus.RECENT.id].aboutToShow.connect(self.fill_recent)
+        self._enable()
+
+    def bind(self, *owners: object) -> None:
+        """Let each action call its method of one of the objects, and tick what holds for them."""
+        for owner in owners:
+            for name, action in declared_by(type(owner)):
+                _connect(self[action.id], action, getattr(owner, name))
+            self.tick(owner)
+
+    def tick(self, owner: object) -> None:
+        """Tick the actions of an object that are on."""
+        for _, action in declared_by(type(owner)):
+            if action.ticked is not None and (not action.choice or action.is_on(owner)):
+                self[action.id].setChecked(action.is_on(owner))
 
     def __getitem__(self, id_: str) -> QAction:
-        return self._made[id_][2]
+        return self._made[id_].qt
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._made)
@@ -78,92 +96,64 @@ class Actions(Mapping[str, QAction]):
         )
         return left, right
 
-    @property
-    def views(self) -> tuple[QAction, ...]:
-        """The actions that choose a view of the result."""
-        return tuple(made for _, action, made in self._made.values() if action.choice == "view")
-
-    @property
-    def runs_menu(self) -> tuple[Action, ...]:
-        """The declared actions of the menu of runs."""
-        return tuple(entry for entry in run_menu.RUNS.entries if isinstance(entry, Action))
-
-    @property
-    def steps_menu(self) -> tuple[str, ...]:
-        """Ids of the actions of steps."""
-        return tuple(each.id for each in step_menu.STEPS.entries if isinstance(each, Action))
-
-    @property
-    def arrangements(self) -> tuple[QAction, ...]:
-        """The actions that arrange input and output."""
-        return tuple(
-            made for _, action, made in self._made.values() if action.choice == "arrangement"
-        )
+    def of_choice(self, choice: str) -> tuple[QAction, ...]:
+        """Return the actions of which one is ticked at a time."""
+        return tuple(made.qt for made in self._made.values() if made.action.choice == choice)
 
     @property
     def reference_menu(self) -> QMenu:
-        return self._menus[edit_menu.REFERENCE.id]
+        return self._menus[menus.REFERENCE.id]
+
+    def shortcuts(self) -> list[tuple[str, str, tuple[str, ...]]]:
+        """Return menu, name and keys of every action that has keys."""
+        return [
+            (made.place, made.action.name, made.action.keys)
+            for made in self._made.values()
+            if made.action.keys
+        ]
 
     def commands(self) -> list[Command]:
         """Return all actions for the command palette."""
         return [
             Command(
-                title=commands.plain(made.text()),
-                place=place,
-                keys=_native(made.shortcut()),
-                help=action.tip,
-                problem=self._problem(action),
-                run=made.trigger,
-                synonyms=" ".join(action.synonyms),
+                title=commands.plain(made.qt.text()),
+                place=made.place,
+                keys=_native(made.qt.shortcut()),
+                help=made.action.tip,
+                problem="" if made.action.need.met(self.state) else made.action.need.why,
+                run=made.qt.trigger,
+                synonyms=" ".join(made.action.synonyms),
             )
-            for place, action, made in self._made.values()
+            for made in self._made.values()
         ]
 
     def refresh(self, state: State) -> None:
         """Enable the actions that this state allows, and name the steps of Undo and Redo."""
-        self._set_state(state)
+        if state != self.state:
+            self.state = state
+            self._enable()
         if self["run"].iconText() != (word := "Restart" if state.busy else "Run"):
             self["run"].setIconText(word)
-        self.name_steps(state.undo, state.redo)
+        self._name_steps(state.undo, state.redo)
 
-    def _set_state(self, state: State) -> None:
-        if state == self._applied:
-            return
-        self.state = self._applied = state
-        for _, action, made in self._made.values():
-            if action.need is not commands.NOTHING:
-                made.setEnabled(action.need.met(state))
-        self._menus[_filters_menu(VOLUMES)].setEnabled(state.volumes)
-
-    def refresh_difference(self, savable: bool) -> None:
-        """Enable saving of the residual or difference that is shown."""
-        self._set_state(replace(self.state, difference=savable))
-
-    def refresh_runs(self, runs: int, chosen: int, kept: bool, baseline: bool) -> None:
-        """Enable the actions of runs that the choice of runs allows."""
-        self._set_state(replace(self.state, runs=runs, chosen=chosen, kept=kept, baseline=baseline))
-
-    def refresh_steps(self, cards: int, later: bool, alone: bool) -> None:
-        """Enable the actions of steps that are possible now."""
-        self._set_state(replace(self.state, cards=cards, later=later))
-        self["stepAlone"].setChecked(alone)
+    def _enable(self) -> None:
+        for made in self._made.values():
+            if made.action.need is not commands.NOTHING:
+                made.qt.setEnabled(made.action.need.met(self.state))
+        self._menus[_filters_menu(VOLUMES)].setEnabled(self.state.volumes)
 
     def name_comparison(self, where: str, problem: str) -> None:
         """Name the level that other runs would be compared with, or why they cannot be."""
-        action = self["compareRuns"]
-        action.setToolTip(problem or run_menu.COMPARE_TIP)
-        action.setText(f"&Compare with {where}" if where else "&Compare With This Level")
-        action.setIconText(f"Compare with {where}" if where else "Compare times")
-
-    def mark_view(self, name: str) -> None:
-        """Tick the view that is chosen."""
-        self[f"view{name.capitalize()}"].setChecked(True)
+        made = self._made["compareRuns"]
+        made.qt.setToolTip(problem or made.action.tip)
+        made.qt.setText(f"&Compare with {where}" if where else made.action.title)
+        made.qt.setIconText(f"Compare with {where}" if where else made.action.label)
 
     def mark_filter(self, filter_id: str) -> None:
         """Tick the filter that is chosen."""
         self[f"filter{filter_id}"].setChecked(True)
 
-    def name_steps(self, undo: str, redo: str) -> None:
+    def _name_steps(self, undo: str, redo: str) -> None:
         """Name the steps that undo and redo would take; empty for none."""
         for id_, word, name in (("undo", "Undo", undo), ("redo", "Redo", redo)):
             text = f"&{word} {name.replace('&', '&&')}".rstrip()
@@ -174,120 +164,117 @@ class Actions(Mapping[str, QAction]):
 
     def fill_recent(self) -> None:
         """List the recent files as they are now."""
-        menu = self._menus[file_menu.RECENT.id]
+        menu, settings = self._menus[menus.RECENT.id], self._window.settings
         for action in menu.actions():
             self._window.removeAction(action)
             action.deleteLater()
         menu.clear()
-        paths = self._settings.recent_files
-        for number, path in enumerate(paths, start=1):
+        for number, path in enumerate(settings.recent_files, start=1):
             label = f"&{number % 10} {path.name.replace('&', '&&')}"
-            entry = Action(
-                f"recent{number}", label, "file_dialogs.open", tip=str(path), argument=path
-            )
-            menu.addAction(self._qt_action(entry))
-        if not paths:
+            entry = Action(f"recent{number}", label, tip=str(path), argument=path)
+            made = self._qt_action(entry)
+            _connect(made, entry, self._window.file_dialogs.open)
+            menu.addAction(made)
+        if not settings.recent_files:
             menu.addAction("No files yet").setEnabled(False)
             return
         menu.addSeparator()
-        menu.addAction(
-            self._qt_action(Action("clearRecent", "&Clear List", "settings.clear_recent"))
-        )
+        clear = Action("clearRecent", "&Clear List")
+        made = self._qt_action(clear)
+        _connect(made, clear, settings.clear_recent)
+        menu.addAction(made)
 
-    def _fill(self, menu: QMenu, path: tuple[Submenu, ...]) -> None:
-        """Add the declared entries to a menu that leads there by `path`."""
+    def _fill(self, menu: QMenu, path: tuple[Menu, ...]) -> None:
+        """Add the entries to a menu that leads there by `path`."""
         declared = path[-1]
+        self._name(menu, declared)
+        toggles = {dock.toggle.id: dock for dock in DOCKS if dock.entry}
+        for entry in declared.entries:
+            if isinstance(entry, Menu):
+                self._fill(menu.addMenu(entry.title), (*path, entry))
+            elif entry == LINE:
+                menu.addSeparator()
+            elif entry not in toggles:
+                action = self._declared[entry]
+                self._add(menu, path, action, self._qt_action(action))
+            elif toggles[entry].name in self._docks:
+                dock = self._docks[toggles[entry].name]
+                self._add(menu, path, toggles[entry].toggle, _toggle(dock, toggles[entry].toggle))
+
+    def _name(self, menu: QMenu, declared: Menu) -> None:
         menu.setObjectName(declared.id)
         menu.setToolTipsVisible(True)
-        set_help(menu, PLACES.get(declared.id, ""))
+        set_help(menu, declared.help)
         self._menus[declared.id] = menu
-        group = declared.entries[0].group if declared.entries else 0
-        for entry in declared.entries:
-            if entry.group != group:
-                menu.addSeparator()
-                group = entry.group
-            if isinstance(entry, Submenu):
-                self._fill(menu.addMenu(entry.title), (*path, entry))
-            else:
-                self._add(menu, menus.place(path), entry)
 
     def _fill_samples(self) -> None:
-        place = menus.place((menus.MENUS[0], file_menu.SAMPLES))
-        for sample in files.SAMPLES:
-            self._add(
-                self._menus[file_menu.SAMPLES.id],
-                place,
-                Action(
-                    f"sample{sample.path.stem}",
-                    sample.caption,
-                    "file_dialogs.open",
-                    argument=sample.path,
-                ),
-            )
+        self._list(
+            (menus.MENUS[0], menus.SAMPLES),
+            [
+                Action(f"sample{each.path.stem}", each.caption, argument=each.path)
+                for each in files.SAMPLES
+            ],
+            lambda path: self._window.file_dialogs.open(path),
+        )
 
     def _fill_recorded(self) -> None:
         """List the recorded results of the project's cards; an installation may lack them."""
-        menu = self._menus[file_menu.RECORDED.id]
-        place = menus.place((menus.MENUS[0], file_menu.RECORDED))
-        for entry in recorded.entries():
-            self._add(
-                menu,
-                place,
+        self._list(
+            (menus.MENUS[0], menus.RECORDED),
+            [
                 Action(
-                    f"recorded{entry.path.stem}",
-                    entry.title.replace("&", "&&"),
-                    "companions.show_recorded",
-                    tip=f"Open {entry.path.name} in the benchmark",
-                    argument=entry.path,
-                ),
-            )
+                    f"recorded{each.path.stem}",
+                    each.title.replace("&", "&&"),
+                    tip=f"Open {each.path.name} in the benchmark",
+                    argument=each.path,
+                )
+                for each in recorded.entries()
+            ],
+            lambda path: self._window.companions.show_recorded(path),
+        )
+        menu = self._menus[menus.RECORDED.id]
         menu.menuAction().setVisible(not menu.isEmpty())
 
     def _fill_filters(self) -> None:
         for category, specs in by_category(Kind.VOLUME).items():
-            need = commands.VOLUMES if category == VOLUMES else commands.NOTHING
-            entries = tuple(
-                Action(
-                    f"filter{spec.id}",
-                    spec.name,
-                    "panel.set_filter",
-                    tip=spec.summary,
-                    need=need,
-                    argument=spec.id,
-                    choice="filter",
-                    synonyms=(spec.short, *spec.synonyms),
-                )
-                for spec in specs
+            submenu = Menu(_filters_menu(category), category)
+            self._name(self._menus[menus.FILTERS.id].addMenu(category), submenu)
+            self._list(
+                (menus.FILTERS, submenu),
+                [
+                    Action(
+                        f"filter{spec.id}",
+                        spec.name,
+                        tip=spec.summary,
+                        need=commands.VOLUMES if category == VOLUMES else commands.NOTHING,
+                        argument=spec.id,
+                        choice="filter",
+                        synonyms=(spec.short, *spec.synonyms),
+                        help=filter_page(spec),
+                    )
+                    for spec in specs
+                ],
+                lambda filter_id: self._window.panel.set_filter(filter_id),
             )
-            submenu = Submenu(_filters_menu(category), category, entries)
-            menu = self._menus[menus.FILTERS.id].addMenu(category)
-            self._fill(menu, (menus.FILTERS, submenu))
-            for spec in specs:
-                set_help(self[f"filter{spec.id}"], filter_page(spec))
 
-    def _add(self, menu: QMenu, place: str, action: Action) -> None:
-        """Make an action, add it to a menu and know it by its id."""
-        if action.id in menus.TOGGLES and menus.TOGGLES[action.id] not in self._docks:
-            return
-        made = self._toggle(action) if action.id in menus.TOGGLES else self._qt_action(action)
-        self._made[action.id] = place, action, made
-        set_help(made, PLACES.get(action.id, ""))
+    def _list(
+        self, path: tuple[Menu, ...], actions: Sequence[Action], call: Callable[..., object]
+    ) -> None:
+        """Fill a menu with actions that all call one function, each with its argument."""
+        for action in actions:
+            made = self._qt_action(action)
+            _connect(made, action, call)
+            self._add(self._menus[path[-1].id], path, action, made)
+
+    def _add(self, menu: QMenu, path: tuple[Menu, ...], action: Action, made: QAction) -> None:
+        """Add an action to a menu and know it by its id."""
+        self._made[action.id] = _Made(menus.place(path), action, made)
+        set_help(made, action.help)
         menu.addAction(made)
-
-    def _toggle(self, action: Action) -> QAction:
-        """Return the action of a dock that shows or hides it."""
-        dock = self._docks[menus.TOGGLES[action.id]]
-        toggle = dock.toggleViewAction()
-        toggle.setObjectName(action.id)
-        toggle.setText(action.title)
-        toggle.setShortcuts([QKeySequence(key) for key in action.keys])
-        toggle.triggered.connect(dock.raise_)  # may lie behind another tab
-        return toggle
 
     def _qt_action(self, action: Action) -> QAction:
         made = QAction(action.title, self._window)
         made.setObjectName(action.id)
-        made.triggered.connect(lambda: self._call(action))
         made.setShortcuts([QKeySequence(key) for key in action.keys])
         if action.everywhere:
             made.setShortcutContext(Qt.ShortcutContext.ApplicationShortcut)
@@ -309,14 +296,21 @@ class Actions(Mapping[str, QAction]):
         self._window.addAction(made)
         return made
 
-    def _call(self, action: Action) -> None:
-        """Call the command of an action on the window or the part of it that is shown now."""
-        arguments = () if action.argument is None else (action.argument,)
-        attrgetter(action.command)(self._window)(*arguments)
 
-    def _problem(self, action: Action) -> str:
-        """Return why an action is disabled; empty if it is not."""
-        return "" if action.need.met(self.state) else action.need.why
+def _connect(made: QAction, action: Action, method: Callable[..., object]) -> None:
+    """Let a Qt action call a method, with the argument of the declared one."""
+    call = method if action.argument is None else partial(method, action.argument)
+    made.triggered.connect(lambda: call())  # without Qt's argument
+
+
+def _toggle(dock: QDockWidget, action: Action) -> QAction:
+    """Return the action of a dock that shows or hides it."""
+    toggle = dock.toggleViewAction()
+    toggle.setObjectName(action.id)
+    toggle.setText(action.title)
+    toggle.setShortcuts([QKeySequence(key) for key in action.keys])
+    toggle.triggered.connect(dock.raise_)  # may lie behind another tab
+    return toggle
 
 
 def _filters_menu(category: str) -> str:

@@ -41,7 +41,9 @@ from kernelscope.gui.model.rungs import Place, without_gpu
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.model.trials import Version
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.context_help import ContextHelp
@@ -67,8 +69,10 @@ class Companions:
         Parent of all of them.
     source : callable
         Returns the picture or volumes that are open, or None.
-    commands : callable
+    palette : callable
         Returns the commands of the palette.
+    shortcuts : callable
+        Returns menu, name and keys of all actions that have keys.
     order_phantom : callable
         Makes and opens the phantom that the user described.
     display : callable
@@ -90,7 +94,8 @@ class Companions:
     panel: ParameterPanel
     runner: Runner
     source: Callable[[], Source | None]
-    commands: Callable[[], list[Command]]
+    palette: Callable[[], list[Command]]
+    shortcuts: Callable[[], list[tuple[str, str, tuple[str, ...]]]]
     order_phantom: Callable[[Order], None]
     display: Callable[[Request], Display]
     pixel: Callable[[], tuple[int, int] | None]
@@ -125,6 +130,15 @@ class Companions:
             if self.kernel_viewer is not None:
                 self.kernel_viewer.refresh()
 
+    @action(
+        "viewKernel",
+        "View &Kernel…",
+        keys=("Ctrl+K",),
+        tip="The CUDA source of the filter at its level",
+        icon="kernel",
+        label="Kernel",
+        help="window#kernels-benchmark-and-console",
+    )
     def show_kernel(self, place: Place | None = None) -> None:
         """Show the CUDA source of the chosen filter, at its level or at that of `place`."""
         try:
@@ -148,6 +162,11 @@ class Companions:
     def _has_card(self) -> bool:
         return self.availability.get(Device.GPU, _LOOKING).available
 
+    @action(
+        "exercises",
+        "E&xercises…",
+        tip="Kernels to write yourself, graded without a GPU",
+    )
     def show_exercises(self) -> None:
         """Show the kernels to write."""
         if self.exercises is None:
@@ -157,6 +176,12 @@ class Companions:
             self.exercises.panel.xray_wanted.connect(self.show_version)
         _bring_to_front(self.exercises)
 
+    @action(
+        "lecture",
+        "&Lecture",
+        tip="Short pages on memory and speed, with live pictures of the open image",
+        help="lecture",
+    )
     def show_lecture(self) -> None:
         """Show the lecture, with the picture that is open."""
         if self.lecture is None:
@@ -170,6 +195,12 @@ class Companions:
         """Keep the recorded figures, once they have been read."""
         self._recorded = recorded
 
+    @action(
+        "memoryLadder",
+        "&Memory Ladder…",
+        tip="Counted traffic of all levels, and the least time for it on a graphics card",
+        need=commands.SOURCE,
+    )
     def show_memory_ladder(self) -> None:
         """Show the counted traffic of all levels of the filter."""
         try:
@@ -188,6 +219,14 @@ class Companions:
             return
         _bring_to_front(self.memory_ladder)
 
+    @action(
+        "xray",
+        "X-ra&y of a Pixel…",
+        keys=("Ctrl+Shift+X",),
+        tip="Which cells a thread reads, step by step: that of the pixel under the pointer or, "
+        "without one, in the middle of the view",
+        need=commands.SOURCE,
+    )
     def show_xray(self, place: Place | None = None) -> None:
         """Show which cells a pixel is computed from, at a level or at the one that is selected."""
         try:
@@ -218,6 +257,15 @@ class Companions:
     def _edits(self) -> Edits:
         return Edits(self.settings.folder_of("kernels"))
 
+    @action(
+        "benchmark",
+        "&Benchmark…",
+        keys=("Ctrl+B",),
+        tip="Time filters, levels, devices and libraries against each other",
+        icon="benchmark",
+        label="Benchmark",
+        help="window#kernels-benchmark-and-console",
+    )
     def show_bench(self) -> None:
         """Show the benchmark window."""
         if self.bench is None:
@@ -233,6 +281,13 @@ class Companions:
             set_help(self.bench, "benchmark#in-the-window")
         _bring_to_front(self.bench)
 
+    @action(
+        "batch",
+        "&Batch…",
+        keys=("Ctrl+Shift+B",),
+        tip="Apply the steps, or a recipe from a file, to many pictures and volumes",
+        help="window#batches",
+    )
     def show_batch(self) -> None:
         """Show the window that applies the steps to many files."""
         if self.batch is None:
@@ -276,6 +331,13 @@ class Companions:
         explained.show_entry(entry, filters.get(self.panel.filter_id), request)
         _bring_to_front(explained)
 
+    @action(
+        "help",
+        "&Help on This",
+        keys=("F1",),
+        tip="The page on the part of the window under the pointer or with the focus",
+        everywhere=True,
+    )
     def show_help(self) -> None:
         """Show the page about the widget in use."""
         self.show_page(self.context_help.place())
@@ -285,6 +347,14 @@ class Companions:
         name, _, anchor = place.partition("#")
         self._manual().open_page(name, anchor)
 
+    @action(
+        "gpuInfo",
+        "&GPU Information…",
+        tip="Properties of the GPU, or the steps to set one up",
+        icon="gpu",
+        label="GPU info",
+        help="gpu-levels#how-a-run-uses-the-card",
+    )
     def show_gpu(self) -> None:
         """Show the GPU and its state, or the steps that are missing to use one."""
         dialogs.open_dialog(
@@ -298,12 +368,27 @@ class Companions:
             )
         )
 
+    @action(
+        "newPhantom",
+        "New P&hantom…",
+        keys=("Ctrl+N",),
+        tip="Compute a head phantom with scanner noise and its noise-free original",
+        help="volumes#phantoms",
+    )
     def new_phantom(self) -> None:
         """Let the user describe a phantom."""
         dialog = PhantomDialog(self.window)
         dialog.ordered.connect(self.order_phantom)
         dialogs.open_dialog(dialog)
 
+    @action(
+        "contactSheet",
+        "Contact S&heet…",
+        keys=("Ctrl+Shift+H",),
+        tip="Nine values of a parameter, each with its result in the visible part",
+        need=commands.SOURCE,
+        help="window#contact-sheet",
+    )
     def show_contact_sheet(self) -> None:
         """Show nine values of a parameter with their results."""
         if self.contact_sheet is None:
@@ -334,6 +419,11 @@ class Companions:
             if left is not None:
                 left.leave()
 
+    @action(
+        "manual",
+        "&Manual",
+        tip="The pages of the manual, with a search over all of them",
+    )
     def show_manual(self) -> None:
         """Show the manual at the page that was read last."""
         self._manual()
@@ -349,18 +439,42 @@ class Companions:
         _bring_to_front(manual)
         return manual
 
+    @action(
+        "palette",
+        "&Command Palette…",
+        keys=("Ctrl+Shift+P",),
+        tip="Find and run any command by typing a part of its name",
+    )
     def show_palette(self) -> None:
         """Let the user find a command by typing."""
-        CommandPalette(self.commands(), self.window).show()
+        CommandPalette(self.palette(), self.window).show()
 
+    @action(
+        "shortcuts",
+        "&Keyboard Shortcuts",
+        tip="All keyboard shortcuts of the window",
+        help="window#keyboard-shortcuts",
+    )
     def show_shortcuts(self) -> None:
         """List the keyboard shortcuts."""
-        dialogs.open_dialog(ShortcutDialog(self.window))
+        dialogs.open_dialog(ShortcutDialog(self.shortcuts(), self.window))
 
+    @action(
+        "preferences",
+        "Prefere&nces…",
+        keys=("Ctrl+,",),
+        tip="Theme and size of text",
+        icon="preferences",
+        help="window",
+    )
     def show_preferences(self) -> None:
         """Let the user choose theme and size of text."""
         dialogs.open_dialog(Preferences(self.settings, self.window))
 
+    @action(
+        "about",
+        "&About Kernelscope",
+    )
     def show_about(self) -> None:
         """Show version, licence and memory."""
         dialogs.show_about(self.window, self.memory())

@@ -8,10 +8,11 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget
 
 from kernelscope.gui.panels.quality_panel import QualityPanel
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.actions import Actions
+from kernelscope.gui.window.docks import DockName
 from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.tool_bar import ToolBar
-from kernelscope.menus import DockName
 
 
 class DockWatch(QObject):
@@ -40,6 +41,17 @@ class DockWatch(QObject):
         docks[DockName.QUALITY].visibilityChanged.connect(self._on_quality_seen)
         docks[DockName.CONSOLE].visibilityChanged.connect(self._on_console_seen)
 
+    @action(
+        "debug",
+        "&Console",
+        keys=("F12",),
+        tip="The log: actions of the program with durations, and errors",
+        checkable=True,
+        ticked=lambda watch: watch._console_seen,
+        icon="debug",
+        label="Debug",
+        help="window#kernels-benchmark-and-console",
+    )
     def toggle_console(self) -> None:
         """Bring the console to the front, or hide it if it is there."""
         console, wanted = self._docks[DockName.CONSOLE], not self._console_seen
@@ -65,7 +77,7 @@ class DockWatch(QObject):
     def _on_console_seen(self, seen: bool) -> None:
         """Keep the button down while the console is visible."""
         self._console_seen = seen
-        self._actions["debug"].setChecked(seen)
+        self._actions.tick(self)
 
     def _on_controls_seen(self, seen: bool) -> None:
         """Show Run and Cancel in the tool bar while the settings are closed."""

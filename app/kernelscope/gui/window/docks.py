@@ -1,8 +1,10 @@
-"""The docks of the window, made from their declarations in `kernelscope.menus`."""
+"""The docks of the window: their declarations, and the widgets made from them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
@@ -17,8 +19,81 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets.boundary import Boundary
+from kernelscope.gui.widgets.commands import Action, action
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.menus import DOCKS, DockName, Side
+
+
+class Side(StrEnum):
+    """Edge of the window at which a dock lies."""
+
+    LEFT = "left"
+    RIGHT = "right"
+    BOTTOM = "bottom"
+
+
+class DockName(StrEnum):
+    """The docks of the window."""
+
+    FILTERS = "filters"
+    STEPS = "steps"
+    CONTROLS = "controls"
+    RUNS = "runs"
+    TIMING = "timing"
+    QUALITY = "quality"
+    MEASURE = "measure"
+    CONSOLE = "console"
+
+
+@dataclass(frozen=True)
+class Dock:
+    """A dock of the window.
+
+    Docks at the bottom lie behind each other, the first in front; those on the left and on the
+    right lie below each other.
+    """
+
+    name: DockName
+    title: str
+    side: Side
+    help: str
+    """Page of the manual that explains it, or ``page#heading``."""
+    entry: str = ""
+    """Title in the menu *Panels*; empty if it has an action of its own."""
+    keys: tuple[str, ...] = ()
+    visible: bool = True
+    """Shown until the user decides otherwise."""
+
+    @property
+    def object_name(self) -> str:
+        """Name under which Qt saves the dock's place."""
+        return f"{self.name}Dock"
+
+    @property
+    def toggle(self) -> Action:
+        """Its entry in the menu *Panels*; Qt shows and hides the dock."""
+        id_ = f"show{self.name.capitalize()}dock"
+        return Action(id_, self.entry, keys=self.keys, help=self.help)
+
+
+DOCKS = (
+    Dock(
+        DockName.FILTERS, "Filters", Side.LEFT, "window#finding-a-filter", "&Filters", ("Ctrl+F8",)
+    ),
+    Dock(DockName.STEPS, "Steps", Side.LEFT, "window#recipes", "S&teps", ("Ctrl+F9",)),
+    Dock(DockName.CONTROLS, "Settings", Side.RIGHT, "window", "&Settings", ("F8",)),
+    Dock(DockName.RUNS, "Runs", Side.BOTTOM, "window#the-list-of-runs", "&Runs", ("Ctrl+F7",)),
+    Dock(DockName.TIMING, "Timing", Side.BOTTOM, "window#the-list-of-runs", "Ti&ming", ("F9",)),
+    Dock(DockName.QUALITY, "Quality", Side.BOTTOM, "window#denoising", "&Quality", ("F7",)),
+    Dock(DockName.MEASURE, "Measure", Side.BOTTOM, "window#measuring", "M&easure", ("Ctrl+F10",)),
+    Dock(
+        DockName.CONSOLE,
+        "Console",
+        Side.BOTTOM,
+        "window#kernels-benchmark-and-console",
+        visible=False,
+    ),
+)
+
 
 _AREAS = {
     Side.LEFT: Qt.DockWidgetArea.LeftDockWidgetArea,
@@ -90,6 +165,12 @@ class Drawer:
         self._closed: tuple[QDockWidget, ...] = ()
         self._front: tuple[QDockWidget, ...] = ()
 
+    @action(
+        "onlyPictures",
+        "Only the &Pictures",
+        keys=("F11",),
+        tip="Hide or show all panels",
+    )
     def toggle(self) -> None:
         """Hide the docks that are shown; if there are none, show those hidden last, or all."""
         shown = tuple(dock for dock in self._docks if not dock.isHidden())

@@ -25,7 +25,9 @@ from kernelscope.gui.model.pipeline import asked
 from kernelscope.gui.pages.evaluation import Savable
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.pages.volume_page import VolumePage
+from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.space import Space
 from kernelscope.gui.window.volume_steps import VolumeSteps
@@ -89,6 +91,13 @@ class Files(QObject):
         recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
         volumes.add_wanted.connect(self._add_components)
 
+    @action(
+        "exportFigure",
+        "Export Fi&gure…",
+        keys=("Ctrl+Alt+E",),
+        tip="Save input, output and their difference side by side, as PNG, SVG or PDF",
+        need=commands.OUTPUT,
+    )
     def export_figure(self) -> None:
         """Lay out a figure of the result that is shown, and save it."""
         page = self._page()
@@ -111,18 +120,49 @@ class Files(QObject):
         dialog.saved.connect(lambda path: self._show_status(f"Saved {path}."))
         dialogs.open_dialog(dialog)
 
+    @action(
+        "save",
+        "&Save Output…",
+        keys=("Ctrl+S",),
+        tip="Save the output to a file",
+        need=commands.OUTPUT,
+        icon="save",
+        label="Save",
+    )
     def save_output(self) -> None:
         """Ask where, then save the output that is shown."""
         self._save(self._page().output(), self._older())
 
+    @action(
+        "saveAll",
+        "Save &All Components…",
+        keys=("Ctrl+Alt+S",),
+        tip="Save the output of every component, each to a file with its own header",
+        need=commands.COMPONENTS,
+        help="volumes",
+    )
     def save_components(self) -> None:
         """Ask where, then save every volume of the output, each to a file of its own."""
         self._save(self._page().all_outputs(), self._older())
 
+    @action(
+        "saveView",
+        "Save Residual or &Difference…",
+        keys=("Ctrl+Shift+S",),
+        tip="Save the difference that is shown: amplified for pictures, as values for volumes",
+        need=commands.DIFFERENCE,
+    )
     def save_view(self) -> None:
         """Ask where, then save the residual or difference that is shown."""
         self._page().save_difference(self._save)
 
+    @action(
+        "saveRecipe",
+        "&Save Recipe…",
+        tip="Save the steps that led to the input, and the filter with its settings",
+        need=commands.SOURCE,
+        help="window#recipes",
+    )
     def save_recipe(self) -> None:
         """Ask where, then save the steps to the input and the filter with its settings."""
         request = self._runner.request()
@@ -130,16 +170,39 @@ class Files(QObject):
             history = self._page().history
             self._recipes.save(asked(each) for each in history.steps_to_end(request))
 
+    @action(
+        "copy",
+        "&Copy Output",
+        keys=("Ctrl+C",),
+        tip="Copy the output to the clipboard",
+        need=commands.PICTURE_OUTPUT,
+    )
     def copy_output(self) -> None:
         """Copy the output to the clipboard."""
         picture = self._page().copyable()
         if picture is not None:
             self._dialogs.copy(picture, self._older())
 
+    @action(
+        "copyCommand",
+        "Copy as Command &Line",
+        keys=("Ctrl+Alt+C",),
+        tip="Copy the steps to the output as a command, for a terminal or a script",
+        need=commands.SOURCE,
+        help="window#recipes",
+    )
     def copy_command(self) -> None:
         """Copy the steps to the output as a command line."""
         self._copy_replay(replay.command_line, "The command is in the clipboard: {}")
 
+    @action(
+        "copyPython",
+        "Copy as P&ython",
+        keys=("Ctrl+Alt+P",),
+        tip="Copy the steps to the output as a program",
+        need=commands.SOURCE,
+        help="window#recipes",
+    )
     def copy_python(self) -> None:
         """Copy the steps to the output as a program."""
         self._copy_replay(replay.python, "The program is in the clipboard.")
@@ -158,10 +221,22 @@ class Files(QObject):
         QGuiApplication.clipboard().setText(text)
         self._show_status(notice.format(text))
 
+    @action(
+        "chooseReference",
+        "&Choose…",
+        need=commands.SOURCE,
+    )
     def choose_reference(self) -> None:
         """Let the user choose the reference of input and output."""
         self._dialogs.choose_reference(self._page().kind)
 
+    @action(
+        "openSlice",
+        "Open Slice as P&icture",
+        tip="Open the slice that was clicked last as a picture",
+        need=commands.VOLUMES,
+        help="volumes",
+    )
     def open_slice(self) -> None:
         """Open the slice that was clicked last as a picture."""
         picture = self._page().slice_as_picture()

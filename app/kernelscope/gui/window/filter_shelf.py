@@ -29,6 +29,7 @@ from kernelscope.gui.model.sketches import Scene, Sketch, Sketches, kind_of_sket
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
@@ -136,6 +137,13 @@ class FilterShelf(QObject):
         self._give_up()
         self.helper.close()
 
+    @action(
+        "findFilter",
+        "&Find Filter…",
+        keys=("Ctrl+F",),
+        tip="Search the filters by name, category or another word",
+        help="window#finding-a-filter",
+    )
     def find(self) -> None:
         """Show the browser, and let the user type a name."""
         self._dock.show()

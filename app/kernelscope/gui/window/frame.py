@@ -11,8 +11,8 @@ status bar
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QMainWindow
 
@@ -45,7 +45,7 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.dock_watch import DockWatch
-from kernelscope.gui.window.docks import Drawer, make_docks
+from kernelscope.gui.window.docks import DockName, Drawer, make_docks
 from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.settings_column import SettingsColumn
@@ -53,7 +53,9 @@ from kernelscope.gui.window.status_bar import StatusBar
 from kernelscope.gui.window.tool_bar import ToolBar
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.work.background import Background
-from kernelscope.menus import DockName
+
+if TYPE_CHECKING:
+    from kernelscope.gui.window.companions import Companions
 
 _logger = logging.getLogger(__name__)
 
@@ -67,14 +69,19 @@ class Frame(QMainWindow):
         The page of pictures, `pictures`, and that of volumes, `volumes`.
     """
 
-    def __init__(self, backends: Mapping[str, Backend], settings: Settings) -> None:
+    companions: Companions
+    """The other windows; `MainWindow` makes them."""
+
+    def __init__(
+        self, backends: Mapping[str, Backend], settings: Settings, parts: Iterable[type]
+    ) -> None:
         super().__init__()
         self.setObjectName("mainWindow")
         self.setWindowTitle("Kernelscope")
         self.setWindowIcon(theme.app_icon())
         self.settings = settings
         self._backends = backends
-        self._make_parts()
+        self._make_parts(parts)
         self._lay_out()
 
     @property
@@ -107,7 +114,7 @@ class Frame(QMainWindow):
 
     # --- building ---
 
-    def _make_parts(self) -> None:
+    def _make_parts(self, parts: Iterable[type]) -> None:
         self.console = Console()  # first, so that it misses nothing
         self.background = Background(self)
         self.file_dialogs = Pictures(self, self.settings, self.background)
@@ -142,7 +149,7 @@ class Frame(QMainWindow):
             },
         )
         self.drawer = Drawer(self.docks.values())
-        self.actions_ = Actions(self, self.docks, self.settings)
+        self.actions_ = Actions(self, self.docks, parts)
         self.quality.set_menu(self.actions_.reference_menu)
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)
@@ -153,8 +160,8 @@ class Frame(QMainWindow):
         self._settings_column.run.put(self._run_bar)
         self._view_bar = ViewBar(
             tuple(self.actions_[id_] for id_ in ("undo", "redo", "reuse")),
-            self.actions_.arrangements,
-            self.actions_.views,
+            self.actions_.of_choice("arrangement"),
+            self.actions_.of_choice("view"),
             self.actions_["displayControls"],
         )
         self._levels: dict[object, Levels] = {

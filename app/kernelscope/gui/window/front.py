@@ -8,6 +8,8 @@ from typing import Any
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.pages.picture_page import PicturePage
 from kernelscope.gui.pages.volume_page import VolumePage
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import action
 
 
 class Pages:
@@ -52,6 +54,14 @@ class Pages:
         for watcher in self.watchers:
             watcher()
 
+    @action(
+        "switchKind",
+        "Picture or &Volume",
+        keys=("Ctrl+Shift+V",),
+        tip="Switch between the open volume and the open picture",
+        need=commands.OTHER,
+        help="volumes",
+    )
     def switch(self) -> None:
         """Show the input of the other page again, if it has one."""
         if self.other.source is not None:

@@ -39,6 +39,8 @@ from kernelscope.gui.model.rungs import Place, Rung, marked, only_cpu
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.ladder import Ladder
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
@@ -145,6 +147,15 @@ class Levels(QObject):
         self._panel.choose_place(place)
         self._runner.run()
 
+    @action(
+        "runLevels",
+        "Run All Le&vels",
+        keys=("Ctrl+F5",),
+        tip="Run every level of the filter on the open picture, one after the other",
+        need=commands.SOURCE,
+        label="Run all",
+        help="window#the-ladder-of-levels",
+    )
     def run_all(self) -> None:
         """Run all levels on the present picture, one after the other."""
         if self._page().source is None:
@@ -155,6 +166,14 @@ class Levels(QObject):
         self.race = Race()
         self._with_recorded(self._begin)
 
+    @action(
+        "whyLevel",
+        "&Why This Level…",
+        keys=("Ctrl+Shift+W",),
+        tip="The level under the cursor of the ladder: its idea, its figures and their source",
+        label="Why?",
+        help="window#the-ladder-of-levels",
+    )
     def explain(self) -> None:
         """Explain the level under the cursor of the ladder, or the one that is chosen."""
         entry = self.ladder.rungs.entry()

@@ -41,6 +41,7 @@ from kernelscope.gui.model.freshness import (
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.estimates import Estimates
 from kernelscope.gui.window.runner import Runner
@@ -178,6 +179,14 @@ class Live(QObject):
         self._refreshed.cancel()
         self._stop()
 
+    @action(
+        "live",
+        "&Live",
+        keys=("Shift+F5",),
+        tip="Compute the output as the settings change; slow filters wait for Run",
+        checkable=True,
+        ticked=lambda live: live.on,
+    )
     def toggle(self) -> None:
         """Switch live filtering on or off, and remember that."""
         self.on = not self.on

@@ -1,6 +1,6 @@
 """The main window: one page, the settings next to it, and everything that connects them.
 
-    menus (kernelscope.menus) --> methods of the window and of its parts, by name
+    menus       call the methods of the window and of its parts that declare an action
     page        input and output, their history and reference: pictures or volumes
     panel       filter, parameters, device             --> runner --> worker
     runner      runs and recipes; the bar under the settings
@@ -28,18 +28,25 @@ from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.files import SAMPLES
 from kernelscope.gui.dialogs.file_dialogs import Pictures
+from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.kept_memory import describe, kept_by
 from kernelscope.gui.pages.page import Page
+from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
 from kernelscope.gui.window.companions import Companions
+from kernelscope.gui.window.dock_watch import DockWatch
+from kernelscope.gui.window.docks import DockName, Drawer
 from kernelscope.gui.window.files import Files, accept_copy
 from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.frame import Frame
+from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.levels import Levels
 from kernelscope.gui.window.live import Live
@@ -48,11 +55,13 @@ from kernelscope.gui.window.menu_keys import MenuKeys
 from kernelscope.gui.window.open_pictures import OpenPictures
 from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
+from kernelscope.gui.window.space import Space
 from kernelscope.gui.window.steps import Steps
+from kernelscope.gui.window.viewer import Viewer
+from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.scan import Scan
-from kernelscope.menus import DockName
 from kernelscope.spec.samples import Kind
 
 _logger = logging.getLogger(__name__)
@@ -69,6 +78,29 @@ _PATIENCE = 2.0
 class MainWindow(Frame):
     """Connects the widgets of the `Frame` with the runner, files and commands."""
 
+    PARTS = (
+        Companions,
+        DockWatch,
+        Drawer,
+        FilterShelf,
+        Files,
+        Levels,
+        Live,
+        Measuring,
+        OpenPictures,
+        Pages,
+        ParameterPanel,
+        Pictures,
+        Recipes,
+        RunShelf,
+        Runner,
+        Space,
+        Steps,
+        Viewer,
+        VolumeSteps,
+    )
+    """The classes that declare actions, as the window does."""
+
     _close_when_saved = False
     _cold = False
     """Whether no filter has been compiled for yet."""
@@ -80,7 +112,7 @@ class MainWindow(Frame):
     def __init__(
         self, backends: Mapping[str, Backend], settings: Settings, costs: Costs | None = None
     ) -> None:
-        super().__init__(backends, settings)
+        super().__init__(backends, settings, (MainWindow, *self.PARTS))
         costs = costs or Costs()
         self._view = View.OUTPUT
         self.runner = Runner(
@@ -114,7 +146,8 @@ class MainWindow(Frame):
             self.panel,
             self.runner,
             source=lambda: self.page.source,
-            commands=self.actions_.commands,
+            palette=self.actions_.commands,
+            shortcuts=self.actions_.shortcuts,
             order_phantom=self.files.make_phantom,
             display=self.pictures.display_of,
             pixel=lambda: self.pictures.images.place,
@@ -158,12 +191,50 @@ class MainWindow(Frame):
         self.panel.show_state(form)
         page.show_again(result, form)
 
+    @action(
+        "viewOutput",
+        "Show &Output",
+        keys=("F2",),
+        tip="The result of the run",
+        argument="output",
+        choice="view",
+        ticked=lambda window: window._view,
+        label="Output",
+    )
+    @action(
+        "viewResidual",
+        "Show &Residual",
+        keys=("F3",),
+        tip="Output minus input: the changes that the filter made",
+        argument="residual",
+        choice="view",
+        ticked=lambda window: window._view,
+        label="Residual",
+    )
+    @action(
+        "viewDifference",
+        "Show &Difference",
+        keys=("F4",),
+        tip="Output minus reference: the remaining error",
+        argument="difference",
+        choice="view",
+        ticked=lambda window: window._view,
+        label="Difference",
+    )
     def set_view(self, name: str) -> None:
         """Show the output, or its difference to the input or the reference."""
         self._view = View(name)
-        self.actions_.mark_view(name)
+        self.actions_.tick(self)
         self._on_view()
 
+    @action(
+        "noiseMap",
+        "Show &Noise Map",
+        keys=("F6",),
+        tip="Sigma around each voxel of the input, as MRI NLM estimates it",
+        need=commands.VOLUMES,
+        help="volumes",
+    )
     def show_noise_map(self) -> None:
         """Show the noise around each voxel, estimated with the settings of the filter."""
         try:
@@ -178,6 +249,98 @@ class MainWindow(Frame):
         """Open `path`, or a sample picture; then compile the code that Run will need."""
         self._cold, self._greets = True, path is None
         self.file_dialogs.open(path or SAMPLES[0].path)
+
+    @action(
+        "quit",
+        "&Quit",
+        keys=("Ctrl+Q",),
+    )
+    def quit(self) -> None:
+        self.close()
+
+    @action(
+        "undo",
+        "&Undo",
+        keys=("Ctrl+Z",),
+        need=commands.UNDO,
+        icon="undo",
+        help="window#live",
+    )
+    def undo(self) -> None:
+        self.page.undo()
+
+    @action(
+        "redo",
+        "&Redo",
+        keys=("Ctrl+Shift+Z", "Ctrl+Y"),
+        need=commands.REDO,
+        icon="redo",
+        help="window#live",
+    )
+    def redo(self) -> None:
+        self.page.redo()
+
+    @action(
+        "reuse",
+        "Use &Output as Input",
+        keys=("Ctrl+U", "Ctrl+Return"),
+        tip="Continue from the output, for example with another filter",
+        need=commands.OUTPUT,
+        label="Use as Input",
+        help="window#steps",
+    )
+    def use_output(self) -> None:
+        self.page.use_output()
+
+    @action(
+        "inputAsReference",
+        "Use &Input",
+        need=commands.SOURCE,
+    )
+    def use_input_as_reference(self) -> None:
+        self.page.use_input_as_reference()
+
+    @action(
+        "clearReference",
+        "C&lear",
+        need=commands.SOURCE,
+    )
+    def clear_reference(self) -> None:
+        self.page.clear_reference()
+
+    @action(
+        "fit",
+        "&Fit to Window",
+        keys=("Ctrl+0",),
+        tip="Show the whole picture",
+    )
+    def fit(self) -> None:
+        self.canvas.fit()
+
+    @action(
+        "oneToOne",
+        "&Actual Size (1:1)",
+        keys=("Ctrl+1",),
+        tip="Show one pixel of the picture as one pixel of the screen",
+    )
+    def one_to_one(self) -> None:
+        self.canvas.one_to_one()
+
+    @action(
+        "zoomIn",
+        "Zoom &In",
+        keys=("Ctrl++", "Ctrl+="),
+    )
+    def zoom_in(self) -> None:
+        self.canvas.zoom_in()
+
+    @action(
+        "zoomOut",
+        "Zoom O&ut",
+        keys=("Ctrl+-",),
+    )
+    def zoom_out(self) -> None:
+        self.canvas.zoom_out()
 
     # --- building ---
 
@@ -252,7 +415,28 @@ class MainWindow(Frame):
         self.panel.changed.connect(self.companions.follow)
         self._view_bar.gain_changed.connect(self._on_view)
         self.actions_.mark_filter(self.panel.filter_id)
-        self.actions_["live"].setChecked(self.live.on)
+        self.actions_.bind(
+            self,
+            self.companions,
+            self.dock_watch,
+            self.drawer,
+            self.file_dialogs,
+            self.files,
+            self.files.members,
+            self.files.space,
+            self.filter_shelf,
+            self.levels,
+            self.live,
+            self.measuring,
+            self.open_pictures,
+            self.pages,
+            self.panel,
+            self.recipes,
+            self.run_shelf,
+            self.runner,
+            self.steps,
+            self.viewer,
+        )
         self.runner.changed.connect(self._refresh_actions)
         self.live.refreshed.connect(self.run_shelf.show_state)
         self.runner.finished.connect(self.run_shelf.add)
@@ -315,7 +499,7 @@ class MainWindow(Frame):
     def _on_drawn(self, page: Page[Any, Any], gain: int | None, savable: bool) -> None:
         if page is self.page:
             self._view_bar.show_gain(gain)
-            self.actions_.refresh_difference(savable)
+            self.actions_.refresh(replace(self.actions_.state, difference=savable))
             self.runner.show_state()
             self.run_shelf.show_state()
 

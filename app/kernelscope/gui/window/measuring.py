@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from PySide6.QtCore import QObject
-from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDockWidget, QWidget
 
 from kernelscope.engine.area import Area
@@ -15,6 +14,9 @@ from kernelscope.gui.model.measurements import Row, measure
 from kernelscope.gui.model.profiles import Profile, profile
 from kernelscope.gui.model.regions import Regions, Shape
 from kernelscope.gui.panels.measure_panel import MeasurePanel
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.measured_pages import MeasuredPage, MeasuredPictures, MeasuredVolumes
@@ -22,13 +24,6 @@ from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
 
 _EARLIER = "Output: figures of the last complete output, which is not the one of these settings."
-_ACTIONS = {
-    "": "regionsOff",
-    Shape.RECTANGLE: "drawRectangle",
-    Shape.ELLIPSE: "drawEllipse",
-    Shape.POLYGON: "drawPolygon",
-    Shape.LINE: "drawLine",
-}
 
 
 class Measuring(QObject):
@@ -51,7 +46,7 @@ class Measuring(QObject):
         panel: MeasurePanel,
         pages: Pages,
         background: Background,
-        actions: Mapping[str, QAction],
+        actions: Actions,
         live: Live,
         report: Callable[[Exception], None],
         offer_area: Callable[[str, Area | None], None],
@@ -60,6 +55,7 @@ class Measuring(QObject):
         self._panel, self._pages = panel, pages
         self._background, self._actions = background, actions
         self._live, self._report, self._offer_area = live, report, offer_area
+        self._shape = ""
         self._later = Later(self._measure, self)
 
         def leave() -> None:
@@ -78,7 +74,6 @@ class Measuring(QObject):
         for shape in Shape:
             action = panel.add_menu.addAction(shape.capitalize())
             action.triggered.connect(lambda _=False, shape=shape: self.add(shape))
-        actions[_ACTIONS[""]].setChecked(True)
 
     @property
     def _front(self) -> MeasuredPage:
@@ -95,6 +90,56 @@ class Measuring(QObject):
         """The tool of the page in front."""
         return self._front.tool
 
+    @action(
+        "drawRectangle",
+        "&Rectangle",
+        keys=("Ctrl+Alt+R",),
+        tip="Draw rectangles, move and resize them; Return adds one, Delete removes it",
+        need=commands.SOURCE,
+        argument="rectangle",
+        choice="measuring",
+        ticked=lambda measuring: measuring._shape,
+    )
+    @action(
+        "drawEllipse",
+        "&Ellipse",
+        keys=("Ctrl+Alt+O",),
+        tip="Draw ellipses, move and resize them; Return adds one, Delete removes it",
+        need=commands.SOURCE,
+        argument="ellipse",
+        choice="measuring",
+        ticked=lambda measuring: measuring._shape,
+    )
+    @action(
+        "drawPolygon",
+        "&Polygon",
+        keys=("Ctrl+Alt+G",),
+        tip="Click corner by corner; Return or a click on the first one completes the polygon",
+        need=commands.SOURCE,
+        argument="polygon",
+        choice="measuring",
+        ticked=lambda measuring: measuring._shape,
+    )
+    @action(
+        "drawLine",
+        "Profile &Line",
+        keys=("Ctrl+Alt+L",),
+        tip="Draw lines; the panel Measure plots input and output along the chosen one",
+        need=commands.SOURCE,
+        argument="line",
+        choice="measuring",
+        ticked=lambda measuring: measuring._shape,
+    )
+    @action(
+        "regionsOff",
+        "&Move the Pictures",
+        keys=("Ctrl+Alt+M",),
+        tip="Move pictures or the crosshair with the left button and the arrow keys again",
+        need=commands.SOURCE,
+        argument="",
+        choice="measuring",
+        ticked=lambda measuring: measuring._shape,
+    )
     def choose_tool(self, name: str) -> None:
         """Draw regions of a shape with the left button; an empty name gives the mouse back."""
         for each in self._both:
@@ -102,7 +147,8 @@ class Measuring(QObject):
             if name:
                 each.tool.shape = Shape(name)
             each.use(bool(name))
-        self._actions[_ACTIONS[Shape(name) if name else ""]].setChecked(True)
+        self._shape = name
+        self._actions.tick(self)
         if name:
             self._show_panel()
             self._front.focus()
@@ -113,6 +159,12 @@ class Measuring(QObject):
             self.choose_tool(shape.value)
             self.tool.add(shape)
 
+    @action(
+        "removeRegion",
+        "&Delete Region",
+        tip="Delete the selected region; in a picture or slice, press Delete",
+        need=commands.SOURCE,
+    )
     def remove(self) -> None:
         """Remove the selected region."""
         self.regions.remove()

@@ -25,6 +25,8 @@ from kernelscope.gui.model.documents import Document, Documents
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.panels.film_strip import FilmStrip
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.messages import show_error, show_notice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.front import Pages
@@ -217,17 +219,47 @@ class OpenPictures(QObject):
             self.documents.bring_to_front(holder)
             self._page.show_history(holder.history, draw=False)
 
+    @action(
+        "nextPicture",
+        "Ne&xt Picture",
+        keys=("Ctrl+PgDown",),
+        tip="Show the next of the open pictures",
+        need=commands.SEVERAL,
+        argument=1,
+    )
+    @action(
+        "previousPicture",
+        "Pre&vious Picture",
+        keys=("Ctrl+PgUp",),
+        tip="Show the previous one of the open pictures",
+        need=commands.SEVERAL,
+        argument=-1,
+    )
     def step(self, step: int) -> None:
         """Show the next picture, or the previous one."""
         document = self.documents.beside(step)
         if document is not None:
             self.show(document)
 
+    @action(
+        "closePicture",
+        "Clos&e Picture",
+        keys=("Ctrl+W",),
+        tip="Close the picture in front; its output stays until it is opened again",
+        need=commands.SEVERAL,
+    )
     def close_current(self) -> None:
         """Close the picture in front."""
         if self.documents.current is not None:
             self._close(self.documents.current)
 
+    @action(
+        "reopenPicture",
+        "Reopen &Closed Picture",
+        keys=("Ctrl+Shift+T",),
+        tip="Open the picture again that was closed last, with its output",
+        need=commands.CLOSED,
+    )
     def reopen(self) -> None:
         """Open the picture again that was closed last."""
         document = self.documents.reopen()

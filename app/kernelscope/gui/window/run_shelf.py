@@ -8,7 +8,7 @@ page.drawn -> the run that is shown -> strip, headline
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
@@ -26,7 +26,10 @@ from kernelscope.gui.panels.headline import Headline
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.panels.runs_panel import RunsPanel
 from kernelscope.gui.panels.timing_panel import TimingPanel
+from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.work.background import Background
 from kernelscope.images.scan import Scan
@@ -77,7 +80,7 @@ class RunShelf(QObject):
         self._files, self._background, self._page = files, background, page
         self._is_preview = is_preview
         self._show_again, self._show_status, self._report = show_again, show_status, report
-        views.runs.set_actions(actions, [entry.id for entry in actions.runs_menu])
+        views.runs.set_actions(actions, menus.actions_of(menus.RUNS))
         views.runs.wanted.connect(self._show)
         views.runs.pair_wanted.connect(self._swipe)
         views.runs.chosen.connect(self._on_chosen)
@@ -173,12 +176,25 @@ class RunShelf(QObject):
 
     # --- commands ---
 
+    @action(
+        "showRun",
+        "&Show Run",
+        tip="Show the picture of the selected run, and its settings (Return)",
+        need=commands.CHOSEN,
+    )
     def show(self) -> None:
         """Show the selected run."""
         run = self.views.runs.current
         if run is not None:
             self._show(run)
 
+    @action(
+        "starRun",
+        "S&tar Run",
+        tip="Mark or unmark the run (Space); its picture is kept longest",
+        need=commands.CHOSEN,
+        label="Star",
+    )
     def star(self) -> None:
         """Mark the selected runs, or take the marks away where all have one."""
         runs = self.views.runs.selected
@@ -187,6 +203,12 @@ class RunShelf(QObject):
             run.starred = starred
         self.views.runs.refresh()
 
+    @action(
+        "renameRun",
+        "Re&name Run…",
+        tip="Give the run a name of your own",
+        need=commands.CHOSEN,
+    )
     def rename(self) -> None:
         """Ask for a name for the selected run."""
         run = self.views.runs.current
@@ -205,6 +227,13 @@ class RunShelf(QObject):
         dialog.textValueSelected.connect(rename)
         dialogs.open_dialog(dialog)
 
+    @action(
+        "saveRun",
+        "Save &Picture of Run…",
+        tip="Save the output of the selected run",
+        need=commands.KEPT,
+        label="Save…",
+    )
     def save(self) -> None:
         """Ask where, then save the output of the selected run."""
         run = self.views.runs.current
@@ -215,6 +244,13 @@ class RunShelf(QObject):
         images = output.volumes if isinstance(output, Scan) else [run.result.image]
         self._files.save(images, name)
 
+    @action(
+        "deleteRun",
+        "&Delete Runs",
+        tip="Remove the selected runs with their pictures (Delete)",
+        need=commands.CHOSEN,
+        label="Delete",
+    )
     def delete(self) -> None:
         """Remove the selected runs."""
         runs = self.views.runs
@@ -229,6 +265,13 @@ class RunShelf(QObject):
         runs.choose(rest[min(min(places), len(rest) - 1)] if rest else None)
         self.show_state()
 
+    @action(
+        "compareRuns",
+        "&Compare With This Level",
+        tip="Make the selected run the baseline of all runs that did the same work",
+        need=commands.BASELINE,
+        label="Compare times",
+    )
     def compare(self) -> None:
         """Make the selected run the baseline of its work."""
         run = self.views.runs.current
@@ -236,12 +279,25 @@ class RunShelf(QObject):
             self.gallery.runs.choose(run)
             self.views.runs.refresh()
 
+    @action(
+        "swipeRuns",
+        "Compare T&wo Runs",
+        tip="Compare the pictures of the two selected runs in one view",
+        need=commands.PAIR,
+        label="Compare pictures",
+    )
     def swipe(self) -> None:
         """Compare the pictures of the two selected runs in one view."""
         runs = self.views.runs.selected
         if len(runs) == 2:
             self._swipe(*runs)
 
+    @action(
+        "clearRuns",
+        "C&lear List",
+        tip="Forget all runs and their pictures",
+        need=commands.RUNS,
+    )
     def clear(self) -> None:
         """Forget all runs; numbering continues."""
         self.gallery.clear()
@@ -277,7 +333,15 @@ class RunShelf(QObject):
         problem = self._no_baseline(run)
         kept = bool(chosen) and all(each.result is not None for each in chosen)
         able = run is not None and not problem
-        self._actions.refresh_runs(len(self.gallery), len(chosen), kept, able)
+        self._actions.refresh(
+            replace(
+                self._actions.state,
+                runs=len(self.gallery),
+                chosen=len(chosen),
+                kept=kept,
+                baseline=able,
+            )
+        )
         self._actions.name_comparison(run.where if run is not None else "", problem)
         runs.show_note(problem)
 
@@ -297,6 +361,15 @@ class RunShelf(QObject):
         if runs.is_baseline(run):
             return f"The other levels are compared with run {run.number}, {run.where}."
         return ""
+
+    @action(
+        "copyRuns",
+        "C&opy Table",
+        tip="Copy the table of runs as text, cells separated by tabs",
+        need=commands.RUNS,
+    )
+    def copy_table(self) -> None:
+        self.views.runs.table.copy()
 
 
 def _missing(run: Run) -> str:

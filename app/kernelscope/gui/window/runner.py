@@ -33,6 +33,8 @@ from kernelscope.gui.model.times import EMULATED, NOT_TIMED, duration
 from kernelscope.gui.model.timing import Timing
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.bridge import WorkerBridge
@@ -198,6 +200,15 @@ class Runner(QObject):
 
     # --- start and stop ---
 
+    @action(
+        "run",
+        "&Run",
+        keys=("F5", "Ctrl+R"),
+        tip="Apply the filter",
+        need=commands.SOURCE,
+        icon="run",
+        label="Run",
+    )
     def run(self) -> None:
         """Apply the filter to the input, in place of a run in progress."""
         request = self.request()
@@ -232,6 +243,15 @@ class Runner(QObject):
         """Return whether the result of `request` is not going to be shown."""
         return request is self._aside
 
+    @action(
+        "cancel",
+        "&Cancel",
+        keys=("Esc",),
+        tip="Stop the run",
+        need=commands.BUSY,
+        icon="cancel",
+        label="Cancel",
+    )
     def cancel(self) -> None:
         """Stop the run in progress, and the recipe that it belongs to."""
         between = self._recipes.busy and not self.bridge.busy

@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QWidget
 from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.dialogs.space_window import SpaceWindow
 from kernelscope.gui.pages.volume_page import VolumePage
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.work.background import Background
 
 
@@ -36,6 +38,13 @@ class Space(QObject):
         self.window: SpaceWindow | None = None
         owner.installEventFilter(self)
 
+    @action(
+        "space",
+        "&3-D View",
+        keys=("Ctrl+3",),
+        tip="Input and output of volumes from any side: maximum or surface",
+        need=commands.VOLUMES,
+    )
     def open(self) -> None:
         """Show the volumes in 3-D."""
         if self.window is None:

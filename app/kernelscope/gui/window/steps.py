@@ -32,6 +32,9 @@ from kernelscope.gui.model.kept_steps import Kept, kept_steps
 from kernelscope.gui.model.pipeline import Card, Facts, Pipeline, left_open
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.steps_panel import StepsPanel
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
 from kernelscope.images.source import Source
@@ -59,7 +62,7 @@ class Steps(QObject):
         self._soon.setSingleShot(True)
         self._soon.setInterval(_SOON_MS)
         self._soon.timeout.connect(self.refresh)
-        panel.set_actions(actions, actions.steps_menu)
+        panel.set_actions(actions, menus.actions_of(menus.STEPS))
         panel.cards.wanted.connect(self.edit)
         panel.cards.switched.connect(self.switch)
         panel.cards.removed.connect(self.delete)
@@ -144,14 +147,16 @@ class Steps(QObject):
         pipeline, page = self.pipeline, self._page()
         if pipeline is None:
             self._panel.show_rows(())
-            self._actions.refresh_steps(0, later=False, alone=False)
+            self._actions.refresh(replace(self._actions.state, cards=0, later=False))
+            self._actions.tick(self)
             return
         subjects = self._subjects(pipeline)
         rows = rows_of(pipeline, subjects, self._last)
         self._panel.show_rows(rows, self._problem(pipeline))
-        self._actions.refresh_steps(
-            len(pipeline.cards), later=bool(pipeline.after), alone=pipeline.alone
+        self._actions.refresh(
+            replace(self._actions.state, cards=len(pipeline.cards), later=bool(pipeline.after))
         )
+        self._actions.tick(self)
         if self._live.resting and not self._runner.busy and not page.is_behind:
             self._examine(subjects)
 
@@ -201,26 +206,74 @@ class Steps(QObject):
     def _place(self) -> int:
         return self._panel.cards.currentRow()
 
+    @action(
+        "editStep",
+        "&Edit Step",
+        tip="Show the settings of the selected step in the panel Steps (Return)",
+        need=commands.STEPS,
+        label="Edit",
+    )
     def edit_current(self) -> None:
         """Edit the card that is chosen."""
         self.edit(self._place)
 
+    @action(
+        "switchStep",
+        "Switch Step &On or Off",
+        tip="Switch the step off or on again (Space)",
+        need=commands.STEPS,
+        label="On or off",
+    )
     def switch_current(self) -> None:
         """Switch the card that is chosen on or off."""
         self.switch(self._place)
 
+    @action(
+        "deleteStep",
+        "De&lete Step",
+        tip="Remove the selected step (Delete)",
+        need=commands.STEPS,
+        icon="delete",
+        label="Delete",
+    )
     def delete_current(self) -> None:
         """Remove the card that is chosen."""
         self.delete(self._place)
 
+    @action(
+        "duplicateStep",
+        "Du&plicate Step",
+        tip="Insert a copy of the selected step after it",
+        need=commands.SOURCE,
+        icon="duplicate",
+        label="Duplicate",
+    )
     def duplicate_current(self) -> None:
         """Copy the card that is chosen."""
         self._change(self._place, Pipeline.duplicated, "Duplicate")
 
+    @action(
+        "stepUp",
+        "Move Step &Up",
+        keys=("Alt+Up",),
+        tip="Apply the step earlier",
+        need=commands.STEPS,
+        icon="up",
+        label="Up",
+    )
     def move_up(self) -> None:
         """Apply the card that is chosen earlier."""
         self.move(self._place, self._place - 1)
 
+    @action(
+        "stepDown",
+        "Move Step &Down",
+        keys=("Alt+Down",),
+        tip="Apply the step later",
+        need=commands.STEPS,
+        icon="down",
+        label="Down",
+    )
     def move_down(self) -> None:
         """Apply the card that is chosen later."""
         self.move(self._place, self._place + 1)
@@ -260,6 +313,16 @@ class Steps(QObject):
         if pipeline is not None and 0 <= to < len(pipeline.cards):
             self._change(place, lambda steps, at: steps.moved(at, to), "Move")
 
+    @action(
+        "stepAlone",
+        "Output of the Edited &Step",
+        tip="Show the output of the step that is edited instead of that of the last step",
+        need=commands.LATER_STEPS,
+        checkable=True,
+        ticked=lambda steps: steps.pipeline is not None and steps.pipeline.alone,
+        icon="alone",
+        label="Alone",
+    )
     def toggle_alone(self) -> None:
         """Show the output of the card in the form, or that of the last one."""
         pipeline = self.pipeline
@@ -286,7 +349,7 @@ class Steps(QObject):
     def _apply(self, pipeline: Pipeline, name: str) -> None:
         """Show other cards; without a name this is no step for Undo."""
         if pipeline == self.pipeline:
-            self._actions["stepAlone"].setChecked(pipeline.alone)
+            self._actions.tick(self)
             return
         name = name or (self._pending[1] if self._pending is not None else "")
         self._pending = pipeline, name

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from PySide6.QtCore import QObject
-from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement, Units
@@ -15,7 +13,10 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Side
 from kernelscope.gui.panels.display_panel import DisplayPanel
 from kernelscope.gui.panels.volume_display_panel import VolumeDisplayPanel
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.front import Pages
 
 _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/probe"
@@ -28,8 +29,6 @@ class Viewer(QObject):
 
     Parameters
     ----------
-    actions : mapping of QAction by id
-        Those of `kernelscope.view_menu`.
     button : QWidget
         The panel of levels and colours pops up below it.
     """
@@ -37,7 +36,7 @@ class Viewer(QObject):
     def __init__(
         self,
         pages: Pages,
-        actions: Mapping[str, QAction],
+        actions: Actions,
         button: QWidget,
         settings: Settings,
     ) -> None:
@@ -72,12 +71,65 @@ class Viewer(QObject):
             self._volumes.toggle_probe()
         self.refresh()
 
+    @action(
+        "sideBySide",
+        "&Side by Side",
+        keys=("Alt+1",),
+        tip="Input on the left, output on the right",
+        need=commands.SOURCE,
+        argument="side by side",
+        choice="arrangement",
+        ticked=lambda viewer: viewer._pair.arrangement,
+        icon="side",
+    )
+    @action(
+        "swipe",
+        "S&wipe",
+        keys=("Alt+2",),
+        tip="One picture: input left of a line, output right of it; drag it, or press [ and ]",
+        need=commands.SOURCE,
+        argument="swipe",
+        choice="arrangement",
+        ticked=lambda viewer: viewer._pair.arrangement,
+        icon="swipe",
+    )
+    @action(
+        "split",
+        "S&plit",
+        keys=("Alt+3",),
+        tip="One picture: input above a line, output below it; drag it, or press [ and ]",
+        need=commands.SOURCE,
+        argument="split",
+        choice="arrangement",
+        ticked=lambda viewer: viewer._pair.arrangement,
+        icon="split",
+    )
+    @action(
+        "outputAlone",
+        "&Output Alone",
+        keys=("Alt+4",),
+        tip="The output takes all the room; hold Space over it to see the input",
+        need=commands.SOURCE,
+        argument="output alone",
+        choice="arrangement",
+        ticked=lambda viewer: viewer._pair.arrangement,
+        icon="single",
+    )
     def arrange(self, name: str) -> None:
         """Arrange input and output; `name` is a value of `Arrangement`."""
         self._pair.arrange(name)
         self._volumes.arrange(name)
         self._settings.set_text(_ARRANGEMENT, name)
 
+    @action(
+        "inputInstead",
+        "&Input in Place of the Output",
+        keys=("Ctrl+I",),
+        tip="Switch between input and output; in a picture or slice, hold Space",
+        need=commands.SOURCE,
+        checkable=True,
+        ticked=lambda viewer: viewer._shows_input,
+    )
     def show_input_instead(self) -> None:
         """Show the input in place of the output, or the output again."""
         if self._of_volumes():
@@ -85,11 +137,26 @@ class Viewer(QObject):
         else:
             self._pair.show_input_instead()
 
+    @action(
+        "displayControls",
+        "&Level and Colours…",
+        keys=("Ctrl+D",),
+        tip="Level, window, gamma and colours; the values stay as they are",
+        need=commands.SOURCE,
+        icon="display",
+    )
     def show_controls(self) -> None:
         """Pop up the panel of levels and colours."""
         panel = self.volume_panel if self._of_volumes() else self.panel
         panel.open_below(self._button)
 
+    @action(
+        "automaticDisplay",
+        "&Automatic Contrast",
+        keys=("Ctrl+L",),
+        tip="Black and white at low and high percentiles, unless all is visible anyway",
+        need=commands.SOURCE,
+    )
     def choose_automatic(self) -> None:
         """Draw the pictures or volumes as the program would."""
         if self._of_volumes():
@@ -98,6 +165,13 @@ class Viewer(QObject):
         for side in Side:
             self._pair.choose_display(side, None)
 
+    @action(
+        "fullDisplay",
+        "&Full Range",
+        keys=("Ctrl+Shift+L",),
+        tip="Draw 0 black and the largest value of the type white; of volumes, of the voxels",
+        need=commands.SOURCE,
+    )
     def choose_full(self) -> None:
         """Draw 0 black and the largest value of the type white; of volumes, of the voxels."""
         if self._of_volumes():
@@ -106,11 +180,59 @@ class Viewer(QObject):
         for side in Side:
             self._pair.choose_full(side)
 
+    @action(
+        "linkDisplays",
+        "&Output as Input",
+        tip="Draw the output with the levels of the input, so that the two can be compared",
+        need=commands.PICTURE,
+        checkable=True,
+        ticked=lambda viewer: viewer._pair.displays.linked,
+    )
     def toggle_link(self) -> None:
         """Draw the output with the levels of the input, or with its own."""
         self._pair.displays.linked = not self._pair.displays.linked
         self._pair.apply_displays()
 
+    @action(
+        "mapGrey",
+        "&Grey",
+        need=commands.SOURCE,
+        argument="Grey",
+        choice="map",
+        ticked=lambda viewer: viewer._colour_map,
+    )
+    @action(
+        "mapInverted",
+        "Grey, &inverted",
+        need=commands.SOURCE,
+        argument="Grey, inverted",
+        choice="map",
+        ticked=lambda viewer: viewer._colour_map,
+    )
+    @action(
+        "mapViridis",
+        "&Viridis",
+        need=commands.SOURCE,
+        argument="Viridis",
+        choice="map",
+        ticked=lambda viewer: viewer._colour_map,
+    )
+    @action(
+        "mapMagma",
+        "&Magma",
+        need=commands.SOURCE,
+        argument="Magma",
+        choice="map",
+        ticked=lambda viewer: viewer._colour_map,
+    )
+    @action(
+        "mapDiverging",
+        "&Blue to red",
+        need=commands.SOURCE,
+        argument="Blue to red",
+        choice="map",
+        ticked=lambda viewer: viewer._colour_map,
+    )
     def choose_map(self, name: str) -> None:
         """Draw grey pictures in other colours; `name` is a value of `ColourMap`."""
         if self._of_volumes():
@@ -124,6 +246,33 @@ class Viewer(QObject):
                 new = Display(display.low, display.high, display.gamma, ColourMap(name))
                 self._pair.choose_display(side, new)
 
+    @action(
+        "unitsStored",
+        "&As Stored",
+        tip="The values in the file: 0 to 65535 for 16 bits",
+        need=commands.SOURCE,
+        argument="stored",
+        choice="units",
+        ticked=lambda viewer: viewer._pair.units,
+    )
+    @action(
+        "unitsBytes",
+        "0 to &255",
+        tip="Black is 0, white 255; in volumes, the brightest voxel",
+        need=commands.SOURCE,
+        argument="0 to 255",
+        choice="units",
+        ticked=lambda viewer: viewer._pair.units,
+    )
+    @action(
+        "unitsShare",
+        "0 to &1",
+        tip="Black is 0, white 1; in volumes, the brightest voxel",
+        need=commands.SOURCE,
+        argument="0 to 1",
+        choice="units",
+        ticked=lambda viewer: viewer._pair.units,
+    )
     def choose_units(self, name: str) -> None:
         """Read values off in other units; `name` is a value of `Units`."""
         self._pair.choose_units(name)
@@ -131,6 +280,15 @@ class Viewer(QObject):
         self._settings.set_text(_UNITS, name)
         self.refresh()
 
+    @action(
+        "probe",
+        "Values at the &Cursor",
+        keys=("Ctrl+Shift+I",),
+        tip="Write the values beside the cursor; Shift and arrow keys move it pixel by pixel",
+        need=commands.SOURCE,
+        checkable=True,
+        ticked=lambda viewer: viewer._pair.shows_values,
+    )
     def toggle_probe(self) -> None:
         """Write the values beside the cursor, or only into the status bar."""
         self._pair.toggle_probe()
@@ -138,6 +296,15 @@ class Viewer(QObject):
         self._settings.set_text(_PROBE, "on" if self._pair.shows_values else "off")
         self.refresh()
 
+    @action(
+        "magnifier",
+        "&Magnifier",
+        keys=("Ctrl+M",),
+        tip="Show the surroundings of the cursor enlarged, in input and output",
+        need=commands.SOURCE,
+        checkable=True,
+        ticked=lambda viewer: viewer._pair.is_magnified,
+    )
     def toggle_magnifier(self) -> None:
         """Show the surroundings of the cursor enlarged, or not."""
         self._pair.toggle_magnifier()
@@ -146,26 +313,15 @@ class Viewer(QObject):
 
     def refresh(self) -> None:
         """Tick the actions that hold for the page in front."""
-        pair, displays = self._pair, self._pair.displays
-        ticks = {
-            Arrangement.SIDE_BY_SIDE: "sideBySide",
-            Arrangement.SWIPE: "swipe",
-            Arrangement.SPLIT: "split",
-            Arrangement.OUTPUT: "outputAlone",
-        }
-        self._actions[ticks[pair.arrangement]].setChecked(True)
-        units = {Units.STORED: "Stored", Units.BYTES: "Bytes", Units.SHARE: "Share"}
-        self._actions[f"units{units[pair.units]}"].setChecked(True)
-        display = displays.of(Side.INPUT)
-        colour_map = display.colour_map if display is not None else ColourMap.GREY
-        shows_input = pair.shows_input
+        self._actions.tick(self)
+
+    @property
+    def _colour_map(self) -> ColourMap:
         if self._of_volumes():
-            colour_map, shows_input = self._volumes.look.colour_map, self._volumes.shows_input
-        self._actions[f"map{colour_map.name.capitalize()}"].setChecked(True)
-        for id_, checked in (
-            ("inputInstead", shows_input),
-            ("linkDisplays", displays.linked),
-            ("probe", pair.shows_values),
-            ("magnifier", pair.is_magnified),
-        ):
-            self._actions[id_].setChecked(checked)
+            return self._volumes.look.colour_map
+        display = self._pair.displays.of(Side.INPUT)
+        return display.colour_map if display is not None else ColourMap.GREY
+
+    @property
+    def _shows_input(self) -> bool:
+        return (self._volumes if self._of_volumes() else self._pair).shows_input

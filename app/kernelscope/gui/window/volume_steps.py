@@ -16,6 +16,8 @@ from kernelscope.errors import NotANumber
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.panels.volume_step_bar import VolumeStepBar
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.work.background import Background
 from kernelscope.images.volume import Volume
 
@@ -66,14 +68,35 @@ class VolumeSteps(QObject):
         """Note that `volume`, which is about to be opened, is the first one of a file."""
         self._keep(volume, series, 0)
 
+    @action(
+        "nextVolume",
+        "&Next Volume",
+        keys=("Alt+.",),
+        tip="Show the next component, or the next volume of the file",
+        need=commands.MEMBERS,
+    )
     def next(self) -> None:
         """Show the next volume; after the last one comes the first."""
         self._step(1)
 
+    @action(
+        "previousVolume",
+        "&Previous Volume",
+        keys=("Alt+,",),
+        tip="Show the component, or the volume of the file, before this one",
+        need=commands.MEMBERS,
+    )
     def previous(self) -> None:
         """Show the volume before."""
         self._step(-1)
 
+    @action(
+        "playVolumes",
+        "P&lay Volumes",
+        keys=("Alt+P",),
+        tip="Show the volumes one after the other, again and again, or stop that",
+        need=commands.MEMBERS,
+    )
     def play(self) -> None:
         """Show the volumes one after the other, or stop."""
         self.bar.set_playing(not self.bar.playing)

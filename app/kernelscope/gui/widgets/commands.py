@@ -1,12 +1,17 @@
-"""The vocabulary of the menus: actions, submenus, and the conditions under which actions apply.
+"""The commands of the window: each is declared at the method that carries it out, by `action`.
 
-`kernelscope.menus` has the menus themselves. Nothing here needs Qt.
+Title, key, condition, tick, icon and page of the manual stand together there. `gui.window.menus`
+orders them by their ids; the menus, the tool bar, the command palette and the list of shortcuts
+read the same declarations. Nothing here needs Qt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+_Method = TypeVar("_Method", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
@@ -100,63 +105,62 @@ REDO = Need(lambda state: bool(state.redo), "There is nothing to redo.")
 
 @dataclass(frozen=True)
 class Action:
-    """Something that the user can ask for.
-
-    Attributes
-    ----------
-    id : str
-        Object name of the `QAction`; unique.
-    title : str
-        Text in menus, with ``&`` before the access key.
-    command : str
-        Method of the main window to call; a dotted name reaches one of its parts.
-    group : int
-        Entries of one group stand together; a separator is drawn between groups.
-    keys : tuple of str
-        Shortcuts; the first is shown.
-    tip : str
-        Tooltip without the shortcut, which is added.
-    argument : object, optional
-        Passed to the command.
-    choice : str
-        Of the actions with the same choice one is ticked at a time.
-    icon, label : str
-        Icon and short text of the button in a tool bar.
-    everywhere : bool
-        The shortcut works in every window of the program.
-    synonyms : tuple of str
-        Other names by which the command palette finds it.
-    """
+    """Something that the user can ask for."""
 
     id: str
+    """Object name of the `QAction`; unique."""
     title: str
-    command: str
-    group: int = 0
+    """Text in menus, with ``&`` before the access key."""
     keys: tuple[str, ...] = ()
+    """Shortcuts; the first is shown."""
     tip: str = ""
+    """Tooltip without the shortcut, which is added."""
     need: Need = NOTHING
     argument: object = None
+    """Passed to the method, unless it is None."""
     checkable: bool = False
     choice: str = ""
+    """Of the actions with the same choice one is ticked at a time."""
+    ticked: Callable[[Any], object] | None = None
+    """Of the object with the method: whether the action is on, or the argument that is chosen."""
     icon: str = ""
+    """Icon of the button in a tool bar, and its short text."""
     label: str = ""
     everywhere: bool = False
+    """The shortcut works in every window of the program."""
     synonyms: tuple[str, ...] = ()
+    """Other names by which the command palette finds it."""
+    help: str = ""
+    """Page of the manual, or ``page#heading``; without one, that of the menu counts."""
 
     @property
     def name(self) -> str:
         """The title without access key and dots."""
         return plain(self.title)
 
+    def is_on(self, owner: object) -> bool:
+        """Return whether the action has a tick, by the state of the object with its method."""
+        found = self.ticked(owner) if self.ticked is not None else False
+        return bool(found) if self.argument is None else found == self.argument
 
-@dataclass(frozen=True)
-class Submenu:
-    """A menu within another, or in the menu bar; the window fills it if it has no entries."""
 
-    id: str
-    title: str
-    entries: tuple[Action | Submenu, ...] = ()
-    group: int = 0
+def action(id_: str, title: str, **rest: Any) -> Callable[[_Method], _Method]:
+    """Declare an `Action` at the method that carries it out; one method may have several."""
+    declared = Action(id_, title, **rest)
+
+    def mark(method: _Method) -> _Method:
+        vars(method).setdefault("actions", []).insert(0, declared)
+        return method
+
+    return mark
+
+
+def declared_by(kind: type) -> Iterator[tuple[str, Action]]:
+    """Yield the actions that a class declares, each with the name of its method."""
+    for base in kind.__mro__:
+        for name, member in vars(base).items():
+            for each in getattr(member, "actions", ()) if callable(member) else ():
+                yield name, each
 
 
 def plain(title: str) -> str:
