@@ -31,7 +31,7 @@ from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.spec.devices import Device
-from kernelscope.traffic.cards import CARDS, card
+from kernelscope.traffic.gpus import GPUS, gpu
 from kernelscope.traffic.roofline import Part
 from kernelscope.traffic.trace import Space
 from tests.gui.helpers import FakeGpu, Opener, child, choose_files, dialog, load
@@ -55,7 +55,7 @@ def rung(request: Request, level: str) -> Rung:
 
 
 def ladder_on(name: str, request: Request, *rungs: Rung) -> MemoryLadder:
-    chosen = card(name)
+    chosen = gpu(name)
     assert chosen is not None
     return MemoryLadder(rungs, chosen, Recorded.read().same(request, name))
 
@@ -151,7 +151,7 @@ def test_times_of_this_session_belong_to_the_card_of_this_computer() -> None:
     times.add(done(request_of(side=65, size=3), "shared", 1.0))
     assert times.same(request_of(side=64, size=3)) == {"global": 3e-4}
     rungs = rung(request, "global"), rung(request, "shared")
-    published = card("H100")
+    published = gpu("H100")
     assert published is not None
     here = replace(published, name="A card", year=0)
     found = MemoryLadder(rungs, here, Recorded.read().same(request, "A card"), times.same(request))
@@ -176,7 +176,7 @@ def test_a_single_block_has_little_to_do_while_it_waits() -> None:
 
 def test_a_time_below_the_least_one_is_explained_as_such() -> None:
     request = request_of(side=64, size=3)
-    here = replace(CARDS[0], year=0)
+    here = replace(GPUS[0], year=0)
     counted = rung(request, "global")
     ladder = MemoryLadder([counted], here, {}, {"global": 1e-9})
     (reason,) = ladder.reasons()
@@ -241,7 +241,7 @@ def test_levels_appear_and_the_card_can_be_changed(
     ]
     before = rows(window)
     cards = child(window, QComboBox, "memoryLadderCard")
-    assert cards.count() == len(CARDS)
+    assert cards.count() == len(GPUS)
     cards.setFocus()
     QTest.keyClick(cards, Qt.Key.Key_Home)
     after = rows(window)
@@ -301,14 +301,14 @@ def test_the_card_of_this_computer_is_offered_first(
 ) -> None:
     window.show_request(request_of("negative"), Recorded(), OwnCard())
     cards = child(window, QComboBox, "memoryLadderCard")
-    qtbot.waitUntil(lambda: cards.count() == len(CARDS) + 1)
+    qtbot.waitUntil(lambda: cards.count() == len(GPUS) + 1)
     assert cards.currentText() == "This computer: NVIDIA A card"
     wait(qtbot, window)
     assert "TIME ON NVIDIA A card" in rows(window)
     cards.setCurrentIndex(3)
     window.show_request(request_of("negative"), Recorded(), OwnCard())
     wait(qtbot, window)
-    assert (cards.count(), cards.currentIndex()) == (len(CARDS) + 1, 3)
+    assert (cards.count(), cards.currentIndex()) == (len(GPUS) + 1, 3)
 
 
 def test_a_run_adds_its_time_to_the_open_window(qtbot: QtBot) -> None:

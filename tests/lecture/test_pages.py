@@ -17,10 +17,10 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.lecture import PAGES, Measured, Origin, Page, Shown, Subject
 from kernelscope.lecture.borders import rim_pixels
-from kernelscope.lecture.cards import CARDS, residence
 from kernelscope.lecture.coalescing import sectors
 from kernelscope.lecture.page import MOST_WORDS
 from kernelscope.lecture.quoting import credits, published, quote
+from kernelscope.lecture.residence import limits_of, residence
 from kernelscope.lecture.several import recorded_runs
 from kernelscope.lecture.textures import MODES, outside_reads
 from kernelscope.lecture.transfers import REPORT
@@ -235,14 +235,14 @@ def test_occupancy_is_that_of_the_calculator(
     occupancy: float,
     limit: str,
 ) -> None:
-    held = residence(CARDS[card], threads, registers, shared)
+    held = residence(limits_of(card), threads, registers, shared)
     assert held.blocks == blocks
     assert held.occupancy == pytest.approx(occupancy)
     assert held.limits[0] == limit
 
 
 def test_limits_that_are_reached_together_are_all_named() -> None:
-    assert residence(CARDS["H100"], 256, 32, 640).limits == ("threads", "registers")
+    assert residence(limits_of("H100"), 256, 32, 640).limits == ("threads", "registers")
     facts = show("occupancy", block="32x8", registers=32, card="H100")
     assert facts["Reached first"] == "threads and registers"
 

@@ -7,11 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelscope.traffic.cards import CARDS, Card, card, card_here
+from kernelscope.traffic.gpus import GPUS, Gpu, gpu, gpu_here
 from kernelscope.traffic.roofline import Part, bounds_of, predict
 from kernelscope.traffic.trace import ENTRY, Array, Counts, Event, Scene, Space
 
-PLAIN = Card("plain", 2020, (8, 0), 10, 640, 1e9, 100e9, 1 << 20, 512, 40e9)
+PLAIN = Gpu(
+    name="plain",
+    year=2020,
+    capability=(8, 0),
+    multiprocessors=10,
+    cores=640,
+    clock=1e9,
+    bandwidth=100e9,
+    cache=1 << 20,
+    cache_clock=512,
+    texels=40e9,
+)
 
 ARRAYS = (
     Array("source", Space.GLOBAL, 1 << 20),
@@ -103,12 +114,12 @@ def test_far_is_half_as_much_again(measured: float, far: bool) -> None:
 
 
 def test_cards_are_found_by_name() -> None:
-    assert card("h100") is next(each for each in CARDS if each.name == "H100")
-    assert card("Voodoo 2") is None
+    assert gpu("h100") is next(each for each in GPUS if each.name == "H100")
+    assert gpu("Voodoo 2") is None
 
 
-@pytest.mark.parametrize("each", CARDS, ids=lambda each: each.name)
-def test_published_data_are_in_proportion(each: Card) -> None:
+@pytest.mark.parametrize("each", GPUS, ids=lambda each: each.name)
+def test_published_data_are_in_proportion(each: Gpu) -> None:
     """A slip of a power of ten in the data would show here."""
     assert each.cores % each.multiprocessors == 0
     assert each.cores // each.multiprocessors in (8, 32, 48, 64, 128, 192)
@@ -131,14 +142,14 @@ FACTS = {
 
 
 def test_the_card_of_this_computer_has_the_rates_of_its_driver() -> None:
-    here = card_here(FACTS)
+    here = gpu_here(FACTS)
     assert here is not None
     assert here.is_here
     assert (here.name, here.capability) == ("NVIDIA H100 80GB HBM3", (9, 0))
     assert (here.multiprocessors, here.cores) == (132, 16896)
     assert (here.clock, here.bandwidth) == (1.485e9, 3.352e12)
     # An H100 that runs at three quarters of the published clock.
-    published = card("H100")
+    published = gpu("H100")
     assert published is not None
     assert published.texels is not None
     assert here.texels == pytest.approx(0.75 * published.texels)
@@ -146,8 +157,8 @@ def test_the_card_of_this_computer_has_the_rates_of_its_driver() -> None:
 
 
 def test_rates_that_are_not_known_here_are_not_guessed() -> None:
-    here = card_here({**FACTS, "Multiprocessors": "100", "CUDA cores": "12,800 (128 per ...)"})
+    here = gpu_here({**FACTS, "Multiprocessors": "100", "CUDA cores": "12,800 (128 per ...)"})
     assert here is not None
     assert (here.texels, here.cache_clock, here.cache) == (None, None, None)
     for name in FACTS:
-        assert card_here({key: value for key, value in FACTS.items() if key != name}) is None
+        assert gpu_here({key: value for key, value in FACTS.items() if key != name}) is None

@@ -20,7 +20,7 @@ from kernelscope.durations import duration
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.spec.levels import Level
-from kernelscope.traffic.cards import Card
+from kernelscope.traffic.gpus import Gpu
 from kernelscope.traffic.roofline import FAR, Part, Prediction, predict
 from kernelscope.traffic.table import figures, totals_of
 from kernelscope.traffic.trace import Counts, Event, Space
@@ -137,7 +137,7 @@ class Step:
             text += f"; {verb} {duration(self.seconds)}, {_times(self.ratio)} that"
         return text
 
-    def reason(self, card: Card) -> str:
+    def reason(self, card: Gpu) -> str:
         """Return why the measured time is so far off, where that is known; else empty."""
         if not self.is_far or self.seconds is None or self.prediction is None:
             return ""
@@ -165,7 +165,7 @@ class MemoryLadder:
     Parameters
     ----------
     rungs : sequence of Rung
-    card : Card
+    card : Gpu
     recorded : mapping of str to Figure
         Recorded times of the same work on the card, by the id of the level.
     measured : mapping of str to float
@@ -175,7 +175,7 @@ class MemoryLadder:
     def __init__(
         self,
         rungs: Sequence[Rung],
-        card: Card,
+        card: Gpu,
         recorded: Mapping[str, Figure] | None = None,
         measured: Mapping[str, float] | None = None,
     ) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kernelscope.engine.request import Request
     from kernelscope.spec.filter import FilterSpec
     from kernelscope.spec.levels import Level
-    from kernelscope.traffic.cards import Card
+    from kernelscope.traffic.gpus import Gpu
     from kernelscope.traffic.trace import Counts
 
 _TYPES: dict[str, Any] = {"8": np.uint8, "16": np.uint16, "float": np.float32}
@@ -163,7 +163,7 @@ def _print_table(spec: FilterSpec, request: Request, found: Mapping[str, list[Co
 
 
 def _print_times(
-    request: Request, levels: Sequence[Level], found: Mapping[str, list[Counts]], card: Card
+    request: Request, levels: Sequence[Level], found: Mapping[str, list[Counts]], card: Gpu
 ) -> None:
     """Print the lower bounds, and those that were recorded of the same work on the card."""
     from kernelscope.bench.memory_ladder import MemoryLadder, Rung
@@ -270,12 +270,12 @@ def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
     return parser
 
 
-def _card(text: str) -> Card:
-    from kernelscope.traffic.cards import CARDS, card
+def _card(text: str) -> Gpu:
+    from kernelscope.traffic.gpus import GPUS, gpu
 
-    found = card(text)
+    found = gpu(text)
     if found is None:
-        names = "; ".join(each.name for each in CARDS)
+        names = "; ".join(each.name for each in GPUS)
         raise argparse.ArgumentTypeError(f"the cards are: {names}")
     return found
 

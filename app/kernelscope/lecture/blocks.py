@@ -7,21 +7,22 @@ from typing import Any
 
 from kernelscope.handbook.svg import ACCENT
 from kernelscope.lecture.board import STRONG, Bar, Board
-from kernelscope.lecture.cards import CARDS, Card
 from kernelscope.lecture.controls import BLOCK, CARD, block_of
 from kernelscope.lecture.page import Fact, Origin, Page, Shown
 from kernelscope.lecture.plans import launch_of
 from kernelscope.lecture.quoting import published
+from kernelscope.lecture.residence import SHOWN
 from kernelscope.lecture.subject import Subject
 from kernelscope.spec.level_colours import colour
 from kernelscope.spec.levels import GLOBAL, SINGLE_BLOCK
+from kernelscope.traffic.gpus import Gpu
 
 _FINEST = 2.5
 """Units of the narrowest tile of which a grid is drawn."""
 
 
 def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
-    card, block = CARDS[values["card"]], block_of(values["block"])
+    card, block = SHOWN[values["card"]], block_of(values["block"])
     launch = launch_of("mean", GLOBAL, subject.shape, {"size": 3}, block=block)
     assert launch.tile is not None
     across, down = launch.grid(subject.shape)
@@ -38,7 +39,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     return Shown(_drawing(subject, launch.tile, working, card), facts)
 
 
-def _drawing(subject: Subject, tile: tuple[int, ...], working: int, card: Card) -> Board:
+def _drawing(subject: Subject, tile: tuple[int, ...], working: int, card: Gpu) -> Board:
     board = Board(f"The picture in tiles of {tile[0]}×{tile[1]}; {working} are in work at once")
     board.heading(
         0,

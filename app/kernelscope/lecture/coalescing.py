@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kernelscope.lecture.board import STRONG, Board
-from kernelscope.lecture.cards import WARP
 from kernelscope.lecture.page import Count, Fact, Origin, Page, Shown
+from kernelscope.lecture.residence import WARP
 from kernelscope.lecture.subject import Subject
 from kernelscope.spec.parameters import Choice, ChoiceParameter, IntParameter
 

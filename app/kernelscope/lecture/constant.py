@@ -7,11 +7,11 @@ from typing import Any
 
 from kernelscope.handbook.svg import ACCENT
 from kernelscope.lecture.board import STRONG, Board
-from kernelscope.lecture.cards import WARP
 from kernelscope.lecture.controls import side
 from kernelscope.lecture.page import Count, Fact, Origin, Page, Shown
 from kernelscope.lecture.plans import launch_of
 from kernelscope.lecture.quoting import published
+from kernelscope.lecture.residence import WARP
 from kernelscope.lecture.subject import Subject
 from kernelscope.spec.levels import CONSTANT, GLOBAL
 from kernelscope.spec.parameters import IntParameter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelscope.lecture.cards import CARDS
+from kernelscope.lecture.residence import SHOWN
 from kernelscope.spec.parameters import Choice, ChoiceParameter, OddParameter
 
 _BLOCKS = ((8, 8), (16, 16), (32, 4), (32, 8), (32, 16), (32, 32))
@@ -20,7 +20,7 @@ CARD = ChoiceParameter(
     label="Card",
     help="The card whose data the page uses",
     default="H100",
-    choices=tuple(Choice(name, name) for name in CARDS),
+    choices=tuple(Choice(name, name) for name in SHOWN),
 )
 
 

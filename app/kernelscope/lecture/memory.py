@@ -8,11 +8,11 @@ from typing import Any
 from kernelscope.durations import duration
 from kernelscope.handbook.svg import ACCENT
 from kernelscope.lecture.board import STRONG, Bar, Board
-from kernelscope.lecture.cards import CARDS
 from kernelscope.lecture.controls import CARD, side
 from kernelscope.lecture.page import Count, Fact, Origin, Page, Shown
 from kernelscope.lecture.plans import launch_of
 from kernelscope.lecture.quoting import published
+from kernelscope.lecture.residence import SHOWN
 from kernelscope.lecture.subject import Subject
 from kernelscope.spec.levels import GLOBAL
 
@@ -20,7 +20,7 @@ _CROP = 17
 
 
 def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
-    size, card = values["size"], CARDS[values["card"]]
+    size, card = values["size"], SHOWN[values["card"]]
     launch = launch_of("mean", GLOBAL, subject.shape, {"size": size})
     samples = subject.pixels.size
     floor = samples * launch.bytes_per_sample / card.bandwidth

@@ -7,10 +7,10 @@ from typing import Any
 
 from kernelscope.handbook.svg import ACCENT
 from kernelscope.lecture.board import STRONG, Bar, Board
-from kernelscope.lecture.cards import CARDS, Residence, residence
 from kernelscope.lecture.controls import BLOCK, CARD, block_of
 from kernelscope.lecture.page import Fact, Origin, Page, Shown
 from kernelscope.lecture.plans import launch_of
+from kernelscope.lecture.residence import SHOWN, Residence, limits_of, residence
 from kernelscope.lecture.subject import Subject
 from kernelscope.spec.levels import SHARED
 from kernelscope.spec.parameters import IntParameter
@@ -21,10 +21,11 @@ _COLUMNS = 4
 
 
 def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
-    card, block = CARDS[values["card"]], block_of(values["block"])
+    card, limits = SHOWN[values["card"]], limits_of(values["card"])
+    block = block_of(values["block"])
     launch = launch_of("mean", SHARED, subject.shape, {"size": _MASK}, block=block)
     threads = launch.block[0] * launch.block[1]
-    held = residence(card, threads, values["registers"], launch.shared_bytes)
+    held = residence(limits, threads, values["registers"], launch.shared_bytes)
     facts = (
         Fact("Shared memory of a block", f"{launch.shared_bytes:,} bytes", Origin.PLAN),
         Fact("Warps of a block", f"{held.warps}", Origin.PLAN),
@@ -33,9 +34,9 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
         Fact("Occupancy", f"{100 * held.occupancy:.1f} %", Origin.FORMULA),
         Fact(
             f"Limits of {card.name}",
-            f"{card.threads:,} threads, {card.registers:,} registers",
+            f"{limits.threads:,} threads, {limits.registers:,} registers",
             Origin.CARD,
-            f"compute capability {card.capability}",
+            "compute capability {}.{}".format(*card.capability),
         ),
     )
     return Shown(_drawing(subject, held, block), facts)

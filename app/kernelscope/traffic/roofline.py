@@ -31,7 +31,7 @@ from enum import StrEnum
 import numpy as np
 
 from kernelscope.spec.levels import TUNED
-from kernelscope.traffic.cards import Card
+from kernelscope.traffic.gpus import Gpu
 from kernelscope.traffic.totals import Key, Totals, launch_totals
 from kernelscope.traffic.trace import SECTOR, Counts, Event, Space
 
@@ -72,7 +72,7 @@ class Prediction:
         return not self.seconds / FAR <= measured <= self.seconds * FAR
 
 
-def predict(launches: Sequence[Counts], card: Card) -> Prediction:
+def predict(launches: Sequence[Counts], card: Gpu) -> Prediction:
     """Return the least time of launches, one after the other, on a card."""
     total, limits = 0.0, dict.fromkeys(Part, 0.0)
     bounds: dict[Part, float] = {}
@@ -86,7 +86,7 @@ def predict(launches: Sequence[Counts], card: Card) -> Prediction:
     return Prediction(total, max(limits, key=lambda part: limits[part]), bounds)
 
 
-def bounds_of(counts: Counts, card: Card) -> dict[Part, float]:
+def bounds_of(counts: Counts, card: Gpu) -> dict[Part, float]:
     """Return the seconds that each part of a card needs for a launch."""
     totals = launch_totals(counts)
     operations = counts.scene.operations * float(np.prod(counts.scene.output_shape))
@@ -107,7 +107,7 @@ def bounds_of(counts: Counts, card: Card) -> dict[Part, float]:
     return found
 
 
-def _memory_sectors(totals: dict[Key, Totals], card: Card) -> float:
+def _memory_sectors(totals: dict[Key, Totals], card: Gpu) -> float:
     """Return the sectors that go to device memory at least."""
     sectors = 0.0
     for (space, _), each in totals.items():
@@ -118,7 +118,7 @@ def _memory_sectors(totals: dict[Key, Totals], card: Card) -> float:
     return sectors
 
 
-def _load_clocks(totals: dict[Key, Totals], card: Card) -> float:
+def _load_clocks(totals: dict[Key, Totals], card: Gpu) -> float:
     """Return the clocks of multiprocessors that loads and stores take, on all of them."""
     clocks = 0.0
     for (space, _), each in totals.items():

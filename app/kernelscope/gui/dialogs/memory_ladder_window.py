@@ -36,7 +36,7 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.spec.devices import Device
 from kernelscope.spec.levels import Level
-from kernelscope.traffic.cards import CARDS, Card, card_here
+from kernelscope.traffic.gpus import GPUS, Gpu, gpu_here
 
 _logger = logging.getLogger(__name__)
 
@@ -117,9 +117,9 @@ class MemoryLadderWindow(QDialog):
     def _make_choice(self) -> QHBoxLayout:
         row = QHBoxLayout()
         self._cards, self._sides = QComboBox(), QComboBox()
-        for each in CARDS:
+        for each in GPUS:
             self._cards.addItem(f"{each.name} ({each.year})", each)
-        names = [each.name for each in CARDS]
+        names = [each.name for each in GPUS]
         self._cards.setCurrentIndex(names.index(_USUAL))
         for caption, widget, name in (
             ("&Card", self._cards, "memoryLadderCard"),
@@ -192,7 +192,7 @@ class MemoryLadderWindow(QDialog):
         """Whether the card of this computer is in the list."""
         return bool(self._cards.itemData(0).is_here)
 
-    def _add_card(self, card: Card | None) -> None:
+    def _add_card(self, card: Gpu | None) -> None:
         """Offer the card of this computer, and show it."""
         if card is not None:
             self._cards.insertItem(0, f"This computer: {card.name}", card)
@@ -294,7 +294,7 @@ class MemoryLadderWindow(QDialog):
 
     def ladder(self) -> MemoryLadder:
         """Return the levels as they are shown."""
-        card: Card = self._cards.currentData()
+        card: Gpu = self._cards.currentData()
         if self._counted is None:
             return MemoryLadder(self._found, card)
         recorded = self._recorded.same(self._counted, card.name)
@@ -307,12 +307,12 @@ class MemoryLadderWindow(QDialog):
             self._background.forget(topic)
 
 
-def _card_of(gpu: Backend) -> Card | None:
+def _card_of(gpu: Backend) -> Gpu | None:
     """Return the card of this computer; the slow facts, which come last, are not waited for."""
     facts: dict[str, str] = {}
     for group in gpu.facts():
         facts.update((each.name, each.value) for each in group.facts)
-        found = card_here(facts)
+        found = gpu_here(facts)
         if found is not None:
             return found
     return None

@@ -1,0 +1,164 @@
+"""The one list of graphics cards: published data, from the one of source F to those of today."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kernelscope.paths import RESOURCES
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Most of a multiprocessor, of a block and of a thread, by compute capability.
+
+    Shared memory is in bytes: a block gets it in steps of `shared_unit`, and the system adds
+    `shared_system` to each. A warp gets its registers in steps of `register_unit`.
+    """
+
+    threads: int
+    blocks: int
+    registers: int
+    shared: int
+    block_threads: int
+    block_shared: int
+    thread_registers: int
+    shared_unit: int
+    shared_system: int
+    register_unit: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
+    """A graphics card, by its data sheet; None where a figure is not published.
+
+    Attributes
+    ----------
+    name : str
+    year : int
+        Of its appearance; 0 for the card of this computer.
+    capability : tuple of int
+        Compute capability.
+    multiprocessors, cores : int
+        Cores are those for single precision, of all multiprocessors.
+    clock : float
+        Highest clock of the cores in hertz.
+    bandwidth : float
+        Of device memory, in bytes per second.
+    cache : int, optional
+        Bytes of the level-2 cache; 0 if loads from global memory go past it.
+    cache_clock : int, optional
+        Bytes that the level-2 cache delivers in a clock.
+    texels : float, optional
+        Texels per second, unfiltered and of 32 bits at most.
+    limits : Limits, optional
+    source : str
+        Address of the data.
+    """
+
+    name: str
+    year: int
+    capability: tuple[int, int]
+    multiprocessors: int
+    cores: int
+    clock: float
+    bandwidth: float
+    cache: int | None = None
+    cache_clock: int | None = None
+    texels: float | None = None
+    limits: Limits | None = None
+    source: str = ""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is the card of this computer."""
+        return not self.year
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether loads from global memory go through caches: since capability 2.0."""
+        return self.capability >= (2, 0)
+
+    @property
+    def load_clocks(self) -> int:
+        """Clocks in which a multiprocessor takes the addresses of a warp's load or store.
+
+        8, 16 and 32 units for loads and stores: CUDA C++ Programming Guide, "Compute
+        Capabilities", and the white papers on Fermi and Kepler.
+        """
+        if self.capability < (2, 0):
+            return 4
+        return 2 if self.capability < (3, 0) else 1
+
+    @property
+    def shared_clocks(self) -> int:
+        """Clocks of a turn of shared memory, in which a warp reads 32 words without conflicts.
+
+        A bank has a word every two clocks until capability 3.0, and 16 banks serve half a warp
+        until 2.0: CUDA C Programming Guide 3.2, appendix G.
+        """
+        if self.capability < (2, 0):
+            return 4
+        return 2 if self.capability < (3, 0) else 1
+
+
+def _read() -> Iterator[Gpu]:
+    data = tomllib.loads((RESOURCES / "gpus.toml").read_text(encoding="utf-8"))
+    limits = {name: Limits(**fields) for name, fields in data["limits"].items()}
+    for fields in data["gpu"]:
+        capability = tuple(fields.pop("capability"))
+        yield Gpu(capability=capability, limits=limits.get("{}.{}".format(*capability)), **fields)
+
+
+GPUS = tuple(_read())
+"""Of ``resources/gpus.toml``, by year."""
+
+
+def gpu(name: str) -> Gpu | None:
+    """Return the card with a name; case does not matter."""
+    return next((each for each in GPUS if each.name.casefold() == name.casefold()), None)
+
+
+def gpu_here(facts: Mapping[str, str]) -> Gpu | None:
+    """Return the card that the driver describes; None if it leaves out a rate.
+
+    Parameters
+    ----------
+    facts : mapping of str to str
+        Values by the names of the window *GPU*: ``{"Highest clock": "1,980"}``.
+    """
+    try:
+        name = facts["Name"]
+        major, minor = map(int, facts["Compute capability"].split("."))
+        multiprocessors = _number(facts["Multiprocessors"])
+        cores = _number(facts["CUDA cores"].partition(" ")[0])
+        clock = _number(facts["Highest clock"]) * 1e6
+        bandwidth = _number(facts["Theoretical bandwidth"]) * 1e9
+    except (KeyError, ValueError):
+        return None
+    like = next(
+        (
+            each
+            for each in GPUS
+            if (each.capability, each.multiprocessors) == ((major, minor), multiprocessors)
+        ),
+        None,
+    )  # with as many multiprocessors of a kind it has the same caches and texture units
+    return Gpu(
+        name=name,
+        year=0,
+        capability=(major, minor),
+        multiprocessors=int(multiprocessors),
+        cores=int(cores),
+        clock=clock,
+        bandwidth=bandwidth,
+        cache=like.cache if like else None,
+        cache_clock=like.cache_clock if like else None,
+        texels=like.texels * clock / like.clock if like and like.texels else None,
+        limits=like.limits if like else None,
+    )
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
