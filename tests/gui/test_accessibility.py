@@ -384,7 +384,7 @@ def dialogs() -> list[QDialog]:
         BatchWindow(Background(), {}, Settings(_NOWHERE), lambda: mean, Costs()),
         ManualWindow(Background()),
         CrashDialog("Fatal Python error: Aborted"),
-        ShortcutDialog(),
+        ShortcutDialog([("Run", "Run", ("F5",))]),
         Preferences(Settings(_NOWHERE)),
         CommandPalette([Command("Run", "Run", "F5", "Apply the filter", "", lambda: None)]),
         TogetherDialog([*found(volume("a.nii"), volume("b.nii", 1, less=1)), lost]),
