@@ -422,7 +422,7 @@ def test_repeats_that_overlap_are_toned_down(panel: RunsPanel) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [{"size": 5}, {"width": 999}, {"value": 7}, {"grey": True}, {"border": Border.WRAP}],
+    [{"size": 5}, {"width": 999}, {"value": 7}, {"border": Border.WRAP}],
     ids=str,
 )
 def test_only_the_same_work_is_compared(panel: RunsPanel, other: dict[str, Any]) -> None:

@@ -32,7 +32,6 @@ from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import full_time
 from kernelscope.bench.storage import FORMAT, load
 from kernelscope.durations import duration
-from kernelscope.engine.costs import work_per_pixel
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
@@ -339,13 +338,13 @@ class Recorded:
             return {}
         if source.dtype != _SAMPLES.get(len(size)):
             return {}
-        work = work_per_pixel(step.filter, step.parameters)
+        work = step.filter.work_per_pixel(step.parameters)
         settings = [
             each
             for each in self._settings.get((step.filter.id, device), {}).values()
             if tuple(each.row.asked) == tuple(size)
             and (each.row.channels, each.row.border) == (channels, step.border)
-            and work_per_pixel(step.filter, each.values) == work
+            and step.filter.work_per_pixel(each.values) == work
         ]
         levels: dict[str, Figure] = {}
         for setting in sorted(settings, key=lambda each: _distance(each, step, size, channels)):
@@ -368,7 +367,7 @@ class Recorded:
             return None
         if request.source.dtype != _SAMPLES.get(len(size)):
             return None
-        work = work_per_pixel(step.filter, step.parameters)
+        work = step.filter.work_per_pixel(step.parameters)
         furthest = 0.0 if step.filter.whole(step.parameters) else _FURTHEST
         found = []
         for setting in self._settings.get((step.filter.id, device), {}).values():
@@ -379,7 +378,7 @@ class Recorded:
                 and row.channels == shape[-1]
                 and row.content != "given"
                 and far <= furthest
-                and work_per_pixel(step.filter, setting.values) == work
+                and step.filter.work_per_pixel(setting.values) == work
             ):
                 whole = (figure for figure in setting.levels.values() if not figure.scaled)
                 fastest = min(whole, key=lambda figure: figure.total, default=None)

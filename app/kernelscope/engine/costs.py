@@ -8,26 +8,22 @@ samples and 5 ms for 4 million, the line is 1 ms + 1 ms per million, so 2.5 mill
 from __future__ import annotations
 
 import atexit
-import functools
 import json
 import logging
 import math
 import statistics
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import platformdirs
 
 from kernelscope import atomic, json_fields
+from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
 from kernelscope.json_fields import Field
-from kernelscope.spec.filter import FilterSpec
 
 _logger = logging.getLogger(__name__)
 
@@ -64,11 +60,9 @@ def default_path() -> Path:
 class Costs:
     """The last runs on each device, and the line through them.
 
-    Runs are of one kind if they agree in
-    device, level, filter, radius, whole numbers and choices among its settings, sample type,
-    channels and grey conversion. They are stored in a small file: the first run of a kind at once,
-    others every few seconds and when the process ends. If the file is damaged or cannot be written,
-    knowledge is lost, but never a run.
+    Runs are of one kind if they agree in `Request.cost_key`. They are stored in a small file: the
+    first run of a kind at once, others every few seconds and when the process ends. If the file is
+    damaged or cannot be written, knowledge is lost, but never a run.
 
     Parameters
     ----------
@@ -90,7 +84,7 @@ class Costs:
         """
         request = result.request
         with self._lock:
-            points = self._load().setdefault(kind_of(request, device, result.level), [])
+            points = self._load().setdefault(_key(request, device, result.level), [])
             is_new = not points
             points.append((math.prod(request.source.shape), result.seconds))
             del points[:-KEPT_POINTS]
@@ -109,7 +103,7 @@ class Costs:
         """Return the seconds that `request` should take; None if nothing similar was run."""
         samples = math.prod(request.source.shape)
         with self._lock:
-            points = self._load().get(kind_of(request, device, level))
+            points = self._load().get(_key(request, device, level))
         sizes = [size for size, _ in points or ()]
         if not points or not min(sizes) / REACH <= samples <= max(sizes) * REACH:
             return None
@@ -179,40 +173,10 @@ def _dot(x: list[float], y: list[float]) -> float:
     return sum(a * b for a, b in zip(x, y, strict=True))
 
 
-def kind_of(request: Request, device: str, level: str) -> str:
-    """Return the kind of a run: runs of one kind differ in size and content only."""
-    converts = len(request.passes()) > 1
-    whole = request.step.filter.whole(request.step.parameters)
-    parts = (
-        device,
-        level,
-        request.step.filter.id,
-        *work_per_pixel(request.step.filter, request.step.parameters),
-        _type_name(request.source.dtype),
-        f"{request.source.shape[-1]} channels",
-        *(("to grey",) if converts else ()),
-        # Time is not proportional to the pixels here: costs hold for a single size.
-        *((f"whole, {math.prod(request.source.shape)}",) if whole else ()),
-    )
-    return ", ".join(parts)
-
-
-@functools.lru_cache
-def _type_name(dtype: np.dtype[Any]) -> str:
-    """Return ``uint8``; NumPy takes 10 µs to find it."""
-    return dtype.name
-
-
-def work_per_pixel(spec: FilterSpec, parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the parameters that the work for a pixel depends on, in words."""
-    return (
-        f"radius {spec.radius(parameters)}",
-        *(
-            f"{parameter.name} {parameters[parameter.name]}"
-            for parameter in spec.parameters
-            if parameter.affects_time
-        ),
-    )
+def _key(request: Request, device: str, level: str) -> str:
+    """Return the kind of a run at a level of the device of this name."""
+    _, kind = request.at(RunOptions(level=level)).cost_key.split(", ", 1)
+    return f"{device}, {kind}"
 
 
 def _read(path: Path) -> dict[str, list[Point]]:

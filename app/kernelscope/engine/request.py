@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from kernelscope import filters
 from kernelscope.engine.area import Area
@@ -19,10 +23,11 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import AXES, Volume
-from kernelscope.spec.blocks import block_name
+from kernelscope.spec.blocks import block_name, takes_block
 from kernelscope.spec.borders import Border
 from kernelscope.spec.chips import Chip
 from kernelscope.spec.crop import Box
+from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.samples import Kind
 
@@ -41,6 +46,21 @@ def grey_first() -> Pass:
     """Return the pass that converts to greyscale before a step that asks for it."""
     grey = filters.get("greyscale")
     return Pass(grey, grey.defaults(), Border.REFLECT)
+
+
+def settings_of(step: Step, source: Source) -> Hashable:
+    """Return the settings that decide the result of `step` on `source`; some may be `ESTIMATE`."""
+    spec, numbers = step.filter, step.with_numbers().parameters
+    by_slices = spec.kind is not source.kind
+    looks_around = spec.whole(numbers) or spec.radius(numbers) > 0
+    return (
+        spec.id,
+        *(step.parameters[each.name] for each in spec.parameters if each.matters(numbers)),
+        step.border if looks_around else None,
+        step.grey and not source.is_grey,
+        step.axis if by_slices else None,
+        step.within,
+    )
 
 
 class Follower(NamedTuple):
@@ -253,6 +273,46 @@ class Request:
                 "Choose other settings.",
             )
 
+    def at(self, options: RunOptions) -> Request:
+        """Return the same with other run options."""
+        return replace(self, options=options)
+
+    @cached_property
+    def work(self) -> Hashable:
+        """What is computed: equal for requests with the same whole result, wherever they run."""
+        rest = (
+            (each.source, step) for each, (step, _) in zip(self.followers(), self.then, strict=True)
+        )
+        steps = ((self.source, self.step), *rest)
+        return self.source.fingerprint, *(settings_of(step, source) for source, step in steps)
+
+    @cached_property
+    def cost_key(self) -> str:
+        """What decides the time: runs that agree differ in size, part and content only."""
+        return "; then ".join(each._cost_key for each in (self, *self.followers()))
+
+    @property
+    def _cost_key(self) -> str:
+        """That of the first step."""
+        spec, parameters, options = self.step.filter, self.step.parameters, self.options
+        kind = Device.GPU if options.device is Device.EMULATED else options.device
+        level = options.level or next((each.id for each in reversed(spec.levels(kind))), "")
+        parts = [
+            options.device.value,
+            level,
+            spec.id,
+            *spec.work_per_pixel(parameters),
+            _type_name(self.source.dtype),
+            f"{self.source.shape[-1]} channels",
+        ]
+        if len(self.passes()) > 1:
+            parts.append("to grey")
+        if spec.whole(parameters):  # time is not proportional to the pixels
+            parts.append(f"whole, {math.prod(self.source.shape)}")
+        if self.step.within is not None:  # a part of the pixels is filtered
+            parts.append(self.step.within.format())
+        return ", ".join((*parts, *_limits(spec, level, options)))
+
     @property
     def image(self) -> Image:
         """The source of a filter for pictures."""
@@ -400,3 +460,26 @@ class Request:
         if block is not None:
             parts.append(f"blocks of {block_name(block)}")
         return ", ".join(parts)
+
+
+def _limits(spec: FilterSpec, level: str, options: RunOptions) -> Iterator[str]:
+    """Yield the options that change the time of a run at this level."""
+    device = options.device
+    if options.block is not None and device is not Device.CPU:
+        automatic = device is Device.AUTO and not options.level
+        where = spec.levels(Device.GPU)[-1].id if automatic and spec.levels(Device.GPU) else level
+        if takes_block(spec, where):
+            yield f"blocks of {block_name(options.block)}"
+    if device in (Device.AUTO, Device.GPU):
+        if options.memory_limit:
+            yield f"{options.memory_limit} bytes"
+        if options.gpus:
+            yield f"{options.gpus} GPUs"
+        if options.cold:
+            yield "cold"
+
+
+@functools.lru_cache
+def _type_name(dtype: np.dtype[Any]) -> str:
+    """Return ``uint8``; NumPy takes 10 µs to find it."""
+    return dtype.name

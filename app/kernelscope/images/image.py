@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidImage, InvalidParameter, NotANumber
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
+from kernelscope.images.source import fingerprint
 from kernelscope.parallel import in_parts
 from kernelscope.spec.samples import Kind, colour_count, white_of
 from kernelscope.text import printable
@@ -252,6 +253,10 @@ class Image:
         if self.given_white is not None:
             return self.given_white
         return white_of(self.planes[:, :, : colour_count(self.channels)])
+
+    @cached_property
+    def fingerprint(self) -> Hashable:
+        return fingerprint(self.pixels), self.given_white
 
     @property
     def mode(self) -> str:

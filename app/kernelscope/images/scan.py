@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.errors import InvalidParameter
+from kernelscope.images.source import fingerprint
 from kernelscope.images.volume import Volume, check_aligned, stack, unstack
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Components, Kind
@@ -123,6 +124,10 @@ class Scan:
     @property
     def samples(self) -> tuple[NDArray[Any], ...]:
         return tuple(volume.voxels for volume in self.volumes)
+
+    @cached_property
+    def fingerprint(self) -> Hashable:
+        return tuple(map(fingerprint, self.samples))
 
     @property
     def is_grey(self) -> bool:

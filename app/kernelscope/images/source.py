@@ -6,13 +6,19 @@ them instead of for the type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Hashable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.spec.samples import Components, Kind, Pixels
+
+
+def fingerprint(samples: NDArray[Any]) -> Hashable:
+    """Return a value that is equal for the same samples."""
+    return samples.shape, samples.dtype.str, zlib.crc32(np.ascontiguousarray(samples).data)
 
 
 class Source(Protocol):
@@ -77,6 +83,10 @@ class Source(Protocol):
     @property
     def mode(self) -> str:
         """Colour model and depth, or the number of volumes, in words."""
+
+    @property
+    def fingerprint(self) -> Hashable:
+        """Equal for sources with the same samples, which it does not keep in memory."""
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield every array that it holds in memory by now."""

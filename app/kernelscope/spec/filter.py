@@ -346,6 +346,17 @@ class FilterSpec:
         """Return the unit of floats that these parameters suppose."""
         return self.unit if isinstance(self.unit, Unit) else self.unit(parameters)
 
+    def work_per_pixel(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the parameters that the work for a pixel depends on, in words."""
+        return (
+            f"radius {self.radius(parameters)}",
+            *(
+                f"{each.name} {parameters[each.name]}"
+                for each in self.parameters
+                if each.affects_time and each.matters(parameters)
+            ),
+        )
+
     def uncroppable(self, parameters: Mapping[str, Any]) -> str:
         """Return why a part of a result needs the whole source; empty if it does not."""
         if self.kind is Kind.VOLUME:

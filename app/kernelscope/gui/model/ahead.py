@@ -25,7 +25,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.gui.model.sketches import Scene, kind_of_sketch, sketch, text_of
+from kernelscope.gui.model.sketches import Scene, kind_of_sketch, sketch
 from kernelscope.images.image import Image
 
 _SIDE = 80
@@ -43,7 +43,7 @@ def order(scene: Scene, step: Step) -> str:
     return json.dumps(
         {
             "key": kind_of_sketch(scene, step),
-            "recipe": text_of(step),
+            "recipe": Recipe((step,)).to_json(),
             "dtype": planes.dtype.name,
             "channels": planes.shape[2],
         }

@@ -89,10 +89,11 @@ def rows_of(
     last : mapping
         The facts that each card had last, by its key; it is brought up to date.
     """
-    found = {subject.card.key: subject.facts for subject in subjects}
+    found = {subject.card.key: subject for subject in subjects}
     rows = []
     for place, card in enumerate(pipeline.cards):
-        facts = found.get(card.key)
+        subject = found.get(card.key, Subject(card, None, None))
+        facts = subject.facts
         old = last.get(card.key)
         if facts is not None:
             last[card.key] = facts
@@ -108,7 +109,7 @@ def rows_of(
                 card.on,
                 place == pipeline.place,
                 facts is not None,
-                _time(card, facts),
+                _time(subject),
                 _gain(facts.judgement) if facts is not None else "",
                 _details(card, facts),
                 picture,
@@ -120,9 +121,12 @@ def rows_of(
     return rows
 
 
-def _time(card: Card, facts: Facts | None) -> str:
+def _time(subject: Subject) -> str:
     """Return the time of a step where it would run now; empty if it ran elsewhere."""
-    if facts is None or facts.options != card.options:
+    card, result, facts = subject
+    if facts is None or result is None:
+        return ""
+    if facts.cost_key != result.request.at(card.options).cost_key:
         return ""
     if facts.seconds is None:
         return EMULATED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -9,6 +10,8 @@ from typing import Any, NamedTuple
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
+from kernelscope.errors import AppError
+from kernelscope.gui.model.freshness import alike
 from kernelscope.spec.blocks import block_name
 from kernelscope.spec.samples import Kind
 
@@ -67,11 +70,6 @@ class FormState:
             texts["within"] = step.within.format() if step.within is not None else ""
         return cls(step.filter.id, dict(step.parameters), automatic, texts)
 
-    def but(self, names: tuple[str, ...]) -> FormState:
-        """Return the same without the values of the parameters of these names."""
-        kept = {name: self.parameters[name] for name in self.parameters if name not in names}
-        return replace(self, parameters=kept)
-
 
 class RunSettings(NamedTuple):
     """The settings of the panel: a step, and how to run it."""
@@ -82,8 +80,7 @@ class RunSettings(NamedTuple):
 
 def made_with(request: Request, settings: RunSettings) -> bool:
     """Return whether `request` has these settings; the axis of slices is not one of them."""
-    step, options = settings
-    step = replace(step, axis=request.step.axis)
-    if request.source.kind is Kind.VOLUME:  # which have no colours
-        step = replace(step, grey=request.step.grey)
-    return (request.step, request.options) == (step, options)
+    step = replace(settings.step, axis=request.step.axis)
+    with contextlib.suppress(AppError):  # settings that the source does not fit
+        return alike(request, replace(request, step=step, options=settings.options))
+    return False

@@ -12,7 +12,6 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from kernelscope.engine.costs import kind_of
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region, window
 from kernelscope.engine.request import Request
@@ -68,12 +67,10 @@ class Freshness(StrEnum):
 
 
 def alike(first: Request, second: Request) -> bool:
-    """Return whether two requests have the same whole result, of the same source."""
-    return (
-        first.source is second.source
-        and first.step == second.step
-        and first.options == second.options
-        and first.then == second.then
+    """Return whether two requests have the same whole result, and take the same time for it."""
+    return first.source is second.source and (first.work, first.cost_key) == (
+        second.work,
+        second.cost_key,
     )
 
 
@@ -149,12 +146,10 @@ class Pace:
 
 
 def _kind(request: Request) -> str:
-    kind = kind_of(request, request.options.device.value, request.options.level or "")
+    kind = request.cost_key
     if isinstance(request.region, Box) and not request.by_slices:
         # A thin box costs more for each voxel, and how much more depends on its direction.
         return f"{kind}, {_across(request.region)}"
-    if request.step.within is not None:  # a part of the pixels is filtered
-        kind = f"{kind}, {request.step.within.format()}"
     return f"{kind}, reduced" if request.reduction > 1 else kind
 
 

@@ -158,7 +158,7 @@ class Ladder:
         self._times.setdefault(request.source, {})[key] = time
         if not self._is_compared(request):
             self._compared, self._outputs = request, {}
-        known = self._parity.get(request.source, {}).get(work_of(request), {})
+        known = self._parity.get(request.source, {}).get(request.work, {})
         if place in known and known[place].agreement is Agreement.REFERENCE:
             known.clear()  # the others were compared with an earlier result
         known.pop(place, None)
@@ -176,7 +176,7 @@ class Ladder:
 
     def parity(self, request: Request, place: Place) -> Parity | None:
         """Return how the result of a level compares with the reference, if that is known."""
-        return self._parity.get(request.source, {}).get(work_of(request), {}).get(place)
+        return self._parity.get(request.source, {}).get(request.work, {}).get(place)
 
     def to_compare(
         self, request: Request, offered: Sequence[Rung]
@@ -193,7 +193,7 @@ class Ladder:
         )
         if reference is None:
             return None
-        known = self._parity.get(request.source, {}).get(work_of(request), {})
+        known = self._parity.get(request.source, {}).get(request.work, {})
         expected = self._outputs[reference.place]
         pairs = {
             rung.place: (expected, self._outputs[rung.place])
@@ -206,15 +206,13 @@ class Ladder:
     def learn(self, request: Request, reference: Rung, found: Mapping[Place, Parity]) -> None:
         """Keep the outcome of comparisons."""
         own = {reference.place: Parity(Agreement.REFERENCE, reference.full_name)}
-        known = self._parity.setdefault(request.source, {}).setdefault(work_of(request), {})
+        known = self._parity.setdefault(request.source, {}).setdefault(request.work, {})
         known.update({**found, **own} if found else {})
 
     def _is_compared(self, request: Request) -> bool:
         """Return whether the results that are kept are those of this work."""
         kept = self._compared
-        return (
-            kept is not None and kept.source is request.source and work_of(kept) == work_of(request)
-        )
+        return kept is not None and kept.source is request.source and kept.work == request.work
 
     def _drop_outputs(self, newest: Place) -> None:
         """Drop the oldest results beyond the limit; one that is dropped cannot be compared."""
@@ -225,22 +223,9 @@ class Ladder:
             del self._outputs[place]
 
 
-def work_of(request: Request) -> Hashable:
-    """Return a value that is equal for requests with the same result from the same source."""
-    step, grey = request.step, request.source.is_grey
-    return (
-        step.filter.id,
-        tuple(sorted(step.parameters.items())),
-        step.border,
-        step.grey and not grey,
-        step.axis if request.by_slices else None,
-        step.within,
-    )
-
-
 def _key(request: Request, options: RunOptions) -> Hashable:
-    """Return the work with its place; repeats of kernels change no time."""
-    return work_of(request), replace(options, repeat=1)
+    """Return the work with its place."""
+    return request.work, request.at(options).cost_key
 
 
 class Axis:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Follower, Request, settings_of
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.sequence import joined
 from kernelscope.engine.step import ESTIMATE, Step
@@ -82,10 +82,6 @@ class Card:
     def caption(self) -> str:
         """The settings that differ from the defaults: ``5×5, wrap border``; empty for none."""
         return ", ".join(chip.text for chip in self.chips())
-
-    def same_work(self, other: Card) -> bool:
-        """Return whether both have the same settings."""
-        return (self.step, self.options) == (other.step, other.options)
 
 
 def card_of(request: Request, automatic: Iterable[str] = ()) -> Card:
@@ -180,7 +176,7 @@ class Pipeline:
 
     def edited(self, card: Card) -> Pipeline:
         """Return the same with the settings of `card` for the card that the form edits."""
-        if self.present.same_work(card):
+        if (card.step, card.options) == (self.present.step, self.present.options):
             return self
         present = replace(self.present, step=card.step, options=card.options)
         return self._with(self.place, present)
@@ -283,7 +279,7 @@ class Facts:
         The picture that `judgement` refers to; None if it was compared with none.
     """
 
-    options: RunOptions
+    cost_key: str
     where: str
     seconds: float | None
     measured: bool
@@ -297,12 +293,13 @@ class Facts:
         """Return the facts of a result, without thumbnail and quality."""
         timing = Timing.of(result)
         measured = timing.repeats is not None
-        return cls(result.request.options, result.where, timing.seconds, measured, result.first)
+        return cls(result.request.cost_key, result.where, timing.seconds, measured, result.first)
 
 
 @dataclass(eq=False)
 class _Entry:
-    asked: Step
+    settings: tuple[Hashable, Hashable]
+    """Those that were asked for, and those with the numbers that were estimated."""
     result: Result
     facts: Facts
 
@@ -345,9 +342,11 @@ class Outputs:
         facts = Facts.of(result)
         if old is not None:
             self._entries.remove(old)
-            if old.facts.options == facts.options and old.facts.measured and not facts.measured:
+            if old.facts.cost_key == facts.cost_key and old.facts.measured and not facts.measured:
                 facts = old.facts
-        self._entries.append(_Entry(asked, result, facts))
+        source = result.request.source
+        settings = settings_of(asked, source), settings_of(result.request.step, source)
+        self._entries.append(_Entry(settings, result, facts))
 
     def find(self, source: Source, step: Step) -> Result | None:
         """Return the result of `step` on `source`, if it is kept."""
@@ -392,7 +391,7 @@ class Outputs:
         return tuple(
             result
             for result, wanted in itertools.takewhile(
-                lambda pair: pair[0].request.options == pair[1], found
+                lambda pair: pair[0].request.cost_key == pair[0].request.at(pair[1]).cost_key, found
             )
         )
 
@@ -402,9 +401,9 @@ class Outputs:
         return sum(_sizes(self._entries).values())
 
     def _entry(self, source: Source, step: Step) -> _Entry | None:
+        wanted = settings_of(step, source)
         for entry in reversed(self._entries):
-            request = entry.result.request
-            if request.source is source and step in (entry.asked, request.step):
+            if entry.result.request.source is source and wanted in entry.settings:
                 return entry
         return None
 

@@ -12,17 +12,14 @@ speed-up is the baseline's time divided by the run's own, as their rows show the
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.measuring import SLOW_SECONDS
-from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Metric, Repeats, Stage
 from kernelscope.gui.model.form_state import FormState
@@ -44,9 +41,6 @@ TOTAL = "total"
 _TRANSFERS = {"upload": "↑", "hand over": "↑", "download": "↓"}
 """Stages that transfer data, and the direction."""
 
-_PROBES = 1 << 16
-"""Approximate number of samples that identify a picture."""
-
 
 @dataclass(frozen=True)
 class Part:
@@ -67,7 +61,7 @@ class Run:
     where : str
         Device, level and block size in words: ``CPU serial``.
     work : hashable
-        Equal for runs with the same filter, parameters, border, greyscale and picture.
+        See `Request.work`.
     place : hashable
         Equal for runs with the same device, level, memory limit and transfers.
     seconds, speed : float or None
@@ -159,7 +153,7 @@ class Run:
             metrics=timing.metrics,
             seconds=timing.seconds,
             speed=timing.speed,
-            work=work_of(result.request),
+            work=result.request.work,
             place=(where(result), tuple(transfers), result.request.options.memory_limit),
             first=first,
             warm=timed
@@ -274,7 +268,7 @@ class Runs:
     def add(self, result: Result, form: FormState | None = None) -> Run:
         """Put a finished run on top of the list."""
         self._count += 1
-        key = work_of(result.request), where(result)
+        key = result.request.work, where(result)
         slow = result.seconds >= SLOW_SECONDS
         first = (result.first or key not in self._seen) and not slow
         run = Run.of(self._count, result, first, form)
@@ -388,26 +382,6 @@ def where(result: Result) -> str:
     """Return device, level and a chosen block size: ``GPU shared memory 16×16``."""
     block = result.request.options.block
     return f"{result.where} {block_name(block)}" if block is not None else result.where
-
-
-def work_of(request: Request) -> Hashable:
-    """Return a value that is equal for requests of the same work."""
-    return (
-        request.step.filter.id,
-        tuple(sorted(request.step.parameters.items())),
-        request.step.border,
-        request.step.grey,
-        request.step.within,
-        request.step.axis if request.by_slices else "",
-        tuple(map(_fingerprint, request.source.samples)),
-    )
-
-
-def _fingerprint(pixels: np.ndarray[Any, Any]) -> Hashable:
-    """Return a value that identifies a picture: a checksum of its samples on a coarse grid."""
-    step = max(1, round((pixels.size / _PROBES) ** (1 / pixels.ndim)))
-    probes = np.ascontiguousarray(pixels[(slice(None, None, step),) * pixels.ndim])
-    return pixels.shape, pixels.dtype.str, zlib.crc32(probes.tobytes())
 
 
 def added_up(stages: Iterable[Stage]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any
+from dataclasses import replace
 
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -21,7 +21,7 @@ class SessionTimes:
 
     def __init__(self) -> None:
         self._runs: dict[str, Measured] = {}
-        self._kernels: dict[tuple[object, str], float] = {}
+        self._kernels: dict[tuple[str, tuple[int, ...]], float] = {}
 
     def add(self, result: Result) -> None:
         """Keep the time of a result, if it ran on a GPU and had one step."""
@@ -33,15 +33,16 @@ class SessionTimes:
         seconds = statistics.median(kernels)
         self._runs[what] = Measured(result.request.step.filter.id, what, duration(seconds))
         if not result.first:
-            self._kernels[_work(result.request), result.level] = seconds
+            self._kernels[_place(result.request, result.level)] = seconds
 
     def same(self, request: Request) -> dict[str, float]:
         """Return the seconds of the kernels by the id of the level, for the work of a request.
 
         First runs are left out: the card was cold.
         """
-        work = _work(request)
-        return {level: time for (done, level), time in self._kernels.items() if done == work}
+        levels = [each.id for each in request.step.filter.levels(Device.GPU)]
+        known = {level: self._kernels.get(_place(request, level)) for level in levels}
+        return {level: seconds for level, seconds in known.items() if seconds is not None}
 
     def newest(self) -> tuple[Measured, ...]:
         """Return the newest runs of each filter, the oldest of them first."""
@@ -52,12 +53,7 @@ class SessionTimes:
         return tuple(reversed(kept))
 
 
-def _work(request: Request) -> object:
-    """Return everything that decides how long a run takes, without the pixels."""
-    step, source, options = request.step, request.source, request.options
-    values: dict[str, Any] = dict(step.parameters)
-    return (
-        step.filter.id, repr(sorted(values.items())), step.border, step.grey, step.axis,
-        step.within, source.shape, source.dtype, options.block, options.cold,
-        options.memory_limit, options.gpus,
-    )  # fmt: skip
+def _place(request: Request, level: str) -> tuple[str, tuple[int, ...]]:
+    """Return what decides how long the kernels of a level take."""
+    options = replace(request.options, device=Device.GPU, level=level)
+    return request.at(options).cost_key, request.source.shape

@@ -17,6 +17,7 @@ import math
 import time
 import weakref
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,11 +26,9 @@ from numpy.typing import NDArray
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.costs import kind_of
 from kernelscope.engine.options import Device, RunOptions
-from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, settings_of
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError, Cancelled
@@ -37,7 +36,6 @@ from kernelscope.gui.model.freshness import pixels_of
 from kernelscope.images.image import Image
 from kernelscope.images.reduction import LARGEST_FACTOR, reduced
 from kernelscope.parallel import core_count
-from kernelscope.spec.filter import Cpu
 from kernelscope.spec.samples import Kind
 
 WIDTH, HEIGHT = 72, 54
@@ -215,15 +213,9 @@ def kind_of_sketch(scene: Scene, step: Step) -> str:
     if step.filter.kind is Kind.VOLUME:
         return step.filter.id
     request = Request(scene.image, replace(numbers, border=step.filter.borders[0]), _OPTIONS)
-    level = step.filter.implementation(Cpu).levels[-1].id
     # The size of the picture is part of the kind of some; code does not depend on it.
-    kind = kind_of(request, Device.CPU, level).split(", whole,")[0]
+    kind = request.cost_key.split(", whole,")[0]
     return ", ".join((kind, step.border, *step.estimates))
-
-
-def text_of(step: Step) -> str:
-    """Return all settings of a step as text."""
-    return Recipe((step,)).to_json()
 
 
 def _request(scene: Scene, step: Step) -> tuple[Request, str]:
@@ -290,14 +282,14 @@ class Sketches:
         kept = self._known.get(id(scene.anchor))
         if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:
             return None
-        return kept.sketches.get(text_of(step))
+        return kept.sketches.get(settings_of(step, scene.image))
 
     def keep(self, scene: Scene, step: Step, sketch: Sketch) -> None:
         """Keep a sketch; those of other scenes of its picture are forgotten."""
         kept = self._known.pop(id(scene.anchor), None)
         if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:
             kept = _Kept(weakref.ref(scene.anchor), scene.key, {})
-        kept.sketches[text_of(step)] = sketch
+        kept.sketches[settings_of(step, scene.image)] = sketch
         self._known[id(scene.anchor)] = kept
         while len(self._known) > _PICTURES:
             self._known.popitem(last=False)
@@ -307,4 +299,4 @@ class Sketches:
 class _Kept:
     anchor: weakref.ref[Any]
     key: tuple[str, tuple[int, int]]
-    sketches: dict[str, Sketch]
+    sketches: dict[Hashable, Sketch]

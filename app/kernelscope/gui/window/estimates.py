@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.pipeline import left_open
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.work.background import Background
 
@@ -72,4 +73,4 @@ class Estimates:
 
 
 def _key(wanted: Request, names: tuple[str, ...]) -> object:
-    return wanted.source, FormState.of(wanted, names).but(names)
+    return names, replace(wanted, step=left_open(wanted.step, names).with_numbers()).work

@@ -32,7 +32,6 @@ from kernelscope.gui.model.ladder import (
     compare,
     expected_times,
     race,
-    work_of,
 )
 from kernelscope.gui.model.ladder import Ladder as State
 from kernelscope.gui.model.rungs import Place, Rung, marked, only_cpu
@@ -249,7 +248,7 @@ class Levels(QObject):
 
     @staticmethod
     def _key(request: Request | None) -> object:
-        return (id(request.source), work_of(request)) if request is not None else None
+        return (id(request.source), request.work) if request is not None else None
 
     # --- recorded figures ---
 

@@ -97,7 +97,7 @@ class Runner(QObject):
         """How the last run ended, unless well, until something newer happens."""
         self.described = ""
         """The text of the status bar on the last run."""
-        self._in_progress: tuple[object, FormState] | None = None
+        self._in_progress: object = None
         """Input and settings of the last run."""
         self._automatic: tuple[str, ...] = ()
         """Parameters that the current run estimates because the user wants it every time."""
@@ -215,7 +215,8 @@ class Runner(QObject):
         if request is None:
             return
         names = request.estimated
-        wanted = request.source, FormState.of(request).but(names)
+        open_ = replace(request, step=asked(request).with_numbers())
+        wanted = names, open_.work, request.options
         if self.busy and wanted == self._in_progress:
             self.show_status("This run is under way already; Esc stops it.")
             return
