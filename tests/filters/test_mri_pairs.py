@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm.pairs import blocks_of, nlm_pairs
 from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import PART, Box
+from kernelscope.spec.crop import Box
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
 from kernelscope.spec.levels import PARALLEL, SERIAL
 
@@ -43,13 +43,17 @@ def values(source: NDArray[np.float32], case: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(
-    source: NDArray[np.float32], parameters: dict[str, Any], level: str, backwards: bool = False
+    source: NDArray[np.float32],
+    parameters: dict[str, Any],
+    level: str,
+    box: Box | None = None,
+    *,
+    backwards: bool = False,
 ) -> NDArray[np.float32]:
     """Return the result of a level; `backwards` takes each pass unit by unit, from the last."""
-    box = parameters.get(PART)
     output = np.zeros((*(box.sides if box else source.shape[:3]), source.shape[3]), np.float32)
     passes: Sequence[CpuPass] = SPEC.implementation(Cpu).plan(
-        CpuTask(source, output, parameters, Border.REFLECT, level)
+        CpuTask(source, output, parameters, Border.REFLECT, level, part=box)
     )
     for each in passes:
         units = range(each.rows)[::-1] if backwards else ()
@@ -90,7 +94,7 @@ def test_parts_have_the_bytes_of_the_whole(case: dict[str, Any]) -> None:
         Box((6, 1, 0), (12, 22, 9)),
     ]
     for box in boxes:
-        part = run(source, {**parameters, PART: box}, PARALLEL.id)
+        part = run(source, parameters, PARALLEL.id, box)
         np.testing.assert_array_equal(part, box.of(whole), str(box))
 
 

@@ -26,7 +26,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.machine import cpu_name
 from kernelscope.parallel import core_count
-from kernelscope.spec.crop import PART
+from kernelscope.spec.crop import Box
 from kernelscope.spec.devices import Device
 from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.levels import Level
@@ -114,10 +114,10 @@ class CpuBackend:
         pixels = request.source.planes
         *before, last = request.passes()
         for each in before:
-            coloured, pixels = pixels, self._filter(each, pixels, level, context)
+            coloured, pixels = pixels, self._filter(each, pixels, level, context, request)
             with context.log.stage("convert"):
                 _finish(each, coloured, pixels)
-        filtered = self._filter(last, pixels, level, context)
+        filtered = self._filter(last, pixels, level, context, request)
         with context.log.stage("convert"):
             _finish(last, pixels, filtered)
             return request.target.like(filtered)
@@ -126,7 +126,12 @@ class CpuBackend:
         return None
 
     def _filter(
-        self, wanted: Pass, source: NDArray[Any], level: Level, context: RunContext
+        self,
+        wanted: Pass,
+        source: NDArray[Any],
+        level: Level,
+        context: RunContext,
+        request: Request,
     ) -> NDArray[Any]:
         """Return the output of one of a request's passes over the planes of an image or a scan.
 
@@ -135,14 +140,14 @@ class CpuBackend:
         spec, parameters, border = wanted
         with context.log.stage("prepare"):
             shape = spec.output_shape(source.shape, parameters, border)
-            given, box = parameters, parameters.get(PART)
-            if box is None:
-                parameters = spec.resolve(source, parameters)
-            else:  # which were resolved for the whole
+            box = request.region if isinstance(request.region, Box) else None
+            if box is not None:
                 shape = (*box.sides, *shape[3:])
             output = np.empty(shape, source.dtype)
+            given = request.resolved or parameters
+            parameters = request.resolved or spec.resolve(source, parameters)
             context.log.estimates |= spec.estimates(given, parameters)
-            task = CpuTask(source, output, parameters, border, level.id)
+            task = CpuTask(source, output, parameters, border, level.id, request.origin, box)
             passes = spec.implementation(Cpu).plan(task)
         with context.log.stage("compile", counted=False):
             self._compile(passes, context)

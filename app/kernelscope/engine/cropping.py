@@ -13,15 +13,15 @@ import numpy as np
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region, Window, window
-from kernelscope.engine.request import Measurement, Request
+from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.scaling import sign_of
+from kernelscope.engine.scaling import with_sign
 from kernelscope.engine.step import Step
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
-from kernelscope.spec.crop import FIRST_ROW, PART, Box
+from kernelscope.spec.crop import Box
 
 
 class Crops:
@@ -57,18 +57,19 @@ def crop_of(request: Request) -> tuple[Request, Window]:
 
     The crop is filtered as a whole, even if the step is limited to an area.
     """
-    step, region = replace(request.step, within=None), request.region
+    step, region = replace(with_sign(request).step, within=None), request.region
     assert isinstance(region, Region)
     image, spec = request.image, step.filter
     radius = spec.radius(step.parameters)
     part = window(region, image.planes.shape, radius, step.border, spec.crop)
-    measured, facts = request.measured, dict[str, Any](sign_of(request))
-    if spec.crop.rows:
-        facts[FIRST_ROW] = part.rows.start
-    if facts:
-        measured = Measurement({**(measured.values if measured else {}), **facts}, 0.0)
+    top, left = request.origin
     crop = Request(
-        _crops.of(image, part), step, request.options, measured=measured, live=request.live
+        _crops.of(image, part),
+        step,
+        request.options,
+        measured=request.measured,
+        origin=(top + part.rows.start, left + part.columns.start),
+        live=request.live,
     )
     return crop, part
 
@@ -135,9 +136,9 @@ class Resolved:
 _resolved = Resolved()
 
 
-def resolved_for(request: Request, box: Box) -> Request:
-    """Return `request` with everything that its plan needs to compute a box alone."""
-    return replace(request, measured=Measurement({**_resolved.of(request), PART: box}, 0.0))
+def resolved_for(request: Request) -> Request:
+    """Return `request`, which is for a box, with the parameters that hold for the whole."""
+    return replace(request, resolved=_resolved.of(request))
 
 
 def check_box(request: Request, backend: Backend) -> None:

@@ -112,6 +112,11 @@ class Request:
         The ideal result, or the ideal of its first volume; input and result are compared with it.
     measured : Measurement, optional
         Measurements of this source for this step, if they were needed before the run.
+    origin : tuple of int
+        Row and column of the picture at which the source begins, where it is a part of one.
+    resolved : mapping, optional
+        The parameters with the values that follow from the data, such as sigma, of a whole of
+        which only `region` is computed.
     region : Region or Box, optional
         The part of the result to compute, of a volume a box; it has the bytes that it has in the
         whole result.
@@ -144,6 +149,8 @@ class Request:
     options: RunOptions = DEFAULT_OPTIONS
     reference: Image | Volume | None = None
     measured: Measurement | None = None
+    origin: tuple[int, int] = (0, 0)
+    resolved: Mapping[str, Any] | None = None
     region: Region | Box | None = None
     live: bool = False
     reduction: int = 1

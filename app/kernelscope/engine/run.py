@@ -259,7 +259,7 @@ def _compute(
     if not request.by_slices:
         if isinstance(request.region, Box):
             with context.log.stage("measure", counted=False):  # once for several boxes
-                request = resolved_for(request, request.region)
+                request = resolved_for(request)
         if request.step.within is not None:
             output: Source = filter_area(request, run)
         else:

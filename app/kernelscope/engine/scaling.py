@@ -19,6 +19,7 @@ import numpy as np
 
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Measurement, Request
+from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
@@ -32,9 +33,6 @@ _SMALL, _LARGE = 2.0**-20, 2.0**40
 
 SIGN = "negative"
 """Name of the parameter of filters that clip negative results."""
-
-KEEP = "keep"
-"""Its value for results that are not clipped."""
 
 Factors = tuple[float, ...]
 """The unit of a picture, or of each volume of a scan, in that which the filter supposes."""
@@ -80,6 +78,7 @@ def scaled(request: Request, factors: Factors) -> Request:
         source=_scaled.of(request.source, factors),
         step=replace(step, parameters=MappingProxyType(values)),
         measured=request.measured if isinstance(request.source, Image) else None,
+        resolved=None,
     )
 
 
@@ -125,27 +124,18 @@ def run_scaled(request: Request, run: Callable[[Request], Source], context: RunC
 def with_sign(request: Request) -> Request:
     """Return a request whose negative samples are not clipped to black: then black is not 0.
 
-    Results below zero are, by default, where no sample is: there they are overshoot.
+    Results below zero are, by default, where no sample is: there they are overshoot. Parts of the
+    source are filtered with the step of the whole.
     """
-    facts = sign_of(request)
-    if not facts:
-        return request
-    seconds = request.measured.seconds if request.measured else 0.0
-    return replace(request, measured=Measurement({**request.known, **facts}, seconds))
-
-
-def sign_of(request: Request) -> dict[str, str]:
-    """Return the parameter that keeps signs, for a part of the source too; or nothing.
-
-    What is known of the whole from which a part was taken is left as it is.
-    """
-    known = request.measured.values if request.measured else {}
-    if SIGN in known:
-        return {SIGN: known[SIGN]}
     source = request.source
-    if request.step.parameters.get(SIGN) != "clip" or not isinstance(source, Image):
-        return {}
-    return {SIGN: KEEP} if source.is_negative else {}
+    if not isinstance(source, Image) or request.step.parameters.get(SIGN) != "clip":
+        return request
+    return replace(request, step=keeping_sign(request.step)) if source.is_negative else request
+
+
+def keeping_sign(step: Step) -> Step:
+    """Return a step that does not clip negative results."""
+    return replace(step, parameters=MappingProxyType({**step.parameters, SIGN: "keep"}))
 
 
 class _Scaled:

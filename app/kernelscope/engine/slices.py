@@ -20,8 +20,8 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import Progress
 from kernelscope.engine.cropping import crop_of
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Measurement, Request
-from kernelscope.engine.scaling import KEEP, SIGN
+from kernelscope.engine.request import Request
+from kernelscope.engine.scaling import SIGN, keeping_sign
 from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -72,13 +72,13 @@ def filter_slices(
     for number, (volume, part) in enumerate(both):
         output: NDArray[Any] | None = None
         divisor = divisor_of(_white(volume), request.step)
-        keeps = request.step.parameters.get(SIGN) == "clip" and volume.value_range[0] < 0
-        signed = Measurement({SIGN: KEEP}, 0.0) if keeps else None
+        own = request.step
+        if own.parameters.get(SIGN) == "clip" and volume.value_range[0] < 0:
+            own = keeping_sign(own)
         for place, index in enumerate(indices):
             context.token.check()
             picture = picture_of(volume, axis, index, divisor)
-            step = step_of(request.step, number * depth + index)
-            one = Request(picture, step, request.options, measured=signed)
+            one = Request(picture, step_of(own, number * depth + index), request.options)
             filtered = _filter_one(one, _region(box, axis), lambda each: run(each, report))
             if output is None:
                 output = np.empty(part.voxels.shape, filtered.dtype)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kernelscope.engine.chain import estimate
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import Region, Window, window
-from kernelscope.engine.request import Measurement, Request
+from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import SIGN
 from kernelscope.engine.slices import as_picture, divisor_of, step_of, white_of
@@ -30,7 +30,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.lazy.source import LazySource, Sides, take
-from kernelscope.spec.crop import FIRST_ROW, Box
+from kernelscope.spec.crop import Box
 from kernelscope.spec.filter import Unit
 from kernelscope.spec.samples import Kind, white_between
 
@@ -294,9 +294,8 @@ def _run(
     image: Image, step: Step, part: Window, execute: Execute, options: RunOptions
 ) -> NDArray[Any]:
     """Return the region of the result that a window of the source, `image`, is for."""
-    rows = step.filter.crop.rows
-    measured = Measurement({FIRST_ROW: part.rows.start}, 0.0) if rows else None
-    result = execute(Request(image, step, options, measured=measured, live=True))
+    origin = part.rows.start, part.columns.start
+    result = execute(Request(image, step, options, origin=origin, live=True))
     return part.inside.of(result.output.planes)
 
 

@@ -8,14 +8,6 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-FIRST_ROW = "first_row"
-"""Name under which plans find the row of the picture at which their source begins, where that is
-a part of a picture; no parameter has this name."""
-
-PART = "part"
-"""Name under which plans find the `Box` of a volume to compute, where that is not all of it; no
-parameter has this name. The other parameters are then resolved already, from the whole volume."""
-
 
 class Box(NamedTuple):
     """A part of a volume: slices, rows and columns.
@@ -89,7 +81,7 @@ class Crop:
     grid : int
         Parts begin at multiples of this many pixels, and end there or with the picture.
     boxes : bool
-        For filters of volumes: the plans of the CPU can compute a `PART` alone.
+        For filters of volumes: the plans of the CPU can compute `CpuTask.part` alone.
     """
 
     whole: str = ""

@@ -24,7 +24,7 @@ import numpy as np
 from kernelscope.errors import InvalidParameter
 from kernelscope.spec.borders import Border
 from kernelscope.spec.chips import Chip
-from kernelscope.spec.crop import HALO_ONLY, Crop
+from kernelscope.spec.crop import HALO_ONLY, Box, Crop
 from kernelscope.spec.explanation import NO_EXPLANATION, Explanation
 from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
 from kernelscope.spec.parameters import Parameter, rounded
@@ -49,6 +49,10 @@ class CpuTask:
         Treatment of the cells outside the image.
     level : str
         Identifier of the level to compute at.
+    origin : tuple of int
+        Row and column of the picture at which `source` begins, where it is a part of one.
+    part : Box, optional
+        The part of a volume that `output` is; the parameters are those of the whole.
     """
 
     source: Pixels
@@ -56,6 +60,8 @@ class CpuTask:
     parameters: Mapping[str, Any]
     border: Border
     level: str
+    origin: tuple[int, int] = (0, 0)
+    part: Box | None = None
 
 
 class CpuKernel(Protocol):

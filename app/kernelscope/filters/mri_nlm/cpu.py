@@ -16,7 +16,6 @@ from kernelscope.filters.mri_nlm.serial import nlm_serial
 from kernelscope.filters.mri_nlm.sigma import plan_local
 from kernelscope.filters.mri_nlm.sigma_map import plan_map
 from kernelscope.filters.mri_nlm.tiles import nlm_tiles
-from kernelscope.spec.crop import PART
 from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import SERIAL
 
@@ -37,7 +36,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, parameters = task.source, task.output, task.parameters
     reach = reach_of(parameters)
     depth, height, width, components = output.shape
-    first = parameters[PART].first if PART in parameters else (0, 0, 0)
+    first = task.part.first if task.part is not None else (0, 0, 0)
     sides = (n + 2 * margin for n, margin in zip(output.shape, reach.margin, strict=False))
     extended: NDArray[np.float32] = np.empty((components, *sides), np.float32)
     before = tuple(margin - start for margin, start in zip(reach.margin, first, strict=True))

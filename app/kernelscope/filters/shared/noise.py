@@ -20,7 +20,7 @@ import numpy as np
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.jit import Kernel
 from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import FIRST_ROW, Crop
+from kernelscope.spec.crop import Crop
 from kernelscope.spec.filter import Absent, CpuPass, CpuTask, FilterSpec
 from kernelscope.spec.parameters import IntParameter
 from kernelscope.spec.samples import colour_count
@@ -54,7 +54,7 @@ def plan_noise(task: CpuTask, kernel: Kernel, *amounts: float) -> Sequence[CpuPa
     source = task.source
     height, _, channels = source.shape
     colours = colour_count(channels)
-    first = task.parameters.get(FIRST_ROW, 0)
+    first = task.origin[0]
     seeds = np.random.SeedSequence(task.parameters["seed"]).generate_state(first + height)[first:]
     finish = Finish.of(source.dtype, np.float64)
     return [CpuPass(kernel, (source, task.output, colours, seeds, finish, *amounts), height)]
