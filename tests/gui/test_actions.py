@@ -84,7 +84,7 @@ def test_a_tick_follows_the_state_of_its_owner(window: MainWindow) -> None:
     window.viewer.toggle_magnifier()
     window.measuring.choose_tool("ellipse")
     window.set_view("residual")
-    window.live.toggle()
+    window.actions_["live"].trigger()
     window.viewer.toggle_link()
     assert ticked() == {
         "viewResidual",

@@ -70,8 +70,13 @@ class Actions(Mapping[str, QAction]):
         """Let each action call its method of one of the objects, and tick what holds for them."""
         for owner in owners:
             for name, action in declared_by(type(owner)):
-                _connect(self[action.id], action, getattr(owner, name))
+                self._bind(action, owner, getattr(owner, name))
             self.tick(owner)
+
+    def _bind(self, action: Action, owner: object, method: Callable[..., object]) -> None:
+        _connect(self[action.id], action, method)
+        if action.ticked is not None:  # Qt ticks it by itself, rightly or not
+            self[action.id].triggered.connect(lambda: self.tick(owner))
 
     def tick(self, owner: object) -> None:
         """Tick the actions of an object that are on."""
