@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
+from kernelscope.engine.steps import estimate
 from kernelscope.files.volumes import read_volume
 from kernelscope.images.phantom import Contrast, Noise, add_noise, head
 from kernelscope.images.scan import Scan

@@ -11,11 +11,11 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.batch import Batch, Journal, Status, find_items
 from kernelscope.engine.backend import Backend, close_all
-from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import execute_recipe
 from kernelscope.files import read_image, write_image
 from kernelscope.images.image import Image
 

@@ -95,7 +95,7 @@ def begin(*_: object, **__: object) -> NoReturn:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for place in (
-        "kernelscope.engine.chain.execute",
+        "kernelscope.engine.steps.execute",
         "kernelscope.bench.measure",
         "kernelscope.bench.verify",
         "kernelscope.cli.phantom.head",

@@ -170,7 +170,7 @@ def test_what_the_user_can_mend_is_said_before_computing(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("kernelscope.engine.chain.execute", lambda *_: pytest.fail("a step ran"))
+    monkeypatch.setattr("kernelscope.engine.steps.execute", lambda *_: pytest.fail("a step ran"))
     assert apply(line) == 1
     output = capsys.readouterr()
     assert not output.out

@@ -77,7 +77,7 @@ def test_the_gpu_options_reach_the_request(tmp_path: Path, monkeypatch: pytest.M
         return Result(request, request.image, "cpu", "serial", ())
 
     monkeypatch.setattr(backends, "create_backends", create)
-    monkeypatch.setattr("kernelscope.engine.chain.execute", run)
+    monkeypatch.setattr("kernelscope.engine.steps.execute", run)
     source, target = str(SAMPLES[0].path), str(tmp_path / "out.png")
     options = ["--repeat", "7", "--memory-limit", "2M", "--gpu", "3", "--block", "14x18"]
     assert main(["apply", "mean", source, target, *options]) == 0

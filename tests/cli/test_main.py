@@ -217,7 +217,7 @@ def test_a_bad_output_is_refused_before_computing(
     def compute(*_: object) -> None:
         pytest.fail("the filter ran")
 
-    monkeypatch.setattr("kernelscope.engine.chain.execute", compute)
+    monkeypatch.setattr("kernelscope.engine.steps.execute", compute)
     source = tmp_path / "in.png"
     PillowImage.fromarray(noise(8, 8, 4)).save(source)
     assert apply("mean", source, tmp_path / name) == 1

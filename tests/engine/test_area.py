@@ -11,12 +11,12 @@ import pytest
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.area import Area, Outline
-from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import execute_recipe
 from kernelscope.errors import InvalidParameter, InvalidRecipe
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan

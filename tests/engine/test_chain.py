@@ -12,7 +12,6 @@ import pytest
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda.compiler import CompileError
-from kernelscope.engine.chain import RecipeRun, estimate, execute_recipe, shapes
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
@@ -21,6 +20,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.steps import RecipeRun, estimate, execute_recipe, shapes
 from kernelscope.engine.transparency import to_grey
 from kernelscope.errors import (
     Cancelled,

@@ -13,8 +13,8 @@ from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.run import execute
-from kernelscope.engine.sequence import execute_all, joined
 from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.steps import execute_all, joined
 from kernelscope.errors import AppError, Cancelled, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border

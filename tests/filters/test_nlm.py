@@ -17,10 +17,10 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import denoise_nl_means, estimate_sigma
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
+from kernelscope.engine.steps import estimate
 from kernelscope.errors import Cancelled
 from kernelscope.filters.gaussian_noise import SPEC as NOISE
 from kernelscope.filters.nlm import SPEC

@@ -8,10 +8,10 @@ import pytest
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import execute_recipe
 from kernelscope.images.image import Image
 from tests.gpu.test_backend import stage_names
 

@@ -21,7 +21,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.bench.recorded import Figure, Recorded
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.sequence import execute_all
+from kernelscope.engine.steps import execute_all
 from kernelscope.errors import AppError, DeviceUnavailable
 from kernelscope.gui.canvas.image_view import ImageView
 from kernelscope.gui.canvas.pane import COMPILING, RUNNING

@@ -22,13 +22,13 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
-from kernelscope.engine import chain
+from kernelscope.engine import steps
 from kernelscope.engine.backend import Availability
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.options import Device
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import estimate
 from kernelscope.errors import AppError
 from kernelscope.files import read_recipe
 from kernelscope.gui.model.freshness import Pace
@@ -432,7 +432,7 @@ def test_estimating_is_said_and_its_cancel_logged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     go_on, entered = threading.Event(), threading.Event()
-    real = chain.prepare
+    real = steps.prepared
 
     def prepare(*arguments: Any, **options: Any) -> object:
         entered.set()
@@ -441,7 +441,7 @@ def test_estimating_is_said_and_its_cancel_logged(
 
     load(qtbot, window, picture)
     window.panel.set_filter("nlm")
-    monkeypatch.setattr(chain, "prepare", prepare)
+    monkeypatch.setattr(steps, "prepared", prepare)
     press(qtbot, window, "F5")
     qtbot.waitUntil(entered.is_set)
     assert state(window) == "Estimating…"

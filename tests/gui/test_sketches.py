@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import estimate
 from kernelscope.errors import Cancelled
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.sketches import (

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.area import Area
-from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import execute_recipe
 from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan

@@ -39,12 +39,12 @@ from kernelscope.batch.item import Item, is_zarr
 from kernelscope.batch.journal import Journal, state_of
 from kernelscope.batch.report import EMPTY, Report
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
+from kernelscope.engine.steps import execute_recipe
 from kernelscope.errors import AppError, Cancelled, ImageReadError, ImageWriteError
 from kernelscope.files import read_image
 from kernelscope.files.record import record_of

@@ -11,8 +11,8 @@ from typing import BinaryIO, cast
 
 from kernelscope.batch.handling import Handling
 from kernelscope.batch.item import Item
-from kernelscope.engine.chain import shapes
 from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.steps import shapes
 from kernelscope.errors import SeveralVolumes
 from kernelscope.files import (
     check_write,

@@ -291,8 +291,8 @@ def run_steps(
     gpus : tuple of int, optional
         Numbers of the GPUs to use.
     """
-    from kernelscope.engine.chain import execute_recipe
     from kernelscope.engine.costs import Costs, default_path
+    from kernelscope.engine.steps import execute_recipe
 
     with open_backends(gpus) as backends, interruptible() as token:
         say.notices(missing_gpu(gpus, options.device, backends))

@@ -75,7 +75,7 @@ class PictureFiles:
 
     def check_outputs(self) -> None:
         """Refuse, before a long run, outputs that could not be written after it."""
-        from kernelscope.engine.chain import shapes
+        from kernelscope.engine.steps import shapes
         from kernelscope.files import check_write
         from kernelscope.files.write_errors import check_target
         from kernelscope.judging import check_comparable, colours

@@ -83,7 +83,7 @@ class VolumeFiles:
 
     def check_outputs(self) -> None:
         """Refuse, before a long run, outputs that could not be written after it."""
-        from kernelscope.engine.chain import shapes
+        from kernelscope.engine.steps import shapes
         from kernelscope.files.volumes import check_write_volume
         from kernelscope.files.write_errors import check_target
 

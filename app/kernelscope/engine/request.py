@@ -128,7 +128,7 @@ class Request:
     live : bool
         The settings are still changing: the run is neither logged nor learnt from.
     then : tuple of Follower
-        Further steps, the last of which makes the output; see `kernelscope.engine.sequence`.
+        Further steps, the last of which makes the output; see `kernelscope.engine.steps`.
     estimated : tuple of str
         Parameters whose numbers come from this source: a recipe leaves them to be estimated.
     done : tuple of Result

@@ -87,7 +87,7 @@ def execute(
     Cancelled
         If `token` was set meanwhile.
     """
-    assert not request.then, "run by kernelscope.engine.sequence"
+    assert not request.then, "run by kernelscope.engine.steps"
     token = token or CancelToken()
     learn = learn and costs is not None
     costs = costs or Costs()

@@ -22,7 +22,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.sequence import execute_all
+from kernelscope.engine.steps import execute_all
 from kernelscope.errors import AppError, Cancelled
 
 _logger = logging.getLogger(__name__)

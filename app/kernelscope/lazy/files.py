@@ -10,7 +10,6 @@ from typing import Protocol
 
 from kernelscope import memory
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.chain import naming
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
@@ -18,6 +17,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
+from kernelscope.engine.steps import naming
 from kernelscope.errors import ImageWriteError, OutOfMemory
 from kernelscope.files.write_errors import resolved
 from kernelscope.images.record import Record

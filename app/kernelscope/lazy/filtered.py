@@ -17,14 +17,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import Region, Window, window
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import SIGN
 from kernelscope.engine.slices import as_picture, divisor_of, step_of, white_of
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import prepared
 from kernelscope.errors import InvalidImage, InvalidParameter, NotANumber
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -234,8 +234,8 @@ class FilteredSlices:
             return step
         number = self.shape[step.axis] // 2
         box = Box.slice_of(self.shape, step.axis, number)
-        request = Request(self._slice(self._source.read(box), step.axis), step.with_numbers())
-        return step.with_numbers(estimate(request, step.estimates))
+        image = self._slice(self._source.read(box), step.axis)
+        return prepared(Follower(step, self._options), image)[0].step
 
     def read(self, box: Box) -> NDArray[Any]:
         axis, source = self.step.axis, self._source

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.engine.chain import RecipeRun, naming, over_all
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
+from kernelscope.engine.steps import RecipeRun, naming, over_all
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
 from kernelscope.library.device_arrays import DeviceArray
 from kernelscope.library.session import PolledToken, session

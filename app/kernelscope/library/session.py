@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from kernelscope.backends import create_backends
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup, close_all
-from kernelscope.engine.chain import execute_recipe
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs, default_path
@@ -24,6 +23,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import usable
+from kernelscope.engine.steps import execute_recipe
 from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source

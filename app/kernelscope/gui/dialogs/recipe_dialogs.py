@@ -9,11 +9,11 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.chain import RecipeRun
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import RecipeRun
 from kernelscope.errors import AppError
 from kernelscope.files import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.gui.widgets import messages as dialogs

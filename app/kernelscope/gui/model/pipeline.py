@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.request import Follower, Request, settings_of
 from kernelscope.engine.result import Judgement, Result
-from kernelscope.engine.sequence import joined
 from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.steps import joined
 from kernelscope.gui.model.timing import Timing
 from kernelscope.images.source import Source
 from kernelscope.spec.chips import Chip

@@ -24,13 +24,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from kernelscope.engine.backend import Backend
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, settings_of
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import estimate
 from kernelscope.errors import AppError, Cancelled
 from kernelscope.gui.model.freshness import pixels_of
 from kernelscope.images.image import Image

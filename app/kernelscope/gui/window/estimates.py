@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.request import Request
+from kernelscope.engine.steps import estimate
 from kernelscope.gui.model.pipeline import left_open
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.work.background import Background

@@ -18,11 +18,11 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from kernelscope.bench.statistics import short
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
+from kernelscope.engine.steps import estimate
 from kernelscope.errors import AppError
 from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes

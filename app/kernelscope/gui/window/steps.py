@@ -19,10 +19,10 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import prepared
 from kernelscope.errors import AppError
 from kernelscope.gui.model.card_rows import Subject, carried, examine, rows_of
 from kernelscope.gui.model.comparison import following
@@ -377,10 +377,7 @@ class Steps(QObject):
         followers = tuple(Follower(card.step, card.options) for card in others)
 
         def request() -> Request:
-            made = Request(source, first.step.with_numbers(), first.options)
-            if first.step.estimates:
-                step = first.step.with_numbers(estimate(made, first.step.estimates))
-                made = replace(made, step=step)
+            made, _ = prepared(Follower(first.step, first.options), source)
             return replace(made, then=followers)
 
         def done(result: Result) -> None:

@@ -1,27 +1,34 @@
-"""Runs the steps of a recipe, each on the output of the previous one.
+"""Runs steps, each on the output of the one before it.
 
-`execute_recipe` does so on the calling thread; `RecipeRun` is the part of it that the window, which
-shows results between two steps, shares. `prepare` turns a step and a source into a request: it
-estimates the parameters that the step leaves open.
+    request  step, then = (B, C)      done = (result of step,)
+             step (done)  --> B --> C            only B and C are computed
+
+`execute_all` runs a request: while a setting of its first step changes, only the end is looked at,
+and the steps are one run, of which the first is measured if that is wanted. `execute_recipe` runs
+steps that wait for a source, and yields the result of each; `RecipeRun` is the part of it that the
+window, which shows results between two steps, shares. Both have their requests from `prepared`,
+which estimates the parameters that a step leaves open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
+from kernelscope.engine.measuring import measure
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.engine.run import automatic, execute, shortage_explained, usable
 from kernelscope.engine.scaling import factors_of, measurement, scaled
 from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import Step
+from kernelscope.engine.timing import Stage
 from kernelscope.engine.transparency import to_grey, visible
 from kernelscope.errors import AppError
 from kernelscope.images.image import Image
@@ -29,6 +36,62 @@ from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.spec.samples import Kind, Pixels
+
+
+def execute_all(
+    request: Request,
+    backends: Mapping[str, Backend],
+    token: CancelToken | None = None,
+    progress: Progress = no_progress,
+    costs: Costs | None = None,
+) -> Result:
+    """Return the result of all steps of `request`; parameters as those of `execute`.
+
+    Raises
+    ------
+    AppError
+        As `execute`; the message names a further step.
+    Cancelled
+        If `token` was set meanwhile.
+    """
+    token = token or CancelToken()
+    run = measure if request.timed else execute
+    if not request.then:
+        return run(request, backends, token, progress, costs)
+    parts, report = list(request.done), over_all(progress, 1 + len(request.then))
+    if not parts:
+        head = replace(request, then=(), reference=None)
+        parts.append(run(head, backends, token, report(1), costs))
+    for number, follower in enumerate(request.then, 2):
+        if number <= len(parts):
+            continue
+        try:
+            token.check()
+            following, notices = prepared(follower, parts[-1].output, live=request.live)
+            part = execute(following, backends, token, report(number), costs)
+        except AppError as error:
+            raise error.prefixed(f"{follower.step.filter.name}, a later step: ") from error
+        parts.append(replace(part, notices=(*notices, *part.notices)))
+    return joined(request, parts)
+
+
+def joined(request: Request, parts: Sequence[Result]) -> Result:
+    """Return the result of `request` with further steps, from the result of each.
+
+    Its stages are those of all steps, one after the other. It is not compared with a reference.
+    """
+    first, last = parts[0], parts[-1]
+    return Result(
+        replace(request, done=()),
+        last.output,
+        last.device,
+        last.level,
+        _in_turn(parts),
+        tuple(dict.fromkeys(notice for part in parts for notice in part.notices)),
+        estimates=first.estimates,
+        first=any(part.first for part in parts),
+        parts=tuple(parts),
+    )
 
 
 def shapes(recipe: Recipe, source: Source) -> list[tuple[int, ...]]:
@@ -66,7 +129,8 @@ def execute_recipe(
     progress : callable
         Called with the step and its stage, and the fraction of the whole recipe.
     options : RunOptions
-        As for `prepare`.
+        Device and level hold for every step that has them. A step that does not, where another
+        does, runs as if nothing had been chosen, and a notice says so.
     reference : Image or Volume, optional
         Every result is compared with it; it is converted to greyscale from the first such step on.
 
@@ -156,9 +220,9 @@ class RecipeRun:
 
     def request(self, source: Source, reference: Image | Volume | None = None) -> Request:
         """Return the request for the current step; estimating its parameters takes a while."""
-        request, self._notices = prepare(
-            self._recipe, self.number, source, self._backends, self._options, reference
-        )
+        options, notices = _where(self._recipe, self.step, self._backends, self._options)
+        request, estimated = prepared(Follower(self.step, options), source, reference)
+        self._notices = (*notices, *self.step.without_effect, *estimated)
         return request
 
     def finish(self, result: Result) -> Result:
@@ -178,46 +242,28 @@ class RecipeRun:
             return error
 
 
-def prepare(
-    recipe: Recipe,
-    number: int,
+def prepared(
+    asked: Follower,
     source: Source,
-    backends: Mapping[str, Backend],
-    options: RunOptions = DEFAULT_OPTIONS,
     reference: Image | Volume | None = None,
+    *,
+    live: bool = False,
 ) -> tuple[Request, tuple[str, ...]]:
-    """Return the request for step `number`, from 1, and notices for the user.
+    """Return the request for a step on `source`, and notices for the user.
 
     Parameters that the step leaves open are estimated from the source, which takes a while. Slow
     measurements that the run also needs are stored in the request, so that they are made once.
-
-    Parameters
-    ----------
-    source : Image or Scan
-        The output of the previous step.
-    options : RunOptions
-        Device and level hold for every step that has them. A step that does not, where another
-        does, runs as if nothing had been chosen, and a notice says so.
     """
-    step = recipe.steps[number - 1]
-    estimates: dict[str, float] = {}
-    measured, estimated = None, step.estimates
-    if estimated:
-        first = Request(source, step.with_numbers(), options)
-        with shortage_explained(source):
-            measured = measurement(first)
-            estimates = estimate(replace(first, measured=measured), estimated)
-    options, notices = _where(recipe, step, backends, options)
-    notices = (*notices, *step.without_effect)
-    request = Request(
-        source,
-        step.with_numbers(estimates),
-        options,
-        reference,
-        measured,
-        estimated=estimated,
-    )
-    return request, (*notices, *estimate_notices(request, estimates))
+    step, options = asked
+    request = Request(source, step.with_numbers(), options, reference, live=live)
+    names = step.estimates
+    if not names:
+        return request, ()
+    with shortage_explained(source):
+        measured = measurement(request)
+        numbers = estimate(replace(request, measured=measured), names)
+    request = replace(request, step=step.with_numbers(numbers), measured=measured, estimated=names)
+    return request, estimate_notices(request, numbers)
 
 
 def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
@@ -306,3 +352,18 @@ def _where(
     lacks = f"has no level “{level}”" if level else f"does not run on the {chosen[0].name}"
     notice = f"{step.filter.name} {lacks}: it runs where it is fastest."
     return replace(options, device=Device.AUTO, level=None), (notice,)
+
+
+def _in_turn(parts: Sequence[Result]) -> tuple[Stage, ...]:
+    """Return the stages of all parts as if each began when the one before had ended."""
+    stages: list[Stage] = []
+    for part in parts:
+        begun = max((stage.start + stage.seconds for stage in stages), default=0.0)
+        stages += (
+            stage._replace(
+                start=stage.start + begun,
+                parts=tuple(replace(each, start=each.start + begun) for each in stage.parts),
+            )
+            for stage in part.stages
+        )
+    return tuple(stages)
