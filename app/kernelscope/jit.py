@@ -96,6 +96,17 @@ _BASELINE_FEATURES = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
 _lock = threading.Lock()
 
+_elsewhere: Callable[[str, str, tuple[Any, ...]], None] | None = None
+
+
+def compile_elsewhere(compiler: Callable[[str, str, tuple[Any, ...]], None] | None) -> None:
+    """Have `compiler` put the code of kernels into the cache, from where it is loaded.
+
+    It is called with the module, the name and the types of a kernel, and may fail silently.
+    """
+    global _elsewhere
+    _elsewhere = compiler
+
 
 class Kernel:
     """A function for Numba, compiled on first use and cached on disk.
@@ -167,12 +178,31 @@ class Kernel:
         bool
             False if this process had the code already.
         """
-        dispatcher, types = self.dispatcher, self.types_of(*arguments)
+        return self.compile_for(self.types_of(*arguments))
+
+    def compile_for(self, types: tuple[Any, ...]) -> bool:
+        """As `compile`, for types of Numba."""
+        dispatcher = self.dispatcher
         is_new = types not in dispatcher.overloads
         if is_new and not can_cache():
             memory.require_compiling()
+        elif is_new and _elsewhere and self._is_importable and not self._is_kept(types):
+            _elsewhere(self.function.__module__, self.function.__name__, types)
         dispatcher.compile(types)
         return is_new
+
+    @property
+    def _is_importable(self) -> bool:
+        """Whether another process finds this kernel by the name of its module and its own."""
+        name, module = self.function.__module__, sys.modules.get(self.function.__module__)
+        return name != "__main__" and getattr(module, self.function.__name__, None) is self
+
+    def _is_kept(self, types: tuple[Any, ...]) -> bool:
+        """Return whether the cache has a file for these types."""
+        cache = self.dispatcher._cache
+        key = cache._index_key(types, self.dispatcher.targetctx.codegen())
+        is_kept: bool = cache._cache_file.has(key)
+        return is_kept
 
     @staticmethod
     def types_of(*arguments: Any) -> tuple[Any, ...]:
@@ -193,6 +223,8 @@ class Kernel:
         compiled.keep(path, entry, private=False)
 
     def __call__(self, *arguments: Any) -> Any:
+        if _elsewhere:  # before the dispatcher compiles by itself
+            self.compile(*arguments)
         return self.dispatcher(*arguments)
 
 
@@ -286,6 +318,12 @@ class _CacheFiles:
         path = folder and self.portable_path(folder, key)
         entry = compiled.load_packaged(path) if path else None
         return _nothing() if entry is None else pickle.loads(entry)
+
+    def has(self, key: Any) -> bool:
+        """Return whether there is a file for `key`, here or in the package."""
+        folder = _prebuilt_folder()
+        paths = [self._path(key), *([self.portable_path(folder, key)] if folder else ())]
+        return any(path.exists() for path in paths)
 
     def load(self, key: Any) -> Any:
         """Return the entry saved under `key`, or None if there is none that can be trusted."""

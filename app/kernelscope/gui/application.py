@@ -13,8 +13,9 @@ from types import TracebackType
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication
 
-from kernelscope import __version__
+from kernelscope import __version__, jit
 from kernelscope.backends import GPU_VARIABLE, create_backends, gpu_numbers
+from kernelscope.compile_process import CompileProcess
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs, default_path
 from kernelscope.gui.widgets import messages, theme
@@ -89,6 +90,8 @@ def run(path: Path | None = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program
     settings = Settings()
     stylist().apply(Appearance.load(settings))
+    compiler = CompileProcess()
+    jit.compile_elsewhere(compiler)
     window = MainWindow(_backends(settings), settings, Costs(default_path()))
     catcher = BugCatcher()
     catcher.caught.connect(window.report_bug, Qt.ConnectionType.QueuedConnection)
@@ -102,6 +105,7 @@ def run(path: Path | None = None) -> int:
         messages.show_crash(window, crashes)
     status = application.exec()
     garbage.stop()
+    compiler.close()
     log.close()
     if threading.active_count() > 1:
         # A kernel is being compiled, or a file hangs. Neither can be interrupted, and ending
