@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import PIL.ExifTags
@@ -223,7 +224,14 @@ class TestLost:
     def test_of_a_tiff(self, tmp_path):
         tags = [(700, "B", 5, b"<xmp>", True), (270, "s", 0, "seen", True)]
         path = saved_elsewhere(tmp_path / "a.tif", extratags=tags)
-        assert read_image(path).metadata.others == ("a description", "XMP data")
+        image = read_image(path)
+        assert image.metadata.others == ("XMP data",)
+        assert record_of(tmp_path / "b.tif", image).kept == (
+            "colour profile",
+            "resolution",
+            "a description",
+        )
+        assert record_of(tmp_path / "b.ome.tif", image).lost == ("a description", "XMP data")
 
 
 class TestDamaged:
@@ -404,6 +412,116 @@ class TestExifOfTiff:
         with PIL.Image.open(twice) as other:
             self.check(other.getexif())
 
+    EVERYTHING: ClassVar = {
+        270: "seen at dawn",
+        271: "Camera",
+        305: "Firmware 1.0",
+        315: "José".encode(),
+        316: "a computer",
+        18246: 4,
+        33432: "me",
+        40091: "Title".encode("utf-16-le"),
+        40095: "Łódź".encode("utf-16-le"),
+    }
+    OF_EXIF: ClassVar = {
+        0x829A: PIL.TiffImagePlugin.IFDRational(1, 125),
+        0x8824: "spectral",
+        0x9204: PIL.TiffImagePlugin.IFDRational(-1, 3),
+        0x927C: bytes(range(201)),
+        0x9286: b"ASCII\0\0\0a comment",
+        0xA005: {1: "R98"},
+    }
+    OF_GPS: ClassVar = {0: b"\2\3\0\0", 1: "N", 2: (51.0, 3.0, 30.5), 29: "2026:05:03"}
+
+    def everything(self, order, *, in_tiff):
+        made = PIL.Image.Exif()
+        made.endian = order
+        for tag, value in self.EVERYTHING.items():
+            made[tag] = value
+        table = dict(self.OF_EXIF)
+        if in_tiff:  # where Pillow writes no such table, but a pointer to one
+            del table[0xA005]
+        made[0x8769], made[0x8825] = table, self.OF_GPS
+        return made.tobytes().removeprefix(b"Exif\0\0")
+
+    @pytest.mark.parametrize("order", ["<", ">"])
+    @pytest.mark.parametrize("source", [".jpg", ".png", ".webp", ".tif"])
+    @pytest.mark.parametrize("target", [".jpg", ".png", ".webp", ".tif", ".ome.tif"])
+    def test_every_tag_from_any_to_any(self, tmp_path, order, source, target):
+        pixels = PIL.Image.fromarray(np.arange(72, dtype=np.uint8).reshape(4, 6, 3))
+        in_tiff = source == ".tif"
+        head = b"" if in_tiff else b"Exif\0\0"
+        pixels.save(tmp_path / f"a{source}", exif=head + self.everything(order, in_tiff=in_tiff))
+        image = read_image(tmp_path / f"a{source}")
+        record = record_of(tmp_path / f"b{target}", image)
+        is_ome = target == ".ome.tif"
+        assert record.lost == (("a description",) if is_ome else ())
+        assert ("a description" in record.kept, "EXIF data" in record.kept) == (not is_ome, True)
+        written = write_image(image, tmp_path / f"b{target}")
+        with PIL.Image.open(tmp_path / f"a{source}") as before, PIL.Image.open(written) as after:
+            old, new = before.getexif(), after.getexif()
+            for tag in self.EVERYTHING.keys() - ({270} if is_ome else set()):
+                assert new[tag] == old[tag], tag
+            table = new.get_ifd(0x8769)
+            for tag in self.OF_EXIF.keys() - {0xA005}:
+                assert table[tag] == old.get_ifd(0x8769)[tag], tag
+            if not in_tiff:
+                assert new.get_ifd(0xA005)[1] == "R98"
+            assert new.get_ifd(0x8825) == old.get_ifd(0x8825)
+        again = read_image(written)
+        np.testing.assert_array_equal(again.pixels[..., 0].shape, image.pixels[..., 0].shape)
+        assert "private tags" not in again.metadata.others
+
+    def test_texts_in_utf_16_take_the_byte_order_of_the_file(self, tmp_path):
+        made = PIL.Image.Exif()
+        made.endian = ">"
+        made[0x8769] = {0x9286: b"UNICODE\0" + "Łódź".encode("utf-16-be")}
+        image = replace(
+            picture(np.zeros((4, 6, 3), np.uint8)),
+            metadata=Metadata(exif=made.tobytes().removeprefix(b"Exif\0\0")),
+        )
+        with PIL.Image.open(write_image(image, tmp_path / "a.tif")) as other:
+            text = other.getexif().get_ifd(0x8769)[0x9286]
+        with tifffile.TiffFile(tmp_path / "a.tif") as file:
+            order = {"<": "le", ">": "be"}[file.byteorder]
+        assert text == b"UNICODE\0" + "Łódź".encode(f"utf-16-{order}")
+
+    @pytest.mark.parametrize("text", ['{"shape": [9, 9]}', "ImageJ=1.54\nimages=2", "<?xml?>"])
+    def test_a_description_that_imitates_a_layout_is_lost(self, tmp_path, text):
+        made = PIL.Image.Exif()
+        made[270], made[271] = text, "Camera"
+        image = replace(
+            picture(np.zeros((4, 6, 3), np.uint8)),
+            metadata=Metadata(exif=made.tobytes().removeprefix(b"Exif\0\0")),
+        )
+        assert record_of(tmp_path / "a.tif", image).lost == ("a description",)
+        again = read_image(write_image(image, tmp_path / "a.tif"))
+        assert again.pixels.shape == (4, 6, 3)
+        assert record_of(tmp_path / "b.png", again).kept == ("EXIF data",)
+
+    def test_damaged_values_are_left_out_and_named(self, tmp_path):
+        data = bytearray(self.data())
+        at = data.index(struct.pack(">H", 0x927C))
+        data[at + 8 : at + 12] = b"\x7f\xff\xff\xff"
+        image = replace(picture(np.zeros((4, 6, 3), np.uint8)), metadata=Metadata(exif=bytes(data)))
+        record = record_of(tmp_path / "a.tif", image)
+        assert record.kept == ("EXIF data",)
+        assert record.lost == ("damaged EXIF data",)
+        assert record_of(tmp_path / "a.jpg", image).lost == ()
+        with PIL.Image.open(write_image(image, tmp_path / "a.tif")) as other:
+            assert other.getexif().get_ifd(0x8769)[0x9003] == "2026:05:03 10:20:30"
+
+    def test_further_tags_of_a_tiff_are_named(self, tmp_path):
+        tags = [
+            (33723, "B", 5, b"iptc ", True),
+            (34377, "B", 5, b"8BIM ", True),
+            (33550, "d", 3, (1.0, 1.0, 0.0), True),
+            (65000, "s", 0, "private", True),
+        ]
+        tifffile.imwrite(tmp_path / "a.tif", np.zeros((9, 9), np.uint8), extratags=tags)
+        lost = record_of(tmp_path / "b.tif", read_image(tmp_path / "a.tif")).lost
+        assert lost == ("IPTC data", "Photoshop's data", "the georeference", "private tags")
+
     def test_of_another_program(self, tmp_path):
         pixels = PIL.Image.fromarray(np.arange(72, dtype=np.uint8).reshape(4, 6, 3))
         pixels.save(tmp_path / "a.tif", exif=self.data())
@@ -421,7 +539,9 @@ class TestExifOfTiff:
         data = bytearray((tmp_path / "a.tif").read_bytes())
         data[place + 8 : place + 12] = black.to_bytes(4, "little")
         (tmp_path / "a.tif").write_bytes(data)
-        assert record_of("b.tif", read_image(tmp_path / "a.tif")).lost == ("EXIF data",)
+        record = record_of("b.tif", read_image(tmp_path / "a.tif"))
+        assert record.kept == ("EXIF data",)  # that of the other tables
+        assert record.lost == ("damaged EXIF data",)
 
     def test_pages(self, tmp_path):
         image = replace(picture(np.zeros((4, 6, 3), np.uint8)), metadata=Metadata(exif=self.data()))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernelscope.files.depth import compose_on_white, convert_depth, to_grey
 from kernelscope.files.formats import Decoded, Format
-from kernelscope.files.pictures import bmp, dicom, jpeg, netpbm, pillow, png, tiff
+from kernelscope.files.pictures import bmp, dicom, jpeg, netpbm, pillow, png, tiff, tiff_exif
 from kernelscope.files.pictures.exif import stamped
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.watched import WatchedFile
@@ -106,6 +106,13 @@ class Writer:
         found = image.metadata
         colour = not self.grey or (self.colour and not image.is_grey)
         least, most = self.resolutions
+        exif = b""
+        if "exif" in self.beside and 0 < len(found.exif) <= _MAX_EXIF:
+            exif = stamped(found.exif, image.width, image.height)
+        if exif and "channel" in self.beside:
+            described = self.format.suffixes == OME_SUFFIXES or found.channel != UNKNOWN_CHANNEL
+            is_big = tiff.is_big(image.planes.nbytes)
+            exif = b"" if is_big else tiff_exif.fitting(exif, described=described)
         return Metadata(
             found.profile
             if "profile" in self.beside and found.profile[16:20] == (b"RGB " if colour else b"GRAY")
@@ -115,9 +122,7 @@ class Writer:
             and found.resolution
             and all(least <= value <= most for value in found.resolution)
             else None,
-            stamped(found.exif, image.width, image.height)
-            if "exif" in self.beside and 0 < len(found.exif) <= _MAX_EXIF
-            else b"",
+            exif,
             channel=found.channel if "channel" in self.beside else UNKNOWN_CHANNEL,
             chunks=found.chunks if "chunks" in self.beside else (),
             nodata=found.nodata if "nodata" in self.beside else None,

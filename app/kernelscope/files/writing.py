@@ -15,6 +15,7 @@ from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.files.picture_formats import WRITABLE, WRITERS, Writer, writer_of
 from kernelscope.files.pictures import png, tiff
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
+from kernelscope.files.pictures.tiff_exif import parts_of
 from kernelscope.files.write_errors import check_target, replace_file
 from kernelscope.images.image import Image
 from kernelscope.images.record import Record
@@ -85,7 +86,7 @@ def record_of_image(image: Image, path: Path) -> Record:
     for name, there, still in (
         ("colour profile", before.profile, after.profile),
         ("resolution", before.resolution, after.resolution),
-        ("EXIF data", before.exif, after.exif),
+        *((name, True, name in parts_of(after.exif)) for name in parts_of(before.exif)),
         ("channel name", before.channel.name, after.channel.name),
         ("channel colour", before.channel.colour, after.channel.colour),
         *((png.COLOURS[kind].name, True, after.chunks) for kind, _ in before.chunks),

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from kernelscope.errors import InvalidImage
 from kernelscope.files.formats import Unreadable, damage_explained
 from kernelscope.files.pictures.tiff import metadata_of, nodata_of, orientation_of, photometric
+from kernelscope.files.pictures.tiff_exif import parts_of
 from kernelscope.files.pictures.tiff_pages import check_pages
 from kernelscope.files.pictures.tiff_segments import check_extents, check_segments, prepare
 from kernelscope.files.volumes.raw_volume import Several, spacing_from, spacing_notices
@@ -289,7 +290,7 @@ def _picture(file: OpenedFile, tiff: Any, count: int) -> TiffSource:
         resolution=metadata.resolution,
         notices=tuple(notices),
         channels=(metadata.channel,),
-        others=(*metadata.others, *["EXIF data"] * bool(metadata.exif)),
+        others=(*metadata.others, *parts_of(metadata.exif)),
     )
     first = int(page.dataoffsets[0]) if page.is_contiguous else None
     inverts = meaning == WHITE_IS_ZERO

@@ -21,7 +21,12 @@ from kernelscope.files.formats import (
 )
 from kernelscope.files.pictures.exif import resolution_of, valid_orientation, xmp_orientation
 from kernelscope.files.pictures.tiff_description import description_of, ome, ours
-from kernelscope.files.pictures.tiff_exif import add_tables, exif_of, tags_for
+from kernelscope.files.pictures.tiff_exif import (
+    add_tables,
+    exif_of,
+    has_private,
+    tags_for,
+)
 from kernelscope.files.pictures.tiff_pages import check_pages
 from kernelscope.files.pictures.tiff_segments import (
     FAX_COMPRESSIONS,
@@ -46,7 +51,16 @@ _COLOURS = {
 }
 _PREMULTIPLIED_ALPHA, _ALPHA = 1, 2
 _JPEG_COMPRESSIONS = (6, 7)
-_PHOTOMETRIC, _ORIENTATION, _XMP = 262, 274, 700
+_PHOTOMETRIC, _ORIENTATION, _SOFTWARE, _XMP = 262, 274, 305, 700
+
+_NAMES = {
+    "XMP data": (_XMP,),
+    "IPTC data": (33723,),
+    "Photoshop's data": (34377,),
+    "the georeference": (33550, 33922, 34264, 34735),
+    "GDAL's metadata": (42112,),
+}
+"""Further data of pages, which are not kept, by their tags."""
 
 _NODATA = 42113
 """Tag of GDAL: the number of unknown samples, as text."""
@@ -54,8 +68,6 @@ _NODATA = 42113
 _LEVEL = 1
 """Of zlib: on photographs of 2048² samples 1.5 to 4.6 times as fast as the usual level, in files
 that are 0.97 to 1.05 times as large (two cores, libdeflate through imagecodecs 2026.3)."""
-
-DESCRIPTION, EXIF = "a description", "EXIF data"
 
 # tifffile's warnings go to listeners of the log, and never to stderr.
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
@@ -167,18 +179,23 @@ def encode_ome(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     return encode_all([(pixels, metadata)], is_ome=True)
 
 
+def is_big(count: int) -> bool:
+    """Return whether samples of this many bytes are written as a BigTIFF, without EXIF data."""
+    return count >= 2**32 - 2**25
+
+
 def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool = False) -> bytes:
     """Encode each picture as a page."""
     import tifffile
 
     buffer = io.BytesIO()
     total = sum(pixels.nbytes for pixels, _ in pages)
-    big = total >= 2**32 - 2**25
+    big = is_big(total)
     held = [b"" if big else metadata.exif for _, metadata in pages]  # its tables have 32 bits
     with tifffile.TiffWriter(buffer, bigtiff=big, ome=is_ome) as file:
         for (pixels, metadata), exif in zip(pages, held, strict=True):
             alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
-            nodata = metadata.nodata
+            nodata, tags = metadata.nodata, tags_for(exif, file.tiff.byteorder) if exif else []
             if nodata is not None and pixels.dtype.kind == "f":
                 pixels = np.where(np.isnan(pixels), pixels.dtype.type(nodata), pixels)
             file.write(
@@ -193,8 +210,9 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
                 iccprofile=metadata.profile or None,
                 resolution=metadata.resolution,
                 resolutionunit="inch" if metadata.resolution else None,
+                software=False if any(tag[0] == _SOFTWARE for tag in tags) else None,
                 extratags=[
-                    *(tags_for(exif) if exif else ()),
+                    *tags,
                     *([] if nodata is None else [(_NODATA, "s", 0, f"{nodata:.17g}", True)]),
                 ],
             )
@@ -213,20 +231,15 @@ def _described(pixels: NDArray[Any], metadata: Metadata, *, is_ome: bool) -> dic
 
 def metadata_of(page: Any, handle: WatchedFile) -> Metadata:
     """Return the metadata of a page of a file."""
-    exif = exif_of(handle, page)
     description = description_of(page.parent, page.index)
+    exif, left_out = exif_of(handle, page, understood=description.understood)
 
     def value(tag: int) -> Any:
         return page.tags[tag].value if tag in page.tags else None
 
-    names = {DESCRIPTION: 270, "XMP data": 700, EXIF: 34665}
-    others = [
-        name
-        for name, tag in names.items()
-        if (value(tag) or (name == EXIF and tag in page.tags))
-        and not (name == DESCRIPTION and description.understood)
-        and not (name == EXIF and exif)
-    ]
+    others = [name for name, tags in _NAMES.items() if any(value(tag) for tag in tags)]
+    others += left_out
+    others += ["private tags"] * has_private(page)
     unit = value(296)
     try:
         x, y = (top / bottom for top, bottom in (value(282), value(283)))

@@ -28,6 +28,7 @@ from kernelscope.files.pictures.tiff import (
     unwritten,
 )
 from kernelscope.files.pictures.tiff_description import Description, description_of, ome, ours
+from kernelscope.files.pictures.tiff_exif import parts_of
 from kernelscope.files.pictures.tiff_pages import check_pages
 from kernelscope.files.pictures.tiff_segments import (
     are_cut_off,
@@ -238,7 +239,7 @@ def others_of(handle: WatchedFile, page: Any, description: Description) -> list[
         *metadata.others,
         *["resolution"] * bool(metadata.resolution and not description.steps),
         *["colour profile"] * bool(metadata.profile),
-        *["EXIF data"] * bool(metadata.exif),
+        *parts_of(metadata.exif),
     ]
 
 
