@@ -3,7 +3,7 @@
 //   g(i) = sum over j of w(i, j) f(j) / Z(i)      Z(i) = sum over j of w(i, j)      w(i, j) = exp(-D(i, j))
 //   D(i, j) = sum over k of (p(k) (f(i + k) - f(j + k)))^2, the mean of that over the colours
 //
-// where k runs over a patch of PATCH x PATCH cells, j over the candidates: a square around i, or the
+// or exp(-max(D - F, 0)) with the part F of D that is noise. Here k runs over a patch of PATCH x PATCH cells, j over the candidates: a square around i, or the
 // whole image. p holds everything constant: the Gaussian, filter_sigma, white, the number of colours.
 //
 // As in source N, the picture is padded first (nlm_pad.cuh), then Z is computed, then g: each weight
@@ -59,6 +59,7 @@ struct Search {
 };
 __constant__ Search search;
 __constant__ float constant_weights[PATCH * PATCH];  // p
+__constant__ float noise_floor;  // of D: so much is noise, and does not count
 
 // Pixels of the output; or candidates, or cells of the padded picture. A candidate is where the first
 // cell of its patch is; that of pixel (y, x) itself is at (y + search.radius, x + search.radius).
@@ -212,7 +213,7 @@ __device__ inline float weight(
                 const float difference = p[s * PATCH + t] * (patch.cell(c, s, t) - cell);
                 distance += difference * difference;
             }
-    return __expf(-distance);
+    return __expf(-fmaxf(distance - noise_floor, 0));
 }
 
 // The sum of the weights of some candidates.

@@ -14,12 +14,16 @@
 #define KERNELSCOPE_NLM_HALVES
 #include "common.cuh"
 
+#ifndef CORRECTED
+#define CORRECTED 0
+#endif
 #ifndef PATCH
 #define PATCH 7
 #endif
 
 __constant__ float halves_profile[PATCH / 2 + 1];  // G^2 along an axis, from the middle outwards
 __constant__ float halves_scale;                    // of a squared difference of cells v, for 2^-D
+__constant__ float halves_floor;                    // the part of D that is noise
 
 namespace halves {
 
@@ -116,9 +120,11 @@ __device__ inline void multiply(float (&c)[4], const Pair (&a)[4], Pair b0, Pair
 #endif
 }
 
+// 2 to the power of SHIFT - D, or of SHIFT - max(D - halves_floor, 0).
 __device__ inline float power_of_two(float exponent)
 {
     float power;
+    if (CORRECTED) exponent = fminf(exponent, SHIFT);
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
     return power;
 }

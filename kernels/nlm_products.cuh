@@ -160,7 +160,7 @@ __device__ inline void pixels_from(Pair (&pixels)[STEPS][4], const Group& group)
 #pragma unroll
     for (int i = 0; i < 4 * STEPS; ++i)
         if (pair_of(i / 4, i / 2 % 2) == NORM + 1)
-            pixels[i / 4][i % 4] = split(SHIFT - (i % 2 ? products.y : products.x));
+            pixels[i / 4][i % 4] = split(SHIFT + (CORRECTED ? halves_floor : 0) - (i % 2 ? products.y : products.x));
 }
 
 // Sums over candidates for 16 pixels, in this thread's part of the second product: where threadIdx.x % 4 is 0,

@@ -23,6 +23,9 @@
 #define KERNELSCOPE_NLM_TUNED
 #include "common.cuh"
 
+#ifndef CORRECTED  // whether the part of a distance that is noise does not count
+#define CORRECTED 0
+#endif
 #ifndef PRODUCTS
 #define PRODUCTS 0  // 1 for another way to weights, which suits bytes
 #endif
@@ -70,6 +73,7 @@
 
 __constant__ float tuned_profile[PATCH / 2 + 1];  // P, from the middle outwards
 __constant__ float tuned_scale[2];                // of a sample for D, and back
+__constant__ float tuned_floor;                   // the part of D that is noise
 __constant__ int tuned_radius;                    // of the window
 __constant__ int tuned_layers;                    // of blocks that share the rows of candidates
 
@@ -200,7 +204,8 @@ __device__ inline void row_sums(float (&distances)[4], const float (&own)[4])
 __device__ inline float exponential(float distance)
 {
     float weight;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(weight) : "f"(-distance));
+    const float exponent = CORRECTED ? fminf(tuned_floor - distance, 0) : -distance;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(weight) : "f"(exponent));
     return weight;
 }
 

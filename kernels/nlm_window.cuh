@@ -205,7 +205,7 @@ __device__ inline void pixels_from(Pair (&pixels)[STEPS][4], const Memory& memor
     // Without a branch, all of a warp's squares are computed side by side.
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
-        const Pair own = split(SHIFT - (k ? products.y : products.x));
+        const Pair own = split(SHIFT + (CORRECTED ? halves_floor : 0) - (k ? products.y : products.x));
         pixels[OTHER / 2][k + 2] = has_norm ? own : pixels[OTHER / 2][k + 2];
     }
 }

@@ -705,12 +705,14 @@ def negative(
 def nlm(
     image: ArrayLike,
     *,
-    patch: int = 7,
+    sigma: float | Literal["estimate"] = "estimate",
+    strength: float = 100.0,
+    patch: int | Literal["estimate"] = "estimate",
     search: Literal["window", "image"] = "window",
     search_radius: int = 10,
     filter_sigma: float | Literal["estimate"] = "estimate",
     patch_sigma: float = 1.6666666666666667,
-    weights: Literal["gaussian", "uniform"] = "gaussian",
+    weights: Literal["corrected", "gaussian", "uniform"] = "corrected",
     colour: Literal["joint", "separate"] = "joint",
     border: Literal[
         "reflect",
@@ -745,14 +747,21 @@ def nlm(
     Averages pixels that look alike, however far apart: removes noise, keeps detail.
 
     For Gaussian noise in pictures with texture and edges: it averages only similar
-    surroundings, and so keeps detail that a mask blurs. *Estimate* finds the strength.
+    surroundings, and so keeps detail that a mask blurs. *Estimate* finds sigma, the patch and
+    what suits them; the strength changes the outcome from there.
 
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
         uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
         last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
-    patch : int, default 7
+    sigma : float or 'estimate', default 'estimate'
+        Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %.
+        Allowed: 0 to 1e+06 %.
+    strength : float, default 100.0
+        Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
+        to 1000 %.
+    patch : int or 'estimate', default 'estimate'
         Side of the squares by which pixels are compared. Allowed: odd, 3 to 11 px.
     search : {'window', 'image'}, default 'window'
         Where a pixel looks for others that look like it. 'window': A square around the pixel.
@@ -760,14 +769,15 @@ def nlm(
     search_radius : int, default 10
         Radius of the search window; the whole image has none. Allowed: 1 to 50 px.
     filter_sigma : float or 'estimate', default 'estimate'
-        Distance of patches, where white is 1, at which a weight falls to 37 %: more smooths
-        more. Source N has 0.02, for noise of variance 0.001. Allowed: 1e-14 to 1e+09.
+        Distance of patches, where white is 1, at which a weight falls to 37 %, at the strength
+        100 %. Source N has 0.02, for noise of variance 0.001. Allowed: 1e-14 to 1e+09.
     patch_sigma : float, default 1.6666666666666667
         Standard deviation of the Gaussian over the patch: small values favour the centre.
         Allowed: 0.1 to 100 px.
-    weights : {'gaussian', 'uniform'}, default 'gaussian'
-        How much the cells of a patch count. 'gaussian': The middle counts most. 'uniform': All
-        cells count alike.
+    weights : {'corrected', 'gaussian', 'uniform'}, default 'corrected'
+        How much the cells of a patch count, and whether their noise does. 'corrected': All
+        cells count alike; what noise adds to a distance does not count. 'gaussian': The middle
+        counts most, as published. 'uniform': All cells count alike.
     colour : {'joint', 'separate'}, default 'joint'
         Whether the channels of a colour picture share their weights. 'joint': One distance over
         all channels: no false colours. 'separate': Every channel is a grey picture.
@@ -810,7 +820,7 @@ def nlm(
     Examples
     --------
     >>> import kernelscope as ks
-    >>> result = ks.nlm(image, patch=9, border='mirror')
+    >>> result = ks.nlm(image, sigma=8.0, border='mirror')
 
     References
     ----------

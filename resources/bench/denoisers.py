@@ -17,11 +17,9 @@ from skimage import data
 from skimage.restoration import denoise_nl_means
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.chain import estimate
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.filters.nlm import SPEC as NLM
-from kernelscope.filters.nlm.strength import estimate_strength
-from kernelscope.filters.shared.flat_noise import flat_sigma
 from kernelscope.images.image import Image
 
 GREY = ("camera", "coins", "moon", "page", "text", "brick", "grass", "gravel")
@@ -32,6 +30,7 @@ SIDE = 256
 COLUMNS = (
     "noisy",
     "NLM, estimate",
+    "NLM as published, estimate",
     "scikit-image NLM",
     "sliding DCT",
     "sliding DCT, estimate",
@@ -76,6 +75,16 @@ def main() -> None:
         image = replace(Image.from_array(noisy), given_white=1.0)  # noise leads far beyond it
         return execute(Request.create(image, filter_id, parameters), backends).image.planes
 
+    def estimated(noisy: Pixels, filter_id: str, parameters: Mapping[str, Any]) -> Pixels:
+        image = replace(Image.from_array(noisy), given_white=1.0)
+        request = Request.create(image, filter_id, parameters)
+        names = [
+            each.name
+            for each in request.step.filter.parameters
+            if each.is_estimated and each.name not in parameters
+        ]
+        return apply(noisy, filter_id, {**parameters, **estimate(request, names)})
+
     def judge(name: str) -> dict[int, list[float]]:
         clean = picture(name)
         found: dict[int, list[float]] = {}
@@ -85,10 +94,11 @@ def main() -> None:
             noisy = (clean + noise).astype(np.float32)
             results = (
                 noisy,
-                apply(noisy, "nlm", {"filter_sigma": estimate_strength(noisy, NLM.defaults())}),
+                estimated(noisy, "nlm", {}),
+                estimated(noisy, "nlm", {"weights": "gaussian", "patch": 7}),
                 nlm_of_scikit(noisy, sigma / 255),
                 apply(noisy, "sliding_dct", {"sigma": sigma / 2.55}),
-                apply(noisy, "sliding_dct", {"sigma": 100 * flat_sigma(noisy)}),
+                estimated(noisy, "sliding_dct", {}),
             )
             found[sigma] = [psnr(result, clean) for result in results]
             print(name, sigma, *(f"{value:.2f}" for value in found[sigma]), flush=True)

@@ -53,6 +53,9 @@ drawings and variants of pictures above; the last three in colour."""
 
 VARIANCES = (0.0004, 0.001, 0.004, 0.015)
 SIDE = 192
+PUBLISHED: dict[str, Any] = {"weights": "gaussian", "patch": 7}
+"""The form of source N."""
+
 STEPS = 2.0 ** np.arange(-2.5, 2.01, 0.25)
 """Strengths among which the best is sought, in units of the mean distance of noise."""
 
@@ -153,13 +156,13 @@ def judge(names: Sequence[str], backends: dict[str, CpuBackend]) -> list[Row]:
             noisy = apply(clean, "gaussian_noise", noise)
             unit = 2 * variance * 8.688  # the sum of G squared of the default patch
             tried = {
-                step: psnr(apply(noisy, "nlm", {"filter_sigma": unit * step}), clean)
+                step: psnr(apply(noisy, "nlm", PUBLISHED | {"filter_sigma": unit * step}), clean)
                 for step in STEPS
             }
             best = max(tried, key=lambda step: tried[step])
-            strength = estimate_strength(noisy.planes, SPEC.defaults())
-            found = psnr(apply(noisy, "nlm", {"filter_sigma": strength}), clean)
-            fixed = psnr(apply(noisy, "nlm", {"filter_sigma": 0.02}), clean)
+            strength = estimate_strength(noisy.planes, SPEC.validate(PUBLISHED))
+            found = psnr(apply(noisy, "nlm", PUBLISHED | {"filter_sigma": strength}), clean)
+            fixed = psnr(apply(noisy, "nlm", PUBLISHED | {"filter_sigma": 0.02}), clean)
             loss, loss_of_n = tried[best] - found, tried[best] - fixed
             text = (
                 f"| {name} | {variance:g} | {unit * best:.3g} | {tried[best]:.2f} | "

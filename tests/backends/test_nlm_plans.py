@@ -126,7 +126,9 @@ def test_a_strip_of_a_window_search_hands_over_its_own_rows() -> None:
 
 @pytest.mark.parametrize("search", ["window", "image"])
 def test_tuned_shares_small_pictures_among_more_blocks(search: str) -> None:
-    small, large = (plan("tuned", (side, side, 1), search=search) for side in (64, 4096))
+    small, large = (
+        plan("tuned", (side, side, 1), search=search, weights="gaussian") for side in (64, 4096)
+    )
     first, mean = small.launches
     assert first.layers > 1
     assert first.grid((64, 64, 1)) == (*replace(first, layers=1).grid((64, 64, 1)), first.layers)

@@ -54,7 +54,7 @@ CASES += [
     ("rotating_mask", {}),
     ("greyscale", {}),
     ("greyscale", {"rounding": "floor"}),
-    ("nlm", {"patch": 3, "search_radius": 4}),
+    ("nlm", {"patch": 3, "search_radius": 4, "weights": "gaussian"}),
     ("nlm", {"patch": 5, "search": "image", "weights": "uniform"}),
 ]
 

@@ -244,12 +244,12 @@ def test_only_some_parameters_have_an_estimate(capsys: pytest.CaptureFixture[str
     assert apply("nlm in.png out.png --patch-sigma estimate") == 1
     assert "“estimate” is not a number" in capsys.readouterr().err
     assert main(["list"]) == 0
-    assert capsys.readouterr().out.count(", or estimate; default: ") == 3
+    assert capsys.readouterr().out.count(", or estimate; default: ") == 5
     assert main(["list", "--json"]) == 0
     entries = json.loads(capsys.readouterr().out)["filters"]
     options = [option for entry in entries for option in entry["parameters"]]
     estimated = {o["option"] for o in options if o.get("estimate") == "estimate"}
-    assert estimated == {"--filter-sigma", "--beta", "--sigma"}
+    assert estimated == {"--filter-sigma", "--beta", "--sigma", "--patch"}
 
 
 # Judging ------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ def test_a_conductor_knows_its_step() -> None:
     first = run.finish(execute(run.request(picture(9, 9)), machine()))
     assert first.notices[0].startswith("Gaussian noise does not run on the GPU")
     run.advance()
-    assert (run.has_more, run.step.estimates) == (False, ("filter_sigma",))
+    assert (run.has_more, run.step.estimates) == (False, ("sigma", "patch", "filter_sigma"))
     assert run.finish(first).notices == first.notices, "notices of a step are for its own result"
     assert run.request(first.image).options.device is Device.GPU
     assert str(run.named(InvalidParameter("No."))).startswith("Step 2, Non-local means: No.")
@@ -312,10 +312,13 @@ def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, cpu: Backe
     assert parameter.estimate is not None
     expected = parameter.estimate(colours(source.planes), result.request.step.parameters)
     number = result.request.step.parameters["filter_sigma"]
+    sigma = result.request.step.parameters["sigma"]
     assert number == pytest.approx(expected, rel=1e-3)
     assert result.request.step.parameters["patch"] == 3
     assert f"Non-local means: filter sigma was estimated: {number:.4g}." in result.notices
-    by_hand = Request.create(noisy.image, "nlm", {**options, "filter_sigma": number}, grey=grey)
+    assert f"Non-local means: noise sigma was estimated: {sigma:.4g}." in result.notices
+    numbers = {**options, "filter_sigma": number, "sigma": sigma}
+    by_hand = Request.create(noisy.image, "nlm", numbers, grey=grey)
     np.testing.assert_array_equal(execute(by_hand, cpu).image.pixels, result.image.pixels)
 
 
@@ -383,9 +386,9 @@ def test_pictures_and_slices_are_not_measured() -> None:
 def test_an_estimate_lies_within_the_range() -> None:
     flat = Image.from_array(np.full((40, 40), 128, np.uint8))
     (parameter,) = (p for p in filters.get("nlm").parameters if p.name == "filter_sigma")
-    numbers = estimate(Request.create(flat, "nlm"), ["filter_sigma"])
+    numbers = estimate(Request.create(flat, "nlm"), ["filter_sigma", "sigma"])
     assert isinstance(parameter, FloatParameter)
-    assert numbers == {"filter_sigma": parameter.minimum}
+    assert numbers == {"sigma": 0, "filter_sigma": parameter.minimum}
 
 
 def test_results_come_as_they_are_ready() -> None:
@@ -429,7 +432,7 @@ def test_slices_are_estimated_in_the_middle(cpu: Backends) -> None:
     nlm = {"patch": 3, "search_radius": 1, "filter_sigma": ESTIMATE}
     (result,) = execute_recipe(recipe(Step.create("nlm", nlm, axis=2)), Scan((volume,)), cpu)
     middle = Request.create(picture_of(volume, 2, 9), "nlm", {"patch": 3, "search_radius": 1})
-    expected = estimate(middle, ["filter_sigma"])["filter_sigma"]
+    expected = estimate(middle, ["sigma", "filter_sigma"])["filter_sigma"]
     assert result.request.step.parameters["filter_sigma"] == expected
 
 

@@ -19,7 +19,7 @@ SPECS = list(filters.discover().values())
 TEXT = """\
 {
   "format": "kernelscope recipe",
-  "version": 2,
+  "version": 3,
   "steps": [
     {
       "filter": "threshold-mean",
@@ -108,7 +108,7 @@ def test_former_defaults_are_valid_and_of_earlier_versions(spec: FilterSpec) -> 
 
 def test_an_estimate_is_kept_as_the_word() -> None:
     step = Step.create("nlm", {"filter_sigma": ESTIMATE, "patch": 5})
-    assert step.estimates == ("filter_sigma",)
+    assert step.estimates == ("sigma", "filter_sigma")
     assert step.parameters["patch"] == 5
     written = Recipe((step,)).to_json()
     assert json.loads(written)["steps"][0]["parameters"]["filter_sigma"] == "estimate"
@@ -116,7 +116,11 @@ def test_an_estimate_is_kept_as_the_word() -> None:
 
 
 def test_only_what_has_an_estimate_is_estimated() -> None:
-    assert [p.name for p in filters.get("nlm").parameters if p.has_estimate] == ["filter_sigma"]
+    assert [p.name for p in filters.get("nlm").parameters if p.has_estimate] == [
+        "sigma",
+        "patch",
+        "filter_sigma",
+    ]
     assert [p.name for p in filters.get("mri-nlm").parameters if p.has_estimate] == ["beta"]
     with pytest.raises(InvalidParameter, match="'estimate' is not a number"):
         Step.create("nlm", {"patch_sigma": ESTIMATE})
@@ -146,8 +150,8 @@ def test_a_recipe_has_steps() -> None:
         ("[]", "my.json: this is no recipe. One starts with"),
         ('{"steps": []}', "my.json: this is no recipe. One starts with"),
         (
-            text(version=3),
-            "my.json: version: version 3 of recipes is unknown. This program reads versions 1 to 2",
+            text(version=4),
+            "my.json: version: version 4 of recipes is unknown. This program reads versions 1 to 3",
         ),
         (text(version=0), "my.json: version: expected a whole number from 1"),
         (text(version=1.0), "version: expected a whole number from 1 to 1000, found 1.0"),
@@ -236,9 +240,12 @@ def test_the_axis_of_slices_is_kept() -> None:
 
 
 def test_what_is_estimated_where_nothing_is_set() -> None:
-    """Requests keep source N's number, and so do recipes of version 1."""
-    assert Step.create("nlm").estimates == ("filter_sigma",)
-    assert Step.create("nlm", {"filter_sigma": 0.02}).estimates == ()
+    """Requests keep source N's number, and so do recipes of version 1.
+
+    Its weights and patches are those of version 2, too.
+    """
+    assert Step.create("nlm").estimates == ("sigma", "patch", "filter_sigma")
+    assert Step.create("nlm", {"filter_sigma": 0.02}).estimates == ("sigma", "patch")
     assert filters.get("nlm").defaults()["filter_sigma"] == 0.02
     texts = [
         json.dumps({"format": "kernelscope recipe", "version": v, "steps": [{"filter": "nlm"}]})
@@ -246,6 +253,11 @@ def test_what_is_estimated_where_nothing_is_set() -> None:
     ]
     old, new = (Recipe.from_json(text).steps[0].parameters["filter_sigma"] for text in texts)
     assert (old, new) == (0.02, ESTIMATE)
+    for text_ in texts:
+        former = Recipe.from_json(text_).steps[0].parameters
+        assert (former["weights"], former["patch"]) == ("gaussian", 7)
+    latest = Step.create("nlm").parameters
+    assert (latest["weights"], latest["patch"]) == ("corrected", ESTIMATE)
     volumes = {"filter": "mri-nlm"}
     texts = [text(volumes, version=version) for version in (1, 2)]
     old, new = (Recipe.from_json(text).steps[0].parameters["beta"] for text in texts)

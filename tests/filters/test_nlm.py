@@ -36,7 +36,13 @@ from tests.oracle import windows
 pytestmark = pytest.mark.slow
 
 CASES: list[dict[str, Any]] = [
-    {"patch": 3, "search_radius": 1, "filter_sigma": 1.0, "patch_sigma": 0.8},
+    {
+        "patch": 3,
+        "search_radius": 1,
+        "filter_sigma": 1.0,
+        "patch_sigma": 0.8,
+        "weights": "gaussian",
+    },
     {
         "patch": 7,
         "search_radius": 3,
@@ -44,8 +50,16 @@ CASES: list[dict[str, Any]] = [
         "weights": "uniform",
         "colour": "separate",
     },
-    {"patch": 5, "search_radius": 2, "filter_sigma": 3e6},  # a distance among float samples
-    {"patch": 3, "search": "image", "filter_sigma": 0.5},
+    {"patch": 5, "search_radius": 2, "sigma": 20.0, "filter_sigma": 0.1},
+    {"patch": 3, "search_radius": 3, "sigma": 1e3, "filter_sigma": 4e6, "colour": "separate"},
+    {
+        "patch": 5,
+        "search_radius": 2,
+        "filter_sigma": 3e6,
+        "weights": "gaussian",
+    },  # a distance among float samples
+    {"patch": 3, "search": "image", "filter_sigma": 0.5, "weights": "gaussian"},
+    {"patch": 3, "search": "image", "filter_sigma": 0.5, "sigma": 10.0, "strength": 150.0},
 ]
 
 WATCHED = ((13, 37), (30, 130))
@@ -66,13 +80,17 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     side, reach = parameters["patch"], parameters["search_radius"]
     k = np.arange(side) - side // 2
     weights = np.exp(-np.add.outer(k**2, k**2) / (2 * parameters["patch_sigma"] ** 2))
-    if parameters["weights"] == "uniform":
+    if parameters["weights"] != "gaussian":
         weights[:] = 1
-    weights /= white_of(source) * np.sqrt(channels * parameters["filter_sigma"])
+    strength = (parameters["strength"] / 100) ** 2
+    h, floor = parameters["filter_sigma"] * strength, 0.0
+    if parameters["weights"] == "corrected":
+        floor = 2 * (parameters["sigma"] / 100) ** 2 * strength * side**2 / h
+    weights /= white_of(source) * np.sqrt(channels * h)
     patch_border = Border.REFLECT if border is Border.REDUCE else border
     if parameters["search"] == "image":
         patches = windows(source, side // 2, patch_border)[0]
-        return average_all(patches, weights).reshape(patches.shape[:3])
+        return average_all(patches, weights, floor=floor).reshape(patches.shape[:3])
     radius = reach + side // 2
     cells = windows(source, radius, patch_border)[0].astype(np.float64)
     counted = windows(source, radius, border)[1]
@@ -82,19 +100,23 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     for y, x in np.ndindex(2 * reach + 1, 2 * reach + 1):
         apart = (weights * (cells[..., y : y + side, x : x + side] - own)) ** 2
         centre = (..., y + side // 2, x + side // 2)
-        alike = counted[centre] * np.exp(-apart.sum((-3, -2, -1)))[..., None]
+        distances = np.maximum(apart.sum((-3, -2, -1)) - floor, 0)
+        alike = counted[centre] * np.exp(-distances)[..., None]
         total, weight = total + alike * cells[centre], weight + alike
     return total / weight
 
 
 def average_all(
-    patches: NDArray[Any], weights: NDArray[np.float64], pixels: Any = slice(None)
+    patches: NDArray[Any],
+    weights: NDArray[np.float64],
+    pixels: Any = slice(None),
+    floor: float = 0.0,
 ) -> NDArray[np.float64]:
     """Return the averages for some `pixels` over all of them, shape (pixels, channels)."""
     *_, channels, side, _ = patches.shape
     points = (patches * weights).reshape(-1, channels * side * side)
     samples = patches[..., side // 2, side // 2].reshape(-1, channels)
-    alike = np.exp(-cdist(points[pixels], points, "sqeuclidean"))
+    alike = np.exp(-np.maximum(cdist(points[pixels], points, "sqeuclidean") - floor, 0))
     return alike @ samples / alike.sum(1, keepdims=True)
 
 
@@ -127,6 +149,7 @@ class TestScikitImage:
             "patch": patch,
             "patch_sigma": a * 2**0.5,
             "filter_sigma": h**2 * np.exp(-(k**2) / (2 * a**2)).sum() ** 2,
+            "weights": "gaussian",
         }
         distance = values.get("search_radius", 60)
         wanted = denoise_nl_means(source, patch, distance, h, fast_mode=False, channel_axis=-1)
@@ -158,7 +181,7 @@ def test_removes_the_noise_of_source_n(patch: int) -> None:
     """Variance 0.001, the whole image, filter_sigma 0.02: as N's tables, on a smaller picture."""
     clean = picture(96)
     noisy = add_noise(NOISE, clean, variance=0.001)
-    denoised = apply(SPEC, noisy, {"patch": patch, "search": "image"})
+    denoised = apply(SPEC, noisy, {"patch": patch, "search": "image", "weights": "gaussian"})
     before, after = (peak_signal_noise_ratio(clean, image) for image in (noisy, denoised))
     assert after > before + 0.5
 
@@ -168,11 +191,8 @@ def test_removes_the_noise_of_source_n(patch: int) -> None:
 def test_is_sensible_with_its_estimate(variance: float, colours: int) -> None:
     clean = np.ascontiguousarray(data.astronaut()[:160, 100:260, :colours])
     noisy = add_noise(NOISE, clean, variance=variance)
-    parameter = SPEC.parameter("filter_sigma")
-    assert isinstance(parameter, FloatParameter)
-    assert parameter.estimate is not None
-    estimate = parameter.estimate(noisy, SPEC.defaults())
-    denoised = apply(SPEC, noisy, {"filter_sigma": estimate})
+    request = Request.create(Image.from_array(noisy), "nlm")
+    denoised = apply(SPEC, noisy, estimate(request, ["sigma", "patch", "filter_sigma"]))
     before, after = (peak_signal_noise_ratio(clean, image) for image in (noisy, denoised))
     assert after > before + 2
 
@@ -206,9 +226,10 @@ class TestEstimate:
         assert parameter.estimate is not None
         for shape in ((1, 1, 1), (64, 48, 3)):
             pixels = np.full(shape, value, np.uint8)
-            assert parameter.estimate(pixels, SPEC.defaults()) == 0
             request = Request.create(Image.from_array(pixels), "nlm")
-            assert estimate(request, ["filter_sigma"]) == {"filter_sigma": parameter.minimum}
+            numbers = estimate(request, ["filter_sigma", "patch", "sigma"])
+            assert numbers == {"sigma": 0, "patch": 3, "filter_sigma": parameter.minimum}
+            np.testing.assert_array_equal(apply(SPEC, pixels, numbers), pixels)
 
 
 @pytest.mark.parametrize("patch", [3, 5, 7, 9, 11])

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 CASES: list[dict[str, Any]] = [
     {"weights": "uniform", "search_radius": 10, "patch": 3, "filter_sigma": 0.3},
     {"weights": "gaussian", "search_radius": 13, "patch": 5, "filter_sigma": 0.3},
+    {"search_radius": 11, "patch": 7, "filter_sigma": 1.0, "sigma": 20.0},
 ]
 
 
@@ -76,13 +77,14 @@ def test_bright_places_leave_no_errors_behind(patch: int, colours: int, dtype: t
 
 
 def test_sums_slide_only_where_they_are_exact() -> None:
-    for patch in (3, 11):
+    for patch, weights in ((3, "uniform"), (11, "uniform"), (3, "corrected"), (11, "corrected")):
         for group in (1, 3):
-            uniform = SPEC.validate({"weights": "uniform", "patch": patch})
+            uniform = SPEC.validate({"weights": weights, "patch": patch})
             assert is_exact(np.dtype(np.uint8), uniform, group)
             assert not is_exact(np.dtype(np.uint16), uniform, group)
             assert not is_exact(np.dtype(np.float32), uniform, group)
-            assert not is_exact(np.dtype(np.uint8), SPEC.validate({"patch": patch}), group)
+            gaussian = SPEC.validate({"patch": patch, "weights": "gaussian"})
+            assert not is_exact(np.dtype(np.uint8), gaussian, group)
 
 
 def test_lines_have_room_for_the_widest_window() -> None:

@@ -66,7 +66,13 @@ def contests(side: int = 256, volume: tuple[int, int, int] = (130, 157, 189)) ->
     mri = {"sigma_from": "given", "sigma": (20.0,)}
     return [
         *(
-            Contest("nlm", level, (side, side), f"{search}_{level}", {"search": search_in})
+            Contest(
+                "nlm",
+                level,
+                (side, side),
+                f"{search}_{level}",
+                {"search": search_in, "weights": "gaussian"},
+            )
             for search, search_in in (("window", "window"), ("whole", "image"))
             for level in ("global", "constant", "texture", "shared")
         ),

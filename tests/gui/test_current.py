@@ -220,17 +220,17 @@ def test_undo_brings_back_that_a_number_is_estimated(
 ) -> None:
     load(qtbot, window, picture)
     window.panel.set_filter("nlm")
-    assert window.panel.automatic == ("filter_sigma",)
+    assert window.panel.automatic == ("sigma", "patch", "filter_sigma")
     run(qtbot, window)
     assert not is_marked(window)
     estimated = child(window, NumberBox, "filter_sigmaBox").value()
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
     child(window, NumberBox, "filter_sigmaBox").setValue(0.125)
-    assert not window.panel.automatic
+    assert window.panel.automatic == ("sigma", "patch")
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
-    assert window.panel.automatic == ("filter_sigma",)
+    assert window.panel.automatic == ("sigma", "patch", "filter_sigma")
     assert child(window, NumberBox, "filter_sigmaBox").value() == estimated
     assert not is_marked(window)
 
@@ -242,7 +242,7 @@ def test_an_estimated_number_does_not_cost_the_level(
     window.panel.set_filter("nlm")
     choose_place(window, "cpu", "serial")
     run(qtbot, window)
-    assert window.panel.automatic == ("filter_sigma",)
+    assert window.panel.automatic == ("sigma", "patch", "filter_sigma")
     assert cpu.requests[-1].options.level == "serial"
     assert not is_marked(window)
 

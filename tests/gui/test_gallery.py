@@ -251,7 +251,7 @@ def test_chips_name_what_differs_from_the_defaults() -> None:
     assert texts("nlm", patch=9, search_radius=12, filter_sigma=0.02224) == [
         "9×9",
         "r 12",
-        "σ 0.0222",
+        "h 0.0222",
     ]
     assert texts("nlm", search="image") == ["search whole image"], "then there is no radius"
     assert texts("sobel", form="single", direction="NE") == ["one direction", "direction NE"]
@@ -262,7 +262,7 @@ def test_an_estimate_is_a_chip_of_its_own() -> None:
     spec = filters.get("nlm")
     values = spec.defaults()
     chips = spec.chips(values, {"filter_sigma": 0.0371234})
-    assert [chip.text for chip in chips if not chip.usual] == ["σ 0.0371"]
+    assert [chip.text for chip in chips if not chip.usual] == ["h 0.0371"]
 
 
 def test_every_parameter_of_every_filter_has_a_short_chip() -> None:

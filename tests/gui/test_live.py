@@ -369,7 +369,7 @@ def test_an_estimate_is_said_and_made_once(
         assert go.wait(PATIENCE)
         if fails:
             raise AppError("No noise at all.", "")
-        return dict.fromkeys(names, 0.25)
+        return {name: 3 if name == "patch" else 0.25 for name in names}
 
     monkeypatch.setattr(estimates, "estimate", estimate)
     window.panel.set_filter("nlm")
@@ -386,7 +386,7 @@ def test_an_estimate_is_said_and_made_once(
     else:
         settled(qtbot, window)
         parameters = window.page.result.request.step.parameters
-        assert {parameters[name] for name in asked[0]} == {0.25}
+        assert {parameters[name] for name in asked[0]} == {0.25, 3}
     assert len(asked) == 1
 
 

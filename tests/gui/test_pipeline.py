@@ -236,7 +236,7 @@ def test_the_next_input_follows_all_steps_that_are_shown() -> None:
 def test_steps_to_the_end_have_the_numbers_that_are_known() -> None:
     history: History[Image, Image] = History()
     source = picture()
-    nlm = card("nlm", filter_sigma=ESTIMATE)
+    nlm = card("nlm", filter_sigma=ESTIMATE, sigma=4.0, patch=5)
     steps = Pipeline((card("median"), nlm), 0)
     history.push(Moment(source, "Open", pipeline=steps))
     request = Request(source, steps.cards[0].step)

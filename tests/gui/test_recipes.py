@@ -40,8 +40,8 @@ from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import FloatParameter
-from kernelscope.spec.samples import Kind
+from kernelscope.spec.parameters import FloatParameter, Parameter
+from kernelscope.spec.samples import Kind, Pixels
 from tests.gui.helpers import (
     FakeCpu,
     Opener,
@@ -68,6 +68,15 @@ ESTIMATED = [
     if spec.kind is Kind.PICTURE
 ]
 """Filters of pictures and their parameters that can be estimated."""
+
+
+def before(spec: FilterSpec, parameter: Parameter, planes: Pixels) -> dict[str, Any]:
+    """Return the defaults, with estimates of the parameters before this one."""
+    values = spec.defaults()
+    for each in spec.parameters[: spec.parameters.index(parameter)]:
+        if each.is_estimated:
+            values[each.name] = each.estimate_from(planes, values)
+    return values
 
 
 def write_recipe(path: Path, *steps: dict[str, object]) -> Path:
@@ -324,7 +333,7 @@ def test_estimate_fills_the_field_from_the_input(
     image = window.pictures.images.input.image
     button.click()
     box = child(window, QDoubleSpinBox, f"{parameter.name}Box")
-    expected = estimated(parameter, image.planes, spec.defaults())
+    expected = estimated(parameter, image.planes, before(spec, parameter, image.planes))
     qtbot.waitUntil(lambda: "estimated from ramp.png" in window.statusBar().currentMessage())
     assert box.value() == pytest.approx(expected, rel=1e-3, abs=10**-parameter.decimals)
     child(window, QAbstractButton, "reset").click()
@@ -357,8 +366,9 @@ def test_a_recipe_may_leave_a_number_to_the_picture(
     run_recipe(qtbot, window, write_recipe(tmp_path / "estimate.json", step))
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     (request,) = cpu.requests
+    planes = window.pictures.images.input.image.planes
     assert request.step.parameters[parameter.name] == pytest.approx(
-        estimated(parameter, window.pictures.images.input.image.planes, spec.defaults()), rel=1e-3
+        estimated(parameter, planes, before(spec, parameter, planes)), rel=1e-3
     )
 
 
@@ -392,7 +402,7 @@ def test_a_run_that_estimates_is_saved_so(
     window.findChild(QAction, "saveRecipe").trigger()
     choose(qtbot, window, tmp_path / "nlm.json")
     steps = read_recipe(tmp_path / "nlm.json").steps
-    assert [step.estimates for step in steps] == [("filter_sigma",), ("filter_sigma",)]
+    assert [step.estimates for step in steps] == [("sigma", "patch", "filter_sigma")] * 2
 
 
 def test_every_run_estimates_until_a_number_is_set(
@@ -406,7 +416,7 @@ def test_every_run_estimates_until_a_number_is_set(
     image = window.pictures.images.input.image
     parameter = spec.parameter("filter_sigma")
     assert isinstance(parameter, FloatParameter)
-    expected = estimated(parameter, image.planes, spec.defaults())
+    expected = estimated(parameter, image.planes, before(spec, parameter, image.planes))
     assert button.isChecked(), "the default"
     window.runner.run()
     qtbot.waitUntil(lambda: len(cpu.requests) == 1)
@@ -562,7 +572,11 @@ def test_run_expects_what_the_badge_says(
 @pytest.mark.parametrize(
     ("filter_id", "changes", "idle"),
     [
-        ("nlm", {"search": "image", "weights": "uniform"}, {"search_radius", "patch_sigma"}),
+        (
+            "nlm",
+            {"search": "image", "weights": "uniform"},
+            {"search_radius", "patch_sigma", "sigma"},
+        ),
         ("gaussian_noise", {"sigma": 0.1}, {"variance"}),
         ("mri_nlm", {"sigma_from": "volume"}, {"sigma", "window_radius"}),
         ("mri_nlm", {"sigma_from": "given", "sigma": (3.0,)}, {"window_radius"}),
@@ -582,4 +596,6 @@ def test_what_has_no_part_in_the_result_is_not_offered(
     labels = [filters.get(filter_id).parameter(name).label.lower() for name in idle]
     assert not any(f", {label} " in text for label in labels if label != "sigma")
     form.reset()
-    assert filter_id == "mri_nlm" or all(each.isEnabled() for each in form.editors.values())
+    offered = {name: editor.isEnabled() for name, editor in form.editors.items()}
+    idle = {name for name, enabled in offered.items() if not enabled}
+    assert filter_id == "mri_nlm" or idle <= {"patch_sigma"}

@@ -91,7 +91,7 @@ def test_a_pattern_of_the_pictures_size_is_shown_reduced(backend: CpuBackend) ->
 
 def test_strengths_are_estimated_from_the_middle_of_the_view(backend: CpuBackend) -> None:
     scene, step = scene_of(300, 290, (200, 100)), Step.create("nlm", {"search_radius": 2})
-    assert step.estimates == ("filter_sigma",)
+    assert step.estimates == ("sigma", "patch", "filter_sigma")
     middle = Image.from_array(scene.image.pixels[:256, 34:290].copy(), "middle")
     numbers = estimate(Request(middle, step.with_numbers()), step.estimates)
     expected = whole(scene, step.with_numbers(numbers), backend)
@@ -115,7 +115,7 @@ def test_a_filter_that_is_too_slow_has_a_cost_in_place_of_a_picture(backend: Cpu
 
 
 def test_a_search_in_the_whole_picture_costs_the_square_of_its_pixels(backend: CpuBackend) -> None:
-    step = Step.create("nlm", {"search": "image", "filter_sigma": 0.1})
+    step = Step.of_numbers("nlm", {"search": "image", "filter_sigma": 0.1})
     small = scene_of(24, 32)
     np.testing.assert_array_equal(draw(small, step, backend).planes, whole(small, step, backend))
     made = draw(scene_of(480, 640), step, backend, patience=0.5)

@@ -687,7 +687,13 @@ def estimate(request: Request, voxels: np.ndarray) -> float:
     parameter = request.step.filter.parameter("filter_sigma")
     assert isinstance(parameter, FloatParameter)
     assert parameter.estimate is not None
-    return parameter.estimate(slice_.astype(np.float32), request.step.parameters)
+    values = request.step.with_numbers().parameters
+    planes = slice_.astype(np.float32)
+    known: dict[str, float] = {}
+    for name in ("sigma", "patch"):
+        earlier = request.step.filter.parameter(name)
+        known[name] = earlier.estimate_from(planes, {**values, **known})
+    return parameter.estimate(planes, {**values, **known})
 
 
 # --- saving ---

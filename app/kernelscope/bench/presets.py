@@ -28,7 +28,7 @@ _LADDER_SIDES = (512, 2048, 4096)
 
 _MASKS = (3, 5, 7, 9)
 
-_WHOLE = {"search": "image", "filter_sigma": 0.02}
+_WHOLE = {"search": "image", "filter_sigma": 0.02, "weights": "gaussian"}
 """Source N's settings: it searches the whole image, with one filtering strength everywhere."""
 
 

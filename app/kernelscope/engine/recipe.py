@@ -21,7 +21,7 @@ from kernelscope.spec.borders import Border
 from kernelscope.spec.parameters import Parameter
 
 FORMAT = "kernelscope recipe"
-VERSION = 2
+VERSION = 3
 """Increases with every change that would give a file another result; see `Parameter.formerly`."""
 
 

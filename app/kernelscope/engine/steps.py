@@ -284,10 +284,13 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
     if factors is not None:
         request = scaled(request, factors)
     pixels = _looked_at(request)
-    numbers = {}
-    for name in names:
-        parameter = request.step.filter.parameter(name)
-        numbers[name] = parameter.estimate_from(pixels, request.known)
+    numbers: dict[str, float] = {}
+    wanted = set(names)
+    # In the order of the filter: each one knows those before it.
+    for parameter in request.step.filter.parameters:
+        if parameter.name in wanted:
+            known = {**request.known, **numbers}
+            numbers[parameter.name] = parameter.estimate_from(pixels, known)
     return numbers
 
 

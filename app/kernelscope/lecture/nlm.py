@@ -27,6 +27,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     patch, reach = values["patch"], values["search_radius"]
     side = 2 * reach + 1
     parameters = {"patch": patch, "search_radius": reach, "filter_sigma": _STRENGTH}
+    parameters["weights"] = "gaussian"
     facts = [
         Fact("Patches compared, a pixel", f"{side * side:,}", Origin.FORMULA),
         Fact("Differences, each patch alone",

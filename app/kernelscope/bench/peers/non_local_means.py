@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from kernelscope.bench.peers.library import Parameters
+from kernelscope.filters.shared.non_local import falloff
 from kernelscope.spec.borders import Border
 
 
@@ -17,4 +18,4 @@ def distance(parameters: Parameters, border: Border) -> float | None:
     shared = parameters["weights"] == "uniform" and parameters["search"] == "window"
     if not shared or border is not Border.MIRROR:
         return None
-    return float(math.sqrt(parameters["filter_sigma"]) / parameters["patch"])
+    return float(math.sqrt(falloff(parameters)) / parameters["patch"])

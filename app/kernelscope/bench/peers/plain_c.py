@@ -25,7 +25,7 @@ from kernelscope import compiled
 from kernelscope.bench.peers.library import Library, Made, mask_and_divisor, unchanged
 from kernelscope.errors import AppError
 from kernelscope.filters.nlm.search import whole
-from kernelscope.filters.shared.non_local import patch_profile
+from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
 from kernelscope.filters.sobel.directions import COMPASS
 from kernelscope.spec.borders import Border
 from kernelscope.spec.samples import Pixels, white_level
@@ -241,9 +241,11 @@ def _greyscale(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
     return "greyscale", (ctypes.c_double(499.5 if parameters["rounding"] == "floor" else 0),)
 
 
-def _nlm(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
+def _nlm(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
+    if noise_floor(parameters):
+        return None
     profile = patch_profile(parameters).astype(np.float32)
-    scale = -np.log2(np.e) / (white_level(dtype) ** 2 * parameters["filter_sigma"])
+    scale = -np.log2(np.e) / (white_level(dtype) ** 2 * falloff(parameters))
     everywhere = whole(parameters)
     return "nlm", (
         np.outer(profile, profile),

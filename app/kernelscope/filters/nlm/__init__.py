@@ -4,14 +4,19 @@ The patches around two pixels i and j are compared cell by cell: with cells s of
 samples u, where white is 1,
 
     D(i, j) = sum over s of G(s)² (u(i + s) - u(j + s))², averaged over the colours
-    result(i) = sum of w(i, j) u(j) / sum of w(i, j),  w(i, j) = exp(-D(i, j) / filter_sigma)
+    result(i) = sum of w(i, j) u(j) / sum of w(i, j),  w(i, j) = exp(-max(D(i, j) - F, 0) / h)
 
-over the candidates j, which are those of a window around i, or all pixels of the image. With the
-default ``filter_sigma`` of 0.02, a candidate at distance 0 has the weight 1, at 0.02 the weight
-0.37, and at 0.2 the weight 0.00005: pixels that look different have no part in the result.
+over the candidates j, which are those of a window around i, or all pixels of the image; h is
+``filter_sigma``. With h 0.02 and F 0, a candidate at distance 0 has the weight 1, at 0.02 the
+weight 0.37, and at 0.2 the weight 0.00005: pixels that look different have no part in the result.
 
-Source: Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel, "A non-local algorithm
-for image denoising", 2005.
+F is what noise of sigma adds to the distance of patches that look alike, 2 sigma² times the sum of
+all G(s)²: with ``weights=corrected`` it does not count, G is 1, and the size of the patch is chosen
+together with h. Source N has F = 0 and a Gaussian G: ``weights=gaussian``.
+
+Sources: Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel, "A non-local algorithm
+for image denoising", 2005; F as in their "Non-local means denoising", Image Processing On Line 1,
+2011.
 """
 
 from __future__ import annotations
@@ -19,7 +24,8 @@ from __future__ import annotations
 from kernelscope.filters.nlm.cpu import plan_cpu
 from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
 from kernelscope.filters.nlm.search import radius, whole
-from kernelscope.filters.nlm.strength import estimate_strength
+from kernelscope.filters.nlm.strength import estimate_patch, estimate_sigma, estimate_strength
+from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
 from kernelscope.spec.borders import Border
 from kernelscope.spec.explanation import Example, Explanation
 from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec, Unit
@@ -54,6 +60,11 @@ SPEC = FilterSpec(
     synonyms=("nlm", "denoise", "buades", "patches"),
     source="Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel 2005",
     parameters=(
+        sigma_parameter(
+            estimate_sigma,
+            matters=lambda parameters: parameters["weights"] == "corrected",
+        ),
+        STRENGTH,
         OddParameter(
             name="patch",
             label="Patch size",
@@ -61,6 +72,9 @@ SPEC = FilterSpec(
             default=7,
             minimum=3,
             maximum=11,
+            estimate=estimate_patch,
+            estimated=True,
+            formerly={1: 7, 2: 7},
         ),
         ChoiceParameter(
             name="search",
@@ -88,9 +102,9 @@ SPEC = FilterSpec(
         FloatParameter(
             name="filter_sigma",
             label="Filter sigma",
-            symbol="σ",
-            help="Distance of patches, where white is 1, at which a weight falls to 37 %: "
-            "more smooths more. Source N has 0.02, for noise of variance 0.001.",
+            symbol="h",
+            help="Distance of patches, where white is 1, at which a weight falls to 37 %, at the "
+            "strength 100 %. Source N has 0.02, for noise of variance 0.001.",
             default=0.02,
             minimum=1e-14,
             maximum=1e9,
@@ -118,12 +132,18 @@ SPEC = FilterSpec(
             name="weights",
             label="Patch weights",
             symbol="weights",
-            help="How much the cells of a patch count.",
-            default="gaussian",
+            help="How much the cells of a patch count, and whether their noise does.",
+            default="corrected",
             choices=(
-                Choice("gaussian", "Gaussian", "The middle counts most."),
+                Choice(
+                    "corrected",
+                    "Less the noise",
+                    "All cells count alike; what noise adds to a distance does not count.",
+                ),
+                Choice("gaussian", "Gaussian", "The middle counts most, as published."),
                 Choice("uniform", "Uniform", "All cells count alike."),
             ),
+            formerly={1: "gaussian", 2: "gaussian"},
         ),
         ChoiceParameter(
             name="colour",
@@ -147,19 +167,27 @@ SPEC = FilterSpec(
     borders=tuple(border for border in Border if border is not Border.KEEP),
     whole=whole,
     # The patches of OpenCV and scikit-image are uniform.
-    bench=BenchDefaults(variants=({}, {"weights": "uniform"}), border=Border.MIRROR),
+    bench=BenchDefaults(
+        variants=({"weights": "gaussian"}, {"weights": "uniform"}, {}), border=Border.MIRROR
+    ),
     explanation=Explanation(
         formula=r"g(i) = \frac{\sum_j w(i, j)\, u(j)}{\sum_j w(i, j)}, \quad w(i, j) ="
-        r" \exp\left( -\frac{D(i, j)}{h} \right)" + "\n"
-        r"D(i, j) = \sum_s G(s)^2 \big( u(i + s) - u(j + s) \big)^2",
+        r" \exp\left( -\frac{\max(D(i, j) - F,\, 0)}{h} \right)" + "\n"
+        r"D(i, j) = \sum_s G(s)^2 \big( u(i + s) - u(j + s) \big)^2,"
+        r" \quad F = 2 \sigma^2 \sum_s G(s)^2",
         use="For Gaussian noise in pictures with texture and edges: it averages "
-        "only similar surroundings, and so keeps detail that a mask blurs. *Estimate* finds the "
-        "strength.",
+        "only similar surroundings, and so keeps detail that a mask blurs. *Estimate* finds sigma, "
+        "the patch and what suits them; the strength changes the outcome from there.",
         avoid="It takes far longer than a mask. Specks look like nothing else and stay: use the "
         "median. Noise that depends on the brightness needs other weights.",
         example=Example(
             patch=_STRIPES,
-            parameters={"patch": 3, "search_radius": 2, "filter_sigma": 0.02},
+            parameters={
+                "patch": 3,
+                "search_radius": 2,
+                "filter_sigma": 0.02,
+                "weights": "gaussian",
+            },
             radius=2,
         ),
         sample="camera-gaussian.png",

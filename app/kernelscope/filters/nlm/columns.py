@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from kernelscope.filters.nlm.pairs import (
     PITCH,
     add_square_differences,
@@ -87,7 +89,7 @@ def slide_squares(row: Line, other: Line, old: Line, old_other: Line, sums: Line
 
 
 @fused
-def weigh_sums(row: Line, profile: Record, scale: Number, weights: Line) -> None:
+def weigh_sums(row: Line, profile: Record, scale: Number, floor: Number, weights: Line) -> None:
     """Turn the sum of as many neighbours in `row` as `profile` has cells into a weight."""
     last = row[len(profile) - 1 :]
     for x in range(weights.size):
@@ -95,7 +97,7 @@ def weigh_sums(row: Line, profile: Record, scale: Number, weights: Line) -> None
         total = last[x]
         for k in range(len(profile) // 2):
             total += row[2 * k + x] + row[2 * k + 1 + x]
-        weights[x] = power_of_two(scale * total)
+        weights[x] = power_of_two(scale * max(total - floor, np.float32(0)))
 
 
 @kernel
@@ -152,7 +154,7 @@ def weigh_row(
     if folding is not None:
         fold_rows(squares[(y + 1) % side * PITCH :], metric.profile, sums)
         fold_columns(columns, metric.profile, line)
-        weigh(line, metric.scale, count)
+        weigh(line, metric.scale, metric.floor, count)
     if sliding is not None:
-        weigh_sums(columns, metric.profile, metric.scale, line)
+        weigh_sums(columns, metric.profile, metric.scale, metric.floor, line)
         line[count:] = 0

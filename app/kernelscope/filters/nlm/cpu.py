@@ -22,7 +22,7 @@ from kernelscope.filters.nlm.serial import nlm_serial
 from kernelscope.filters.nlm.sums import Metric, Sums, count_itself, divide_sums, extend
 from kernelscope.filters.nlm.window_tiles import nlm_window
 from kernelscope.filters.shared.correlation import Finish
-from kernelscope.filters.shared.non_local import patch_profile
+from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
 from kernelscope.parallel import core_count
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import CpuPass, CpuTask
@@ -55,8 +55,9 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     widen = (source, extended, margin, task.border.code)
     passes = [CpuPass(extend, widen, extended.shape[1], cost=0)]
     profile = patch_profile(parameters).astype(np.float32)
-    unit = group * white_level(source.dtype) ** 2 * parameters["filter_sigma"]
-    metric = Metric(group, profile, np.float32(-math.log2(math.e) / unit))
+    unit = group * white_level(source.dtype) ** 2
+    scale = np.float32(-math.log2(math.e) / (unit * falloff(parameters)))
+    metric = Metric(group, profile, scale, np.float32(unit * noise_floor(parameters)))
     if task.level == SERIAL.id:
         rows = extended.shape[1]
         step = max(1, CANDIDATES // width) if whole(parameters) else rows
@@ -79,7 +80,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
 def is_exact(dtype: np.dtype[Any], parameters: Mapping[str, Any], group: int) -> bool:
     """Return whether float32 holds all sums of squared differences down a column of a patch."""
     largest = group * parameters["patch"] * white_level(dtype) ** 2
-    return dtype.kind == "u" and parameters["weights"] == "uniform" and largest <= 2**24
+    return dtype.kind == "u" and parameters["weights"] != "gaussian" and largest <= 2**24
 
 
 def plan_window(

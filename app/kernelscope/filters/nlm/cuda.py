@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.nlm.cuda_tuned import plan_tuned
-from kernelscope.filters.shared.non_local import patch_weights
+from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_weights
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, HandOver, Launch, Scratch
 from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
@@ -149,10 +149,15 @@ def _weights_launch(task: CudaTask, sizes: _Sizes) -> Launch:
     if sizes.whole:
         steps, pairs = math.ceil(rows / PART) * math.ceil(columns / PART), rows * columns
         partition = PART, PART
-    scale = white_level(task.dtype) * math.sqrt(sizes.together * task.parameters["filter_sigma"])
+    h = falloff(task.parameters)
+    scale = white_level(task.dtype) * math.sqrt(sizes.together * h)
     weights = (patch_weights(task.parameters) / scale).astype(np.float32)
     inside = task.border is Border.REDUCE
-    constants = {"frame": sizes.frame, "search": np.array([sizes.radius, rows, inside], np.int32)}
+    constants = {
+        "frame": sizes.frame,
+        "search": np.array([sizes.radius, rows, inside], np.int32),
+        "noise_floor": np.array(noise_floor(task.parameters) / h, np.float32),
+    }
     tables = (weights,) if task.level == GLOBAL.id else ()
     texture = task.level == TEXTURE.id
     shared = 4 * sizes.together * math.prod(length + sizes.patch - 1 for length in partition)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.shared.non_local import patch_profile
+from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
 from kernelscope.spec import launch as launches
 from kernelscope.spec.borders import Border
 from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
@@ -70,8 +70,9 @@ _WARPS_WANTED = 2048
 _MOST_LAYERS = 32
 """With more layers, adding up their sums takes as long as computing them."""
 
-_LARGEST_NORM = 4096.0
-"""Up to this exponent of a weight, rounding to halves changes no byte by a level."""
+_LARGEST_NORM, _COUNTS = 4096.0, 10.0
+"""Up to this exponent of a weight, rounding to halves changes no byte by a level: where pairs count
+with exponents up to the second number. It is off by about the root of the product of both."""
 
 
 def plan_tuned(task: CudaTask) -> CudaPlan:
@@ -80,6 +81,7 @@ def plan_tuned(task: CudaTask) -> CudaPlan:
     one_by_one = colour_count(task.shape[2]) == 1 or parameters["colour"] == "separate"
     # Cells of patches are centred, so that none is further than half of white from zero.
     norm = _exponent(task, 1) * float(patch_profile(parameters).sum()) ** 2 / 4
+    norm *= 1 + float(_floor(task)) / _COUNTS
     if task.dtype == np.uint8 and one_by_one and norm <= _LARGEST_NORM:
         if parameters["search"] == "image":
             return _plan_products(task)
@@ -90,13 +92,20 @@ def plan_tuned(task: CudaTask) -> CudaPlan:
 
 def _exponent(task: CudaTask, together: int) -> float:
     """Return the exponent of 1/2 in the weight of a pair at distance 1."""
-    return math.log2(math.e) / (together * float(task.parameters["filter_sigma"]))
+    return math.log2(math.e) / (together * falloff(task.parameters))
 
 
 def _defines(task: CudaTask, **more: int) -> dict[str, str]:
     # `reduce` leaves out candidates; patches are reflected.
     border = Border.REFLECT if task.border is Border.REDUCE else task.border
-    return replace(task, border=border).defines(PATCH=task.parameters["patch"], **more)
+    corrected = int(task.parameters["weights"] == "corrected")
+    patch = task.parameters["patch"]
+    return replace(task, border=border).defines(PATCH=patch, CORRECTED=corrected, **more)
+
+
+def _floor(task: CudaTask) -> NDArray[np.float32]:
+    """Return the part of an exponent of 1/2 that is noise; it has the same unit everywhere."""
+    return np.array(_exponent(task, 1) * noise_floor(task.parameters), np.float32)
 
 
 def _profile(task: CudaTask) -> NDArray[np.float32]:
@@ -109,6 +118,7 @@ def _halves(task: CudaTask) -> dict[str, NDArray[Any]]:
     return {
         "halves_profile": _profile(task),
         "halves_scale": np.array(_exponent(task, 1) * (128 / 255) ** 2, np.float32),
+        "halves_floor": _floor(task),
     }
 
 
@@ -246,7 +256,7 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
     """Plan distances as sums over columns and rows: ``kernels/nlm_tuned.cuh``."""
     parameters = task.parameters
     patch, whole = parameters["patch"], parameters["search"] == "image"
-    uniform = parameters["weights"] == "uniform"
+    uniform = parameters["weights"] != "gaussian"
     colours = colour_count(task.shape[2])
     together = colours if parameters["colour"] == "joint" else 1
     radius = 0 if whole else parameters["search_radius"]
@@ -283,6 +293,7 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
         constants={
             "tuned_profile": _profile(task),
             "tuned_scale": np.array([scale, 1 / scale], np.float32),
+            "tuned_floor": _floor(task),
             "tuned_radius": np.array(radius, np.int32),
             "tuned_layers": np.array(layers, np.int32),
         },

@@ -109,11 +109,11 @@ def fold_columns(row: Line, profile: Record, folded: Line) -> None:
 
 
 @fused
-def weigh(weights: Line, scale: Number, count: Index) -> None:
+def weigh(weights: Line, scale: Number, floor: Number, count: Index) -> None:
     """Turn distances into weights, and those from `count` on into 0."""
     # Not in `fold_columns`: both loops together need too many registers.
     for x in range(weights.size):
-        weights[x] = power_of_two(scale * weights[x])
+        weights[x] = power_of_two(scale * max(weights[x] - floor, np.float32(0)))
     weights[count:] = 0
 
 
@@ -180,7 +180,7 @@ def add_pairs(
             continue
         fold_rows(scratch.squares[row % side * PITCH :], metric.profile, folded)
         fold_columns(folded, metric.profile, weights)
-        weigh(weights, metric.scale, pixels.columns)
+        weigh(weights, metric.scale, metric.floor, pixels.columns)
         y, x = pixels.y + row, pixels.x
         sum_y, sum_x = y - own.y, x - own.x
         other_y, other_x = y + dy - others.y, x + dx - others.x

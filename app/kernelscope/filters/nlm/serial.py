@@ -100,7 +100,7 @@ def nlm_serial(
                 for xx in range(left, right):
                     there = corner + yy * pitch + xx
                     apart = distance(samples, here, there, plane, pitch, metric.group, squares)
-                    weight = np.exp2(metric.scale * apart)
+                    weight = np.exp2(metric.scale * max(apart - metric.floor, np.float32(0)))
                     weights += weight
                     for c in range(metric.group):
                         rolled()

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.flat_noise import flat_sigma
-from kernelscope.filters.shared.non_local import add_moments, patch_profile
+from kernelscope.filters.shared.non_local import add_moments, noise_floor, patch_profile
 from kernelscope.jit import Array, Index, Line, Number, Record, kernel
 from kernelscope.parallel import core_count
 from kernelscope.spec.samples import Pixels, white_level
@@ -30,8 +30,16 @@ from kernelscope.spec.samples import Pixels, white_level
 _FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
 """Strengths that are tried, in units of the mean distance of patches that differ by noise."""
 
+_CORRECTED_FACTORS = 2.0 ** np.arange(-4, 0.01, 0.5)
+"""The same where what noise adds to a distance does not count."""
+
+_PATCHES = 3, 5, 7
+_MOST_CELLS = 49
+"""Sizes among which a patch is chosen, where what noise adds to a distance does not count."""
+
 _WORK = 1e8
-"""About how many operations are spent: some hundredths of a second."""
+"""About how many operations are spent: some hundredths of a second. Three times as many where the
+patch is chosen as well, whose errors differ less."""
 
 _PARTS = 8
 """Into which pixels are divided, for several cores; always as many, so that sums are the same."""
@@ -52,6 +60,7 @@ def compare_lines(
     x: Index,
     lines: Array,
     profile: Line,
+    floor: Number,
     apart: Array,
     slopes: Array,
     values: Array,
@@ -68,6 +77,8 @@ def compare_lines(
         Row and column of the first candidate of each line, in `wide`.
     profile : ndarray of float32, shape (patch,)
         See `patch_profile`.
+    floor : float32
+        Subtracted from distances, down to 0, where they do not depend on the pixel.
     apart : ndarray of float32, shape (lines, length)
         Distances; very far for the pixel itself.
     slopes, values : ndarray of float32, shape (channels, lines, length)
@@ -96,6 +107,11 @@ def compare_lines(
                     dy, dx = yy - y, first + j - x
                     weight = profile[half + dy] * profile[half + dx]
                     slopes[c, line, j] += weight * (wide[c, y, x] - wide[c, y - dy, x - dx])
+        for j in range(length):
+            distances[j] -= floor
+            if distances[j] < 0:
+                distances[j] = 0
+                slopes[:, line, j] = 0
         if yy == y and 0 <= x - first < length:
             distances[x - first] = _FAR
 
@@ -107,6 +123,7 @@ def risks(
     lines: Array,
     share: Number,
     profile: Line,
+    floor: Number,
     scales: Line,
     work: Record,
     totals: Array,
@@ -115,7 +132,7 @@ def risks(
 
     Parameters
     ----------
-    wide, profile
+    wide, profile, floor
         As for `compare_lines`.
     places : ndarray of int, shape (pixels, 2)
         Rows and columns in `wide`.
@@ -134,7 +151,7 @@ def risks(
     flat = apart.reshape(-1)
     for number in range(places.shape[0]):
         y, x = places[number, 0], places[number, 1]
-        compare_lines(wide, y, x, lines[number], profile, apart, slopes, values)
+        compare_lines(wide, y, x, lines[number], profile, floor, apart, slopes, values)
         for k in range(scales.size):
             for c in range(wide.shape[0]):
                 moments[:] = 0
@@ -155,25 +172,59 @@ def estimate_strength(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     pixels : ndarray, shape (height, width, channels)
         Without alpha; uint8, uint16 or float32.
     parameters : mapping
-        The other parameters of non-local means.
+        The other parameters of non-local means; the strength that is found belongs to 100 %.
     """
-    sigma = flat_sigma(pixels)
-    profile = patch_profile(parameters)
-    unit = 2 * sigma**2 * float(profile.sum() ** 2)
+    corrected = parameters["weights"] == "corrected"
+    sigma = parameters["sigma"] / 100 if corrected else flat_sigma(pixels)
+    unit = _unit(parameters, sigma)
     if unit == 0:
         return 0.0
-    errors = estimated_errors(pixels, parameters, sigma, unit * _FACTORS)
-    return unit * _best(errors)
+    factors = _factors(parameters)
+    errors = estimated_errors(pixels, parameters, sigma, unit * factors)
+    return unit * _best(errors, factors)
 
 
-def _best(errors: NDArray[np.float64]) -> float:
+def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
+    """Return ``sigma``, in percent of white."""
+    return 100 * flat_sigma(pixels)
+
+
+def estimate_patch(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
+    """Return the ``patch`` of least estimated error, with the strength that suits it.
+
+    That of source N, whose weights do not depend on the noise, is 7.
+    """
+    sigma = parameters["sigma"] / 100
+    if parameters["weights"] != "corrected":
+        return 7
+    if sigma == 0:
+        return _PATCHES[0]
+
+    def error(patch: int) -> float:
+        values = {**parameters, "patch": patch}
+        strengths = _unit(values, sigma) * _CORRECTED_FACTORS
+        return float(estimated_errors(pixels, values, sigma, strengths).min())
+
+    return min(_PATCHES, key=error)
+
+
+def _factors(parameters: Mapping[str, Any]) -> NDArray[np.float64]:
+    return _CORRECTED_FACTORS if parameters["weights"] == "corrected" else _FACTORS
+
+
+def _unit(parameters: Mapping[str, Any], sigma: float) -> float:
+    """Return the mean distance of patches that differ by noise."""
+    return 2 * sigma**2 * float(patch_profile(parameters).sum() ** 2)
+
+
+def _best(errors: NDArray[np.float64], factors: NDArray[np.float64]) -> float:
     """Return the factor of least error, between those that were tried."""
     least = int(np.argmin(errors))
     place = float(least)
     if 0 < least < len(errors) - 1:
         before, here, after = errors[least - 1 : least + 2].tolist()
         place += (before - after) / (2 * (before - 2 * here + after))
-    return float(2 ** np.interp(place, np.arange(len(_FACTORS)), np.log2(_FACTORS)))
+    return float(2 ** np.interp(place, np.arange(len(factors)), np.log2(factors)))
 
 
 class _Drawn(NamedTuple):
@@ -209,8 +260,12 @@ def _draw(height: int, width: int, parameters: Mapping[str, Any], strengths: int
         count, length = min(height, -(-_CANDIDATES // width)), width
     else:
         count = length = 2 * reach + 1
-    operations = count * length * (2 * side**2 + 6 * strengths)
-    chosen = min(max(int(_WORK / operations), _FEWEST), _PIXELS, height * width)
+    cells, work = side**2, _WORK
+    if parameters["weights"] == "corrected":
+        # The same pixels for all patches: their errors are compared.
+        cells, work = max(cells, _MOST_CELLS), 3 * _WORK
+    operations = count * length * (2 * cells + 6 * strengths)
+    chosen = min(max(int(work / operations), _FEWEST), _PIXELS, height * width)
     places = np.stack(
         np.divmod(random.choice(height * width, chosen, replace=False), width), axis=1
     )
@@ -246,18 +301,20 @@ def estimated_errors(
     together = channels if parameters["colour"] == "joint" else 1
     scales = (-math.log2(math.e) / (together * strengths)).astype(np.float32)
     profile = patch_profile(parameters).astype(np.float32)
+    given = {**parameters, "sigma": 100 * sigma, "strength": 100}
+    floor = np.float32(together * noise_floor(given))
 
     def add(first: int, part: slice) -> NDArray[np.float64]:
         """Return the sums of a group of channels over some of the pixels."""
         totals = np.zeros((2, len(strengths)))
         shape = (lines.shape[1], length)
-        work = (
+        buffers = (
             np.empty(shape, np.float32),
             np.empty((together, *shape), np.float32),
             np.empty((together, *shape), np.float32),
         )
         group, at = wide[first : first + together], places[part] + margin
-        risks(group, at, lines[part] + margin, share, profile, scales, work, totals)
+        risks(group, at, lines[part] + margin, share, profile, floor, scales, buffers, totals)
         return totals
 
     parts = [slice(part, None, _PARTS) for part in range(_PARTS)]

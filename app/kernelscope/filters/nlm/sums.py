@@ -23,11 +23,14 @@ class Metric(NamedTuple):
         See `patch_profile`; as a tuple its length is known to the compiler.
     scale : float32
         Makes a distance, in squared samples, the binary logarithm of its weight.
+    floor : float32
+        Subtracted from distances first, down to 0.
     """
 
     group: int
     profile: Any
     scale: np.float32
+    floor: np.float32
 
 
 class Sums(NamedTuple):

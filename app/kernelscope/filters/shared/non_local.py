@@ -23,6 +23,9 @@ _DB2 = np.array([-1 - 3**0.5, 3 + 3**0.5, 3**0.5 - 3, 1 - 3**0.5]) / (4 * 2**0.5
 NORMAL_MEDIAN = 0.6744897501960817
 """Median of the magnitude of a normal random number of standard deviation 1."""
 
+_LEAST, _MOST = 1e-14, 1e9
+"""Limits of distances, where white is 1: float32 holds them, and sums of them, in any unit."""
+
 _FLAT = 1e-9
 """Details up to this share of white are rounding: the place is flat and shows no noise."""
 
@@ -89,10 +92,28 @@ def patch_profile(parameters: Mapping[str, Any]) -> NDArray[np.float64]:
     a uniform patch has ones everywhere.
     """
     side = parameters["patch"]
-    if parameters["weights"] == "uniform":
+    if parameters["weights"] != "gaussian":
         return np.ones(side)
     k = np.arange(side) - side // 2
     return np.exp(-((k / parameters["patch_sigma"]) ** 2))
+
+
+def noise_floor(parameters: Mapping[str, Any]) -> float:
+    """Return what noise alone adds to the distance of two patches, where white is 1, if it counts.
+
+    Patches that differ by noise of sigma have a distance of 2 sigma² times the sum of their cells'
+    weights; with ``weights=corrected`` so much is subtracted, and else 0.
+    """
+    if parameters["weights"] != "corrected":
+        return 0.0
+    sigma = parameters["sigma"] * parameters["strength"] / 1e4
+    return float(min(2 * sigma**2 * patch_profile(parameters).sum() ** 2, _MOST))
+
+
+def falloff(parameters: Mapping[str, Any]) -> float:
+    """Return the distance, where white is 1, at which a weight falls to 37 %: at `strength`."""
+    strength = (parameters["strength"] / 100) ** 2
+    return float(min(max(parameters["filter_sigma"] * strength, _LEAST), _MOST))
 
 
 def patch_weights(parameters: Mapping[str, Any]) -> NDArray[np.float32]:

@@ -26,6 +26,7 @@ Processing 16, 2007.
 
 from __future__ import annotations
 
+from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
 from kernelscope.filters.sliding_dct.cpu import plan_cpu
 from kernelscope.filters.sliding_dct.cuda import GAPS, plan_cuda
 from kernelscope.filters.sliding_dct.model import estimate_sigma, radius
@@ -34,7 +35,6 @@ from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, FilterSpec, Unit
 from kernelscope.spec.launch import Cuda
 from kernelscope.spec.levels import GLOBAL, SHARED
-from kernelscope.spec.parameters import FloatParameter
 
 SPEC = FilterSpec(
     id="sliding_dct",
@@ -43,36 +43,7 @@ SPEC = FilterSpec(
     summary="Removes what is weaker than noise from the frequencies of all 8×8 blocks.",
     synonyms=("denoise", "cosine", "frequency", "wiener", "shrinkage"),
     source="Yu and Sapiro, DCT image denoising, IPOL 2011; second pass after Dabov et al. 2007",
-    parameters=(
-        FloatParameter(
-            name="sigma",
-            label="Noise sigma",
-            symbol="σ",
-            help="Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %.",
-            default=4.0,
-            minimum=0.0,
-            maximum=1e6,
-            slider=(0.1, 50.0),
-            geometric=True,
-            decimals=6,
-            unit="%",
-            estimate=estimate_sigma,
-            estimated=True,
-        ),
-        FloatParameter(
-            name="strength",
-            label="Strength",
-            symbol="strength",
-            help="Of the noise, how much is removed: 100 % suits its sigma, more smooths more.",
-            default=100.0,
-            minimum=0.0,
-            maximum=1000.0,
-            slider=(25.0, 400.0),
-            geometric=True,
-            decimals=1,
-            unit="%",
-        ),
-    ),
+    parameters=(sigma_parameter(estimate_sigma), STRENGTH),
     radius=radius,
     restores=True,
     unit=Unit.WHITE,

@@ -181,11 +181,10 @@ class NumberEditor(QWidget):
 
     def set_estimate(self, value: float) -> None:
         """Show an estimate; later runs may estimate again."""
-        automatic = self.automatic
+        # Of several estimates, none may look set by the user while the others are shown.
         self._follows = True
-        self.set_value(value)
+        self._box.setValue(value)
         self._follows = False
-        self.set_automatic(automatic)
 
     def _estimate_button(self, parameter: Parameter) -> QToolButton:
         button = Switch(self) if parameter.is_estimated else QToolButton(self)
@@ -320,7 +319,8 @@ _EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
 
 def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
     """Return the widget that edits `parameter`, set to its default."""
-    editor = _EDITORS[type(parameter)](parameter, parent)
+    kind = IntParameter if parameter.has_estimate and parameter.sets_side else type(parameter)
+    editor = _EDITORS[kind](parameter, parent)  # buttons for sizes have none for an estimate
     editor.setObjectName(parameter.name)
     editor.setAccessibleName(parameter.label)
     editor.setAccessibleDescription(parameter.help)

@@ -195,7 +195,10 @@ class Runner(QObject):
 
         self.show_status("Estimating…")
         self._background.start(
-            "estimate", lambda: estimate(request, [name]), show, self.failed.emit
+            "estimate",
+            lambda: estimate(request, [*self._panel.automatic, name]),
+            show,
+            self.failed.emit,
         )
 
     # --- start and stop ---

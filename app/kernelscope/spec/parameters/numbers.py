@@ -66,10 +66,12 @@ class IntParameter(Parameter):
 
 @dataclass(frozen=True, kw_only=True)
 class OddParameter(IntParameter):
-    """The side of a square mask: an odd number of pixels."""
+    """The side of a square mask: an odd number of pixels; estimated as a `FloatParameter` is."""
 
     unit: str = "px"
     step: int = 2
+    estimate: Callable[[Pixels, Mapping[str, Any]], float] | None = None
+    estimated: bool = False
 
     sets_side = True
 
@@ -83,6 +85,19 @@ class OddParameter(IntParameter):
 
     def allowed(self) -> str:
         return f"odd, {super().allowed()}"
+
+    @property
+    def has_estimate(self) -> bool:
+        return self.estimate is not None
+
+    @property
+    def is_estimated(self) -> bool:
+        return self.estimated
+
+    def estimate_from(self, pixels: Pixels, values: Mapping[str, Any]) -> int:
+        if self.estimate is None:
+            raise NotImplementedError
+        return int(self.estimate(pixels, values))
 
     def chip(self, value: int) -> str:
         return f"{value}×{value}"
