@@ -150,7 +150,8 @@ PAIRS: dict[str, tuple[Request, Request, bool, bool]] = {
     "emulated": (on(GPU), on(EMULATED), SAME, OTHER),
     "another level": (on(CPU, level="serial"), on(CPU, level="parallel"), SAME, OTHER),
     "the fastest level, by its name": (on(CPU), on(CPU, level="parallel"), SAME, SAME),
-    "repeats": (on(GPU), on(GPU, repeat=9), SAME, SAME),
+    "repeats": (on(GPU), on(GPU, repeat=9), SAME, OTHER),
+    "repeats on the CPU": (on(CPU), on(CPU, repeat=9), SAME, SAME),
     "a block on the CPU": (on(CPU), on(CPU, block=(8, 8)), SAME, SAME),
     "a block where it is fixed": (
         on(GPU, level="tuned"),

@@ -73,10 +73,6 @@ CHANGES: dict[str, tuple[Change, Change]] = {
         lambda w: choose_place(w, "cpu", "serial"),
         lambda w: choose_place(w, "auto"),
     ),
-    "grey": (
-        lambda w: child(w, QCheckBox, "grey").setChecked(True),
-        lambda w: child(w, QCheckBox, "grey").setChecked(False),
-    ),
     "repeat": (
         lambda w: child(w, QSpinBox, "repeat").setValue(5),
         lambda w: child(w, QSpinBox, "repeat").setValue(1),
@@ -116,6 +112,17 @@ def test_an_output_of_other_settings_says_so_until_they_are_back(
     back(window)
     run(qtbot, window)
     assert not is_marked(window)
+
+
+def test_a_setting_without_effect_leaves_the_output_current(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    window.panel.set_filter("median")
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    child(window, QCheckBox, "grey").setChecked(True)  # of a grey picture
+    assert not is_marked(window)
+    assert state(window).startswith("Done in")
 
 
 def test_a_run_under_way_leaves_the_mark_on_the_old_output(

@@ -106,7 +106,7 @@ def test_a_result_is_current_with_its_settings_but_along_any_axis() -> None:
     assert made_with(request, RunSettings(step, options))
     assert made_with(request, RunSettings(replace(step, grey=True), options)), "no colours"
     assert not made_with(request, RunSettings(Step.of_numbers("median", {"size": 5}), options))
-    assert made_with(request, RunSettings(step, replace(options, repeat=2)))
+    assert not made_with(request, RunSettings(step, replace(options, repeat=2)))
     assert not made_with(request, RunSettings(step, replace(options, level="serial")))
     colours = Image.from_array(np.zeros((4, 5, 3), np.uint8), "a")
     picture = Request.create(colours, "median", {"size": 3})

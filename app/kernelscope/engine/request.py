@@ -484,6 +484,8 @@ def _limits(spec: FilterSpec, level: str, options: RunOptions) -> Iterator[str]:
             yield f"{options.gpus} GPUs"
         if options.cold:
             yield "cold"
+        if options.repeat > 1:
+            yield f"{options.repeat} times"
 
 
 @functools.lru_cache

@@ -224,8 +224,8 @@ class Ladder:
 
 
 def _key(request: Request, options: RunOptions) -> Hashable:
-    """Return the work with its place."""
-    return request.work, request.at(options).cost_key
+    """Return the work with its place; repeats of kernels take time, and change none."""
+    return request.work, request.at(replace(options, repeat=1)).cost_key
 
 
 class Axis:

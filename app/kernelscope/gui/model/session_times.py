@@ -55,5 +55,5 @@ class SessionTimes:
 
 def _place(request: Request, level: str) -> tuple[str, tuple[int, ...]]:
     """Return what decides how long the kernels of a level take."""
-    options = replace(request.options, device=Device.GPU, level=level)
+    options = replace(request.options, device=Device.GPU, level=level, repeat=1)
     return request.at(options).cost_key, request.source.shape
