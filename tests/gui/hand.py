@@ -354,5 +354,5 @@ class Hand:
         """Choose a level of the emulated GPU."""
         places = [Place(Device.EMULATED, name) for name in ("global", "shared", "texture", "tuned")]
         place = self.chance.choice(places)
-        self.window.panel.choose_place(place)
+        self.window.session.choose_place(place)
         return f"emulated {place.level}"

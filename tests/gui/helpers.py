@@ -209,7 +209,7 @@ def choose_place(window: MainWindow, device: str, level: str | None = None) -> N
 
 def offers(window: MainWindow, device: str) -> bool:
     """Return whether some level of a device can run."""
-    return any(r.place.device == device and not r.obstacle for r in window.panel.rungs)
+    return any(r.place.device == device and not r.obstacle for r in window.session.rungs)
 
 
 def state(window: MainWindow) -> str:

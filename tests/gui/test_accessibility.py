@@ -107,7 +107,7 @@ def choose(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
         affine = np.diag([0.5, -1.5, 1.25, 1.0])
         window.volumes.open([Volume.from_array(voxels, "a head", affine=affine)])
         qtbot.waitUntil(lambda: window.volumes.isVisible())
-    window.panel.set_filter(filter_id)
+    window.session.set_filter(filter_id)
 
 
 def is_internal(widget: QWidget) -> bool:

@@ -434,10 +434,10 @@ def test_the_menu_opens_it_with_the_steps_of_the_window(
     qtbot: QtBot, window: MainWindow, picture: Path, folder: Path
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     batch = opened(window)
     assert batch.form.description.full_text == "Median 3×3"
-    window.panel.set_values("median", {"size": 5})
+    window.session.set_values("median", {"size": 5})
     batch.refresh()
     assert batch.form.description.full_text == "Median 5×5"
     fill(qtbot, batch, folder)

@@ -131,7 +131,7 @@ def test_enter_runs_what_was_typed(
     assert line(palette)[:2] == ["Median", "Filter > Smoothing"]
     hit(qtbot, Key.Key_Return)
     qtbot.waitUntil(closed(window))
-    assert window.panel.filter_id == "median"
+    assert window.session.filter_id == "median"
 
 
 def test_a_filter_is_found_by_the_words_of_the_panel_filters(
@@ -139,10 +139,10 @@ def test_a_filter_is_found_by_the_words_of_the_panel_filters(
 ) -> None:
     type_(qtbot, "blur")
     assert line(palette)[1].startswith("Filter > ")
-    window.panel.set_filter("negative")
+    window.session.set_filter("negative")
     hit(qtbot, Key.Key_Return)
     qtbot.waitUntil(closed(window))
-    assert "blur" in filters.get(window.panel.filter_id).synonyms
+    assert "blur" in filters.get(window.session.filter_id).synonyms
 
 
 def test_arrow_keys_choose(qtbot: QtBot, palette: CommandPalette, window: MainWindow) -> None:
@@ -174,11 +174,11 @@ def test_a_disabled_command_says_why_and_is_not_run(
 def test_escape_closes_and_runs_nothing(
     qtbot: QtBot, palette: CommandPalette, window: MainWindow
 ) -> None:
-    before = window.panel.filter_id
+    before = window.session.filter_id
     type_(qtbot, "median")
     hit(qtbot, Key.Key_Escape)
     qtbot.waitUntil(closed(window))
-    assert window.panel.filter_id == before
+    assert window.session.filter_id == before
 
 
 def test_nothing_found(qtbot: QtBot, palette: CommandPalette) -> None:

@@ -49,7 +49,7 @@ def real(qtbot: QtBot, tmp_path: Path, opens_slowly: None) -> Iterator[MainWindo
     noisy = (clean + noise).clip(1, 254).astype(np.uint8)
     Pillow.fromarray(noisy).save(tmp_path / "noisy.png")
     load(qtbot, window, tmp_path / "noisy.png")
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     window.page.set_reference(Image.from_array(clean, "clean"))
     yield window
     window.close()
@@ -121,7 +121,7 @@ def test_the_sheet_follows_the_settings(qtbot: QtBot, real: MainWindow) -> None:
     qtbot.waitUntil(lambda: 21 in [tile.value for tile in sheet.tiles])
     _settled(qtbot, sheet)
     assert [tile.value for tile in sheet.tiles if "current" in tile.text] == [21]
-    real.panel.set_filter("median")
+    real.session.set_filter("median")
     qtbot.waitUntil(lambda: "mask size" in sheet.tiles[0].caption.lower())
     _settled(qtbot, sheet)
 
@@ -156,7 +156,7 @@ def test_the_time_of_a_first_run_is_marked(
 
     monkeypatch.setattr(cpu, "run", run_first)
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     sheet = _opened(window)
     qtbot.waitUntil(lambda: _complete(sheet))
     assert [tile.value for tile in sheet.tiles if "s, first run" in tile.text] == [5]
@@ -183,7 +183,7 @@ def test_tiles_say_what_they_wait_for(
 ) -> None:
     monkeypatch.setattr(contact_sheet, "_COMPILING_MS", 100)
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     cpu.stage = "compile"
     cpu.go.clear()
     sheet = _opened(window)
@@ -203,7 +203,7 @@ def test_an_error_leaves_no_tile_waiting(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     cpu.error = ValueError("a bug")
     sheet = _opened(window)
     qtbot.waitUntil(lambda: sheet.note.text() == "a bug")
@@ -215,7 +215,7 @@ def test_the_sheet_waits_for_a_run(
 ) -> None:
     """A change of the view would otherwise end a long run."""
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     sheet = _opened(window)
     qtbot.waitUntil(lambda: _complete(sheet))
     qtbot.waitUntil(lambda: not window.runner.bridge.occupied)
@@ -239,7 +239,7 @@ def test_a_run_ends_the_sheet_and_it_is_computed_afterwards(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     cpu.go.clear()
     cpu.entered.clear()
     sheet = _opened(window)
@@ -256,7 +256,7 @@ def test_closing_ends_no_job_of_another_window(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     cpu.go.clear()
     sheet = _opened(window)
     bridge = window.runner.bridge
@@ -305,13 +305,13 @@ def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
 
 def test_a_filter_without_such_parameters_says_so(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
-    real.panel.set_filter("rotating_mask")
+    real.session.set_filter("rotating_mask")
     qtbot.waitUntil(lambda: "no parameter" in sheet.note.text())
     assert not any(tile.isVisible() for tile in sheet.tiles)
 
 
 def test_a_filter_that_needs_the_whole_picture_says_so(qtbot: QtBot, real: MainWindow) -> None:
-    real.panel.set_filter("ripple")
+    real.session.set_filter("ripple")
     real.companions.show_contact_sheet()
     sheet = real.companions.contact_sheet
     assert sheet is not None

@@ -58,9 +58,9 @@ def test_every_control_of_every_filter_opens_a_page(open_window: Opener) -> None
     window = open_window()
     seen = set()
     for kind in Kind:
-        window.panel.set_kind(kind)
+        window.session.set_kind(kind)
         for spec in filters.discover(kind).values():
-            window.panel.set_filter(spec.id)
+            window.session.set_filter(spec.id)
             assert place_of(window.panel.filter_box) == filter_page(spec)
             for widget in controls(window):
                 place = place_of(widget)
@@ -96,7 +96,7 @@ def test_lines_of_lists_open_their_page(qtbot: QtBot, open_window: Opener) -> No
 
 def test_f1_opens_the_page_of_the_focus(qtbot: QtBot, open_window: Opener) -> None:
     window = open_window()
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     box = window.findChild(QWidget, "medianForm").findChild(QWidget, "sizeBox")
     window.activateWindow()
     box.setFocus()
@@ -113,7 +113,7 @@ def test_the_mouse_counts_once_it_moved(
 ) -> None:
     window = open_window()
     help_ = window.companions.context_help
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     box = window.findChild(QWidget, "meanForm").findChild(QWidget, "sizeBox")
     monkeypatch.setattr(QApplication, "focusWidget", lambda: box)
     monkeypatch.setattr(QApplication, "activeWindow", lambda: window)

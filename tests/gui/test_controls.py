@@ -55,7 +55,7 @@ def locale(request: pytest.FixtureRequest) -> str:
 def everything(qtbot: QtBot, window: MainWindow) -> list[QWidget]:
     """Return all of the program's widgets that hold controls, with the form of every filter."""
     for spec in filters.discover().values():
-        window.panel.set_filter(spec.id)
+        window.session.set_filter(spec.id)
     whole = [window, PhantomDialog(), BenchForm(lambda: None), VolumeViewer()]
     for each in whole[1:]:
         qtbot.addWidget(each)
@@ -120,7 +120,7 @@ def test_a_number_is_the_same_in_every_locale(
     locale: str, qtbot: QtBot, window: MainWindow, picture, cpu: FakeCpu, text: str
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("nlm")
+    window.session.set_filter("nlm")
     box = child(window, NumberBox, "filter_sigmaBox")
     type_into(box, text)
     press(qtbot, window, "F5")
@@ -209,7 +209,7 @@ def test_run_refuses_what_stands_in_a_box_by_name(
     locale: str, qtbot: QtBot, window: MainWindow, picture, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     box = child(window, WholeBox, "sizeBox")
     box.setValue(7)
     problem = window.panel.findChild(QLabel, "problem")
@@ -286,18 +286,18 @@ def test_steps_leave_no_crumbs(qtbot: QtBot) -> None:
 
 
 def test_a_number_beyond_its_slider_moves_that_to_its_end(qtbot: QtBot, window: MainWindow) -> None:
-    window.panel.set_filter("nlm")
+    window.session.set_filter("nlm")
     box, slider = (
         child(window, NumberBox, "filter_sigmaBox"),
         child(window, Slider, "filter_sigmaSlider"),
     )
     type_into(box, "497848.3")
-    assert window.panel.run_settings().step.parameters["filter_sigma"] == 497848.3
+    assert window.session.require().step.parameters["filter_sigma"] == 497848.3
     assert slider.value() == slider.maximum()
     type_into(box, "1e-8")
     assert slider.value() == 0
     for spec in filters.discover().values():
-        window.panel.set_filter(spec.id)
+        window.session.set_filter(spec.id)
         for each in own(window.panel, WholeBox) + own(window.panel, NumberBox):
             for extreme in (each.maximum(), each.minimum()):
                 each.setValue(extreme)
@@ -313,29 +313,29 @@ def test_a_number_beyond_its_slider_moves_that_to_its_end(qtbot: QtBot, window: 
 def test_a_cell_of_the_mask_takes_the_point_and_the_comma(
     locale: str, qtbot: QtBot, window: MainWindow, text: str, sum_: str
 ) -> None:
-    window.panel.set_filter("mask")
+    window.session.set_filter("mask")
     table = child(window, QTableWidget, "maskTable")
     for y in range(3):
         for x in range(3):
             table.item(y, x).setText("0")
     table.item(1, 1).setText(text)
     assert child(window, QLabel, "maskNote").text() == f"Sum of the weights: {sum_}"
-    assert window.panel.run_settings().step.parameters["mask"][1][1] == float(sum_)
+    assert window.session.require().step.parameters["mask"][1][1] == float(sum_)
     table.setCurrentCell(0, 0)
     table.clearSelection()
     QGuiApplication.clipboard().setText(text)
     QTest.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    assert window.panel.run_settings().step.parameters["mask"][0][0] == float(sum_)
+    assert window.session.require().step.parameters["mask"][0][0] == float(sum_)
 
 
 def test_a_mask_from_a_spreadsheet_with_commas_is_understood(
     locale: str, window: MainWindow
 ) -> None:
-    window.panel.set_filter("mask")
+    window.session.set_filter("mask")
     QGuiApplication.clipboard().setText("0,1\t0,2\t0,1\r\n0,2\t0,4\t0,2\r\n0,1\t0,2\t0,1\r\n")
     table = child(window, QTableWidget, "maskTable")
     QTest.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    mask = window.panel.run_settings().step.parameters["mask"]
+    mask = window.session.require().step.parameters["mask"]
     assert mask == ((0.1, 0.2, 0.1), (0.2, 0.4, 0.2), (0.1, 0.2, 0.1))
 
 
@@ -404,7 +404,7 @@ def test_the_wheel_scrolls_the_panel_and_changes_nothing(qtbot: QtBot, window: M
     bar = window.panel.verticalScrollBar()
     tried = 0
     for spec in filters.discover().values():
-        window.panel.set_filter(spec.id)
+        window.session.set_filter(spec.id)
         qtbot.waitUntil(lambda: bar.maximum() > 0)
         window.findChild(QWidget, "inputCanvas").setFocus()
         controls = [
@@ -414,7 +414,7 @@ def test_the_wheel_scrolls_the_panel_and_changes_nothing(qtbot: QtBot, window: M
             if each.isVisible() and each.isEnabled()
         ]
         for each in controls:
-            before = window.panel.run_settings()
+            before = window.session.require()
             bar.setValue(0)
             qtbot.waitUntil(lambda: bar.value() == 0)
             QApplication.processEvents()  # forms take their places
@@ -426,7 +426,7 @@ def test_the_wheel_scrolls_the_panel_and_changes_nothing(qtbot: QtBot, window: M
             if start == bar.maximum():
                 bar.setValue(start := bar.maximum() - 1)
             roll(each)
-            assert window.panel.run_settings() == before, each.objectName()
+            assert window.session.require() == before, each.objectName()
             assert bar.value() > start, f"{spec.id} {each.objectName()}"
             assert not each.hasFocus()
             tried += 1
@@ -434,7 +434,7 @@ def test_the_wheel_scrolls_the_panel_and_changes_nothing(qtbot: QtBot, window: M
 
 
 def test_the_wheel_changes_what_has_the_focus(qtbot: QtBot, window: MainWindow) -> None:
-    window.panel.set_filter("nlm")
+    window.session.set_filter("nlm")
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     for kind, name, down in (
@@ -491,7 +491,9 @@ def test_a_number_and_its_unit_are_seen_whole(qtbot: QtBot, value: float) -> Non
     qtbot.addWidget(form)
     form.resize(260, 600)
     form.show()
-    form.set_values({"patch_sigma": value})
+    editor = form.editors["patch_sigma"]
+    assert isinstance(editor, NumberEditor)
+    editor.set_value(value)
     box = form.findChild(NumberBox, "patch_sigmaBox")
     qtbot.waitUntil(lambda: box.width() >= box.minimumWidth())
     line = box.lineEdit()

@@ -12,9 +12,10 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QSpinBox, QToolButto
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.backend import Availability
+from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.gui.canvas.pane import EARLIER
-from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
@@ -67,7 +68,7 @@ CHANGES: dict[str, tuple[Change, Change]] = {
         lambda w: child(w, QSpinBox, "sizeBox").setValue(9),
         lambda w: child(w, QSpinBox, "sizeBox").setValue(3),
     ),
-    "filter": (lambda w: w.panel.set_filter("mean"), lambda w: w.panel.set_filter("median")),
+    "filter": (lambda w: w.session.set_filter("mean"), lambda w: w.session.set_filter("median")),
     "border": (lambda w: choose(w, "border", "Wrap"), lambda w: choose(w, "border", "Reflect")),
     "level": (
         lambda w: choose_place(w, "cpu", "serial"),
@@ -92,7 +93,7 @@ CHANGES: dict[str, tuple[Change, Change]] = {
 def test_an_output_of_other_settings_says_so_until_they_are_back(
     qtbot: QtBot, window: MainWindow, picture: Path, name: str
 ) -> None:
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     load(qtbot, window, picture)
     assert state(window) == "Ready."
     run(qtbot, window)
@@ -186,25 +187,25 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     window.find_gpu()
     qtbot.waitUntil(lambda: offers(window, "gpu"))
     load(qtbot, window, picture)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     child(window, QSpinBox, "sizeBox").setValue(7)
     choose(window, "border", "Wrap")
     choose_place(window, "cpu", "serial")
     child(window, QCheckBox, "grey").setChecked(True)
     run(qtbot, window)
-    first = window.panel.run_settings()
+    first = window.session.require()
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     child(window, QSpinBox, "sizeBox").setValue(5)
     choose(window, "border", "Mirror")
     choose_place(window, "cpu", "parallel")
     child(window, QCheckBox, "grey").setChecked(False)
-    second = window.panel.run_settings()
+    second = window.session.require()
 
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
-    assert window.panel.run_settings() == first
+    assert window.session.require() == first
     assert not is_marked(window)
     cpu.requests.clear()
     run(qtbot, window)  # repeats the visible result
@@ -216,28 +217,28 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     child(window, QSpinBox, "sizeBox").setValue(11)
     press(qtbot, window, "Ctrl+Shift+Z")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
-    assert window.panel.run_settings() == second  # as it was left
+    assert window.session.require() == second  # as it was left
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
-    assert window.panel.run_settings() == first
+    assert window.session.require() == first
 
 
 def test_undo_brings_back_that_a_number_is_estimated(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("nlm")
-    assert window.panel.automatic == ("sigma", "patch", "filter_sigma")
+    window.session.set_filter("nlm")
+    assert window.session.automatic == ("sigma", "patch", "filter_sigma")
     run(qtbot, window)
     assert not is_marked(window)
     estimated = child(window, NumberBox, "filter_sigmaBox").value()
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
     child(window, NumberBox, "filter_sigmaBox").setValue(0.125)
-    assert window.panel.automatic == ("sigma", "patch")
+    assert window.session.automatic == ("sigma", "patch")
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
-    assert window.panel.automatic == ("sigma", "patch", "filter_sigma")
+    assert window.session.automatic == ("sigma", "patch", "filter_sigma")
     assert child(window, NumberBox, "filter_sigmaBox").value() == estimated
     assert not is_marked(window)
 
@@ -246,10 +247,10 @@ def test_an_estimated_number_does_not_cost_the_level(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("nlm")
+    window.session.set_filter("nlm")
     choose_place(window, "cpu", "serial")
     run(qtbot, window)
-    assert window.panel.automatic == ("sigma", "patch", "filter_sigma")
+    assert window.session.automatic == ("sigma", "patch", "filter_sigma")
     assert cpu.requests[-1].options.level == "serial"
     assert not is_marked(window)
 
@@ -261,11 +262,11 @@ def test_undo_of_volumes_brings_back_the_settings(
     qtbot.waitUntil(lambda: window.volumes.source is not None)
     viewer = window.volumes.viewer
     title = child(window, QLabel, "volumeOutputTitle")
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     child(window, QSpinBox, "sizeBox").setValue(5)
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: viewer.output.volume is not None)
-    first = window.panel.run_settings()
+    first = window.session.require()
     assert not title.toolTip().startswith(EARLIER)
     viewer.choose_plane(1)  # slices across another axis would be another result
     assert title.toolTip().startswith(EARLIER)
@@ -274,12 +275,12 @@ def test_undo_of_volumes_brings_back_the_settings(
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: viewer.output.volume is None)
     assert state(window) == "Ready."
-    window.panel.set_filter("mri_nlm")
+    window.session.set_filter("mri_nlm")
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: viewer.output.volume is not None)
-    assert window.panel.run_settings() == first
+    assert window.session.require() == first
     assert state(window).startswith("Done in")
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     assert title.toolTip().startswith(EARLIER)
     assert not child(window, QLabel, "runState").isEnabled()
 
@@ -292,7 +293,7 @@ def test_the_same_run_again_does_not_begin_anew(
 ) -> None:
     load(qtbot, window, picture)
     for filter_id in ("median", "nlm"):  # a run, and one that estimates first
-        window.panel.set_filter(filter_id)
+        window.session.set_filter(filter_id)
         cpu.go.clear()
         cpu.entered.clear()
         cpu.requests.clear()
@@ -312,12 +313,12 @@ def test_another_run_says_that_it_takes_the_place_of_the_first(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, filter_id: str
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     cpu.go.clear()
     press(qtbot, window, "F5")
     qtbot.waitUntil(cpu.entered.is_set)
     assert child(window, QToolButton, "runButton").text() == "Restart"
-    window.panel.set_filter(filter_id)
+    window.session.set_filter(filter_id)
     press(qtbot, window, "F5")
     message = window.statusBar().currentMessage
     qtbot.waitUntil(lambda: "in place of the run that was under way" in message())
@@ -347,36 +348,37 @@ def test_settings_for_volumes_never_belong_to_a_picture(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     window.file_dialogs.open(write(tmp_path / "T1.nii.gz", voxels()))
     qtbot.waitUntil(lambda: window.volumes.isVisible())
-    assert window.panel.filter_id == "mri_nlm"
+    assert window.session.filter_id == "mri_nlm"
     load(qtbot, window, write_picture(tmp_path / "other.png"))
-    assert window.panel.filter_id == "mean"
+    assert window.session.filter_id == "mean"
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: shown(window) == picture.name)
-    assert window.panel.filter_id == "mean"
+    assert window.session.filter_id == "mean"
 
 
-def test_settings_of_a_run_are_texts_in_the_units_of_the_panel() -> None:
+def test_settings_of_a_run_have_its_step_and_its_options() -> None:
     image = Image.from_array(np.zeros((4, 6), np.uint8), "a")
     request = Request.create(image, "mean", {"size": 5}, repeat=3, memory_limit=64 << 20)
-    state = FormState.of(request)
-    assert state.parameters["size"] == 5
-    assert (state.options["repeat"], state.options["memoryLimit"]) == ("3", "64")
+    state = RunSettings.of(request)
+    assert state.step.parameters["size"] == 5
+    assert state.options == RunOptions(repeat=3, memory_limit=64 << 20)
+    assert state.made(request)
 
 
 def test_a_caption_has_only_what_is_not_as_by_default(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("nlm")
-    window.panel.set_values("nlm", {"filter_sigma": 0.0375})
+    window.session.set_filter("nlm")
+    window.session.set_values("nlm", {"filter_sigma": 0.0375})
     run(qtbot, window)
     details = child(window, QLabel, "outputDetails")
     assert details.text() == "NLM · σ 0.0375 · CPU parallel"
     assert details.toolTip().startswith("CPU parallel, Non-local means, patch size 7 px, search")
     assert details.accessibleDescription() == details.toolTip()
-    window.panel.set_values("nlm", {"filter_sigma": 0.0375, "patch": 5, "search_radius": 7})
+    window.session.set_values("nlm", {"filter_sigma": 0.0375, "patch": 5, "search_radius": 7})
     run(qtbot, window)
     assert details.text() == "NLM · 5×5 · r 7 · σ 0.0375 · CPU parallel"

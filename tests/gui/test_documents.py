@@ -9,8 +9,8 @@ import numpy as np
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.documents import MOST_CLOSED, Document, Documents
-from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.history import Moment
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 
 SMALL = np.zeros((2, 2, 3), np.uint8)
@@ -30,7 +30,7 @@ def give_output(each: Document) -> Result:
     request = Request.create(moment.source, "median")
     output = Image.from_array(np.ones((100, 100), np.uint8), "output")
     result = Result(request, output, "cpu", "parallel", ())
-    each.history.amend(result=result, form=FormState.of(request))
+    each.history.amend(result=result, form=RunSettings.of(request))
     return result
 
 

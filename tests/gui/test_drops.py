@@ -142,10 +142,10 @@ def test_pasting_nothing_says_so(
 
 def test_pasting_nothing_into_the_mask_says_so(qtbot: QtBot, window: MainWindow) -> None:
     QGuiApplication.clipboard().clear()
-    window.panel.set_filter("mask")
-    before = window.panel.run_settings()
+    window.session.set_filter("mask")
+    before = window.session.require()
     window.panel.form.editors["mask"].paste()
     box = dialog(qtbot, window, ErrorDialog)
     assert any("empty" in label.text() for label in box.findChildren(QLabel))
     box.reject()
-    assert window.panel.run_settings() == before
+    assert window.session.require() == before

@@ -149,7 +149,7 @@ def open_with(qtbot: QtBot, store: Path) -> Iterator[Callable[..., MainWindow]]:
         qtbot.waitExposed(window)
         window.find_gpu()
         wait_until(qtbot, lambda: window.companions.availability)
-        window.panel.set_filter("mean")
+        window.session.set_filter("mean")
         return window
 
     yield open_
@@ -225,17 +225,17 @@ def test_live_steps_and_the_contact_sheet_have_no_times_either(
     window.docks[DockName.STEPS].show()
     window.dock_watch.toggle_console()
     before = texts(window)
-    window.panel.choose_place(SHARED)
+    window.session.choose_place(SHARED)
     load(qtbot, window, picture)
     wait_until(qtbot, lambda: window.live.freshness is Freshness.EXACT)
     source = window.page.source
     window.page.use_output()
     wait_until(qtbot, lambda: window.page.source is not source)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     wait_until(qtbot, lambda: window.live.freshness is Freshness.EXACT)
     window.live.toggle()  # the first step is edited, and Run computes both
     window.steps.edit(0)
-    window.panel.set_values("mean", {"size": 5})
+    window.session.set_values("mean", {"size": 5})
     press(qtbot, window, "F5")
     wait_until(qtbot, lambda: window.page.result is not None and window.page.result.parts)
     wait_until(qtbot, lambda: not window.runner.busy and not window.steps.pending)
@@ -325,8 +325,8 @@ def test_without_a_compiler_it_is_not_offered_and_the_way_to_have_it_is_named(
     window = open_with(FakeGpu(NO_GPU), cpu, FakeEmulated(compiler=False))
     load(qtbot, window, picture)
     assert not offers(window, "emulated")
-    assert not [each for each in window.panel.rungs if each.place.device is Device.EMULATED]
-    assert window.panel.place == AUTO, "a session with it goes on where it can"
+    assert not [each for each in window.session.rungs if each.place.device is Device.EMULATED]
+    assert window.session.place == AUTO, "a session with it goes on where it can"
     press(qtbot, window, "F5")
     wait_until(qtbot, lambda: window.page.result is not None)
     assert window.page.result.device == "cpu"
@@ -340,24 +340,24 @@ def test_a_session_comes_back_to_it(
     qtbot: QtBot, open_with: Callable[..., MainWindow], cpu: FakeCpu, store: Path
 ) -> None:
     first = open_with(FakeGpu(NO_GPU), cpu, FakeEmulated())
-    first.panel.choose_place(SHARED)
+    first.session.choose_place(SHARED)
     first.close()
     second = open_with(FakeGpu(NO_GPU), cpu, FakeEmulated())
-    assert second.panel.place == SHARED
+    assert second.session.place == SHARED
     item = second.levels.ladder.rungs.rung_item(SHARED)
     assert item is not None, "its group is unfolded"
 
 
 def test_a_volume_that_is_opened_next_is_not_emulated(qtbot: QtBot, opened: MainWindow) -> None:
-    opened.panel.choose_place(Place(Device.EMULATED, "tuned"))
-    opened.panel.set_filter("median")
-    assert opened.panel.place.device is Device.EMULATED, "a filter of the same kind"
+    opened.session.choose_place(Place(Device.EMULATED, "tuned"))
+    opened.session.set_filter("median")
+    assert opened.session.place.device is Device.EMULATED, "a filter of the same kind"
     opened.volumes.open([Volume.from_array(np.ones((4, 5, 6), np.float32), "cube")])
-    wait_until(qtbot, lambda: opened.panel.filter_kind is Kind.VOLUME)
-    assert opened.panel.place == AUTO
-    opened.panel.choose_place(Place(Device.CPU, "serial"))
-    opened.panel.set_filter("median")
-    assert opened.panel.place == Place(Device.CPU, "serial"), "the CPU is carried over"
+    wait_until(qtbot, lambda: opened.session.spec.kind is Kind.VOLUME)
+    assert opened.session.place == AUTO
+    opened.session.choose_place(Place(Device.CPU, "serial"))
+    opened.session.set_filter("median")
+    assert opened.session.place == Place(Device.CPU, "serial"), "the CPU is carried over"
 
 
 def test_undo_and_redo_bring_back_device_and_output(
@@ -369,12 +369,12 @@ def test_undo_and_redo_bring_back_device_and_output(
     run_at(qtbot, opened, SERIAL)
     press(qtbot, opened, "Ctrl+Z")
     wait_until(qtbot, lambda: opened.page.result.device == "emulated")
-    assert opened.panel.place == SHARED
+    assert opened.session.place == SHARED
     headline = {text for text in texts(opened) if "not timed" in text}
     assert "Emulated GPU shared memory, not timed" in headline
     press(qtbot, opened, "Ctrl+Shift+Z")
     wait_until(qtbot, lambda: opened.page.result.device == "cpu")
-    assert opened.panel.place == SERIAL
+    assert opened.session.place == SERIAL
 
 
 def test_a_recipe_of_an_emulated_run_is_saved_and_opened(
@@ -405,7 +405,7 @@ def test_blocks_are_offered_and_the_options_of_a_card_are_not(
     qtbot: QtBot, opened: MainWindow
 ) -> None:
     for place, block, card in ((SERIAL, False, False), (SHARED, True, False)):
-        opened.panel.choose_place(place)
+        opened.session.choose_place(place)
         assert child(opened, QComboBox, "block").isEnabled() is block
         assert child(opened, QSpinBox, "repeat").isEnabled() is card
         assert child(opened, QSpinBox, "memoryLimit").isEnabled() is card
@@ -421,7 +421,7 @@ def test_a_slow_one_waits_for_run_with_the_time_that_emulating_takes(
 ) -> None:
     window = open_with(FakeGpu(NO_GPU), cpu, FakeEmulated())
     load(qtbot, window, picture)
-    window.panel.choose_place(SHARED)
+    window.session.choose_place(SHARED)
     request = window.levels.request()
     assert request is not None
     window.live.pace.record(request, 125.0)
@@ -450,6 +450,6 @@ def test_offering_it_calls_no_compiler(
     window.levels.refresh()
     assert offers(window, "emulated")
     assert window.page.result.device == "cpu"
-    assert window.panel.place == AUTO
-    assert window.panel.rungs[0].name == "Auto: CPU parallel"
+    assert window.session.place == AUTO
+    assert window.session.rungs[0].name == "Auto: CPU parallel"
     assert QApplication.activeModalWidget() is None

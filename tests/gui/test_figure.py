@@ -305,12 +305,12 @@ def test_a_result_of_earlier_settings_is_said_to_be_one(
 ) -> None:
     load(qtbot, window, picture)
     run(qtbot, window)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     made = _dialog(qtbot, window)
     assert "have changed since" in made.note
     assert "Median" in child(made, QPlainTextEdit, "figureCaption").toPlainText()
     made.reject()
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     made = _dialog(qtbot, window)
     assert made.note == ""
     made.reject()

@@ -327,17 +327,17 @@ def test_choosing_one_switches_the_form_in_one_step(
 ) -> None:
     load(qtbot, live, picture)
     qtbot.waitUntil(lambda: live.page.result is not None and live.live.resting)
-    before = live.panel.filter_id
+    before = live.session.filter_id
     press(qtbot, live, "Ctrl+F")
     assert live.focusWidget() is live.filters.search
     qtbot.keyClicks(live.filters.search, "rotating")
     qtbot.keyClick(live.filters.search, Qt.Key.Key_Return)
-    assert live.panel.filter_id == "rotating_mask"
+    assert live.session.filter_id == "rotating_mask"
     qtbot.waitUntil(
         lambda: live.page.result.request.step.filter.id == "rotating_mask" and live.live.resting
     )
     live.page.undo()
-    qtbot.waitUntil(lambda: live.panel.filter_id == before)
+    qtbot.waitUntil(lambda: live.session.filter_id == before)
     assert not live.page.history.undo_name
 
 
@@ -360,7 +360,7 @@ def test_a_live_change_stops_it_too(
     thumbnails.go.clear()
     load(qtbot, live, picture)
     qtbot.waitUntil(thumbnails.entered.is_set)
-    live.panel.set_values(live.panel.filter_id, {"size": 5})
+    live.session.set_values(live.session.filter_id, {"size": 5})
     qtbot.waitUntil(lambda: thumbnails.given_up == 1)
     thumbnails.go.set()
     qtbot.waitUntil(lambda: all_drawn(live))
@@ -450,7 +450,7 @@ def test_fake_cpu_is_not_used_for_thumbnails(
 ) -> None:
     load(qtbot, live, picture)
     qtbot.waitUntil(lambda: all_drawn(live))
-    assert {request.step.filter.id for request in cpu.requests} == {live.panel.filter_id}
+    assert {request.step.filter.id for request in cpu.requests} == {live.session.filter_id}
 
 
 @pytest.mark.parametrize(("width", "wide"), [(1280, False), (1920, True)])

@@ -12,8 +12,8 @@ from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.gui.model import history
-from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
 from kernelscope.gui.model.history import History, Moment
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -23,8 +23,8 @@ def image(name: str) -> Image:
     return Image.from_array(np.zeros((4, 5), np.uint8), name)
 
 
-def form(filter_id: str) -> FormState:
-    return FormState(filter_id, {}, (), {})
+def form(filter_id: str) -> RunSettings:
+    return RunSettings(Step.of_numbers(filter_id), RunOptions())
 
 
 def names(made: History[Any, Any]) -> list[str]:
@@ -103,12 +103,12 @@ def test_a_result_is_current_with_its_settings_but_along_any_axis() -> None:
     request = Request.create(scan, "median", {"size": 3}, axis=2)
     step, options = Step.of_numbers("median", {"size": 3}), RunOptions()
     assert step.axis != request.step.axis
-    assert made_with(request, RunSettings(step, options))
-    assert made_with(request, RunSettings(replace(step, grey=True), options)), "no colours"
-    assert not made_with(request, RunSettings(Step.of_numbers("median", {"size": 5}), options))
-    assert not made_with(request, RunSettings(step, replace(options, repeat=2)))
-    assert not made_with(request, RunSettings(step, replace(options, level="serial")))
+    assert RunSettings(step, options).made(request)
+    assert RunSettings(replace(step, grey=True), options).made(request), "no colours"
+    assert not RunSettings(Step.of_numbers("median", {"size": 5}), options).made(request)
+    assert not RunSettings(step, replace(options, repeat=2)).made(request)
+    assert not RunSettings(step, replace(options, level="serial")).made(request)
     colours = Image.from_array(np.zeros((4, 5, 3), np.uint8), "a")
     picture = Request.create(colours, "median", {"size": 3})
-    assert made_with(picture, RunSettings(step, options))
-    assert not made_with(picture, RunSettings(replace(step, grey=True), options))
+    assert RunSettings(step, options).made(picture)
+    assert not RunSettings(replace(step, grey=True), options).made(picture)

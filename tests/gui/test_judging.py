@@ -64,7 +64,7 @@ def click(qtbot: QtBot, window: MainWindow, name: str) -> None:
 
 def add_noise(qtbot: QtBot, window: MainWindow) -> None:
     """Spoil the input (the backend inverts it) and go on from there."""
-    window.panel.set_filter("gaussian_noise")
+    window.session.set_filter("gaussian_noise")
     run(qtbot, window)
     spoilt = window.pictures.images.output.image
     click(qtbot, window, "reuseButton")
@@ -120,7 +120,7 @@ def test_noise_and_mending_are_judged_by_what_was_before(
     psnr = 10 * np.log10(255**2 / np.mean(errors**2))
     assert figures(window)["PSNR"] == [f"{psnr:.2f} dB", "–", ""]
 
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     run(qtbot, window)
     qtbot.waitUntil(lambda: figures(window)["PSNR"][1] == "∞ dB (equal)")
     assert window.page.result.request.reference is original
@@ -130,7 +130,7 @@ def test_noise_and_mending_are_judged_by_what_was_before(
     assert [bold(window, row) for row in range(4)] == [[False, False, True, False]] * 4
 
     window.page.use_output()
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
     run(qtbot, window)
     qtbot.waitUntil(lambda: figures(window)["MSE"][2].startswith("worse by"))
@@ -572,7 +572,7 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
     spread = counted(monkeypatch, Histogram, "of")
     drawn = counted(monkeypatch, picture_page, "draw")
     followed = counted(monkeypatch, Actions, "name_steps")
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")
     qtbot.wait(50)

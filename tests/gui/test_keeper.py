@@ -30,8 +30,8 @@ from kernelscope.gui.window.docks import DockName
 
 class Window(main_window.MainWindow):
     def open_first(self, path):
-        self.panel.set_filter("nlm")
-        self.panel.set_values("nlm", {"search_radius": 4})
+        self.session.set_filter("nlm")
+        self.session.set_values("nlm", {"search_radius": 4})
         self.docks[DockName.QUALITY].close()
         print("changed", flush=True)
 
@@ -62,15 +62,15 @@ def test_settings_survive_a_kill(tmp_path: Path, open_window: Opener, store: Pat
             os.kill(process.pid, signal.SIGKILL)
     store.write_bytes(written.read_bytes())
     window = open_window()
-    assert window.panel.filter_id == "nlm"
-    assert window.panel.run_settings().step.parameters["search_radius"] == 4
+    assert window.session.filter_id == "nlm"
+    assert window.session.require().step.parameters["search_radius"] == 4
     assert window.docks[DockName.QUALITY].isHidden()
 
 
 def test_a_gesture_is_written_once(
     qtbot: QtBot, window: MainWindow, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window.panel.set_filter("nlm")
+    window.session.set_filter("nlm")
     qtbot.waitUntil(lambda: Settings(store).text("filter") == "nlm")
     writes = []
     flush = window.settings.flush
@@ -78,7 +78,7 @@ def test_a_gesture_is_written_once(
     slider = child(window, Slider, "search_radiusSlider")
     for place in range(slider.minimum(), slider.maximum() + 1):
         slider.setValue(place)
-    last = str(window.panel.run_settings().step.parameters["search_radius"])
+    last = str(window.session.require().step.parameters["search_radius"])
     qtbot.waitUntil(lambda: Settings(store).texts("filters/nlm")["search_radius"] == last)
     assert len(writes) == 1
 

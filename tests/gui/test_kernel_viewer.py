@@ -698,7 +698,7 @@ def window(qtbot: QtBot, tmp_path: Any) -> Iterator[MainWindow]:
 def test_ctrl_k_and_the_button_open_the_viewer_also_without_a_picture(
     qtbot: QtBot, window: MainWindow
 ) -> None:
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     qtbot.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
@@ -706,7 +706,7 @@ def test_ctrl_k_and_the_button_open_the_viewer_also_without_a_picture(
     assert viewer.isVisible()
     assert not viewer.isModal()
     viewer.close()
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     button = window.findChild(QAbstractButton, "viewKernelButton")
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert window.findChildren(KernelViewer) == [viewer]
@@ -715,12 +715,12 @@ def test_ctrl_k_and_the_button_open_the_viewer_also_without_a_picture(
 
 
 def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     window.companions.show_kernel()
     viewer = window.findChild(KernelViewer)
     assert viewer is not None
     window.file_dialogs.loaded.emit(Image.from_array(np.zeros((20, 30), np.uint8)))
-    window.panel.choose_place(Place(Device.GPU, "global"))
+    window.session.choose_place(Place(Device.GPU, "global"))
     options = window.findChild(GpuOptions, "gpuOptions")
     texts = {"repeat": "3", "memoryLimit": "64", "block": "14×18"}
     options.set_texts(texts)

@@ -79,7 +79,7 @@ def ready(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
     load(qtbot, window, picture)
     window.find_gpu()
     qtbot.waitUntil(lambda: window.levels.entries()[-1].figure is not None)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     return window
 
 
@@ -88,7 +88,7 @@ def test_a_click_runs_at_that_level(qtbot: QtBot, ready: MainWindow, cpu: FakeCp
     click(ready, SERIAL)
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
     assert {(each.options.device, each.options.level) for each in cpu.requests} == {SERIAL}
-    assert ready.panel.place == SERIAL
+    assert ready.session.place == SERIAL
     assert ready.levels.ladder.rungs.chosen == SERIAL
     time = entry(ready, SERIAL).time
     assert time is not None
@@ -102,14 +102,14 @@ def test_the_keyboard_moves_chooses_and_runs(qtbot: QtBot, ready: MainWindow, cp
     rungs.setCurrentRow(0)
     QTest.keyClick(rungs, Qt.Key.Key_Down)
     QTest.keyClick(rungs, Qt.Key.Key_Down)
-    assert ready.panel.place == AUTO, "moving chooses nothing"
+    assert ready.session.place == AUTO, "moving chooses nothing"
     QTest.keyClick(rungs, Qt.Key.Key_Space)
-    assert ready.panel.place == PARALLEL
+    assert ready.session.place == PARALLEL
     assert cpu.requests == []
     QTest.keyClick(rungs, Qt.Key.Key_Up)
     QTest.keyClick(rungs, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
-    assert ready.panel.place == SERIAL
+    assert ready.session.place == SERIAL
 
 
 def test_times_vanish_with_the_settings_and_come_back(qtbot: QtBot, ready: MainWindow) -> None:
@@ -121,9 +121,9 @@ def test_times_vanish_with_the_settings_and_come_back(qtbot: QtBot, ready: MainW
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is None)
     size.setValue(3)
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time == first)
-    ready.panel.set_filter("median")
+    ready.session.set_filter("median")
     assert entry(ready, SERIAL).time is None, "other levels are offered, which is shown at once"
-    ready.panel.set_filter("mean")
+    ready.session.set_filter("mean")
     assert entry(ready, SERIAL).time == first
 
 
@@ -151,7 +151,7 @@ def test_l_runs_all_levels_and_compares_them(qtbot: QtBot, ready: MainWindow, cp
     parity = entry(ready, PARALLEL).parity
     assert parity is not None
     assert (parity.agreement, parity.reference) == (Agreement.EQUAL, "CPU serial")
-    assert ready.panel.place == PARALLEL, "the choice stays"
+    assert ready.session.place == PARALLEL, "the choice stays"
     shown = ready.page.result
     assert shown is not None
     assert shown.level == "parallel", "and so does the output"
@@ -255,7 +255,7 @@ def test_levels_left_out_are_told_apart(
     """A comma, as in the name of one, does not separate them."""
     huang = Level("huang", "Serial, Huang", "", single=True)
     monkeypatch.setattr(cpu, "levels", lambda spec: (CPU_LEVELS[0], huang, CPU_LEVELS[1]))
-    ready.panel.set_filter("median")
+    ready.session.set_filter("median")
     click(ready, PARALLEL)
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
     ready.levels.limit = 0.05
@@ -349,7 +349,7 @@ def test_recorded_times_are_those_of_the_mask_or_say_of_which(
 
     request = ready.levels.request()
     assert request is not None
-    ready.panel.set_filter("median")
+    ready.session.set_filter("median")
     larger, small = (2048, 2048), (30, 40)
     assert request.source.shape == (*small, 1)
     five, three = figure(5, larger, 2e-4), figure(3, larger, 1e-4)
@@ -466,7 +466,7 @@ def test_the_drawing_of_a_level_is_about_the_open_picture(
         return real(plan)
 
     monkeypatch.setattr(level_pictures, "draw", draw)
-    ready.panel.set_filter("median")
+    ready.session.set_filter("median")
     child(ready, QSpinBox, "sizeBox").setValue(7)
     click(ready, TUNED)
     why = ready.findChild(LevelDialog)
@@ -493,7 +493,7 @@ def test_with_a_card_its_rungs_run(qtbot: QtBot, open_window: Opener, picture: P
     window.find_gpu()
     load(qtbot, window, picture)
     qtbot.waitUntil(lambda: offers(window, "gpu"))
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     assert entry(window, TUNED).figure is None
     click(window, TUNED)
     qtbot.waitUntil(lambda: entry(window, TUNED).time is not None)
@@ -509,7 +509,7 @@ def test_with_a_card_its_rungs_run(qtbot: QtBot, open_window: Opener, picture: P
 def test_levels_stay_where_they_are_while_others_unfold(qtbot: QtBot, ready: MainWindow) -> None:
     """The ladder grew upwards: a second click at the same place ran a level."""
     ready.resize(1400, 1000)
-    ready.panel.set_filter("sobel")
+    ready.session.set_filter("sobel")
     rungs = ready.levels.ladder.rungs
     for device in tuple(rungs._unfolded):
         rungs.toggle_fold(device)

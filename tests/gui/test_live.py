@@ -336,7 +336,7 @@ def test_a_slow_run_shows_the_time_on_a_recorded_card(
 ) -> None:
     window = live_window
     monkeypatch.setattr(freshness.Pace, "expect", lambda *_: 100.0)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     load(qtbot, window, picture)
     here = "Run (F5): about 2 min here"
     qtbot.waitUntil(lambda: here in badge(window))
@@ -372,7 +372,7 @@ def test_an_estimate_is_said_and_made_once(
         return {name: 3 if name == "patch" else 0.25 for name in names}
 
     monkeypatch.setattr(estimates, "estimate", estimate)
-    window.panel.set_filter("nlm")
+    window.session.set_filter("nlm")
     load(qtbot, window, picture)
     qtbot.waitUntil(lambda: bool(asked))
     for _ in range(3):
@@ -449,7 +449,7 @@ class Witness:
         self.seen[fresh] += 1
         if fresh not in (Freshness.EXACT, Freshness.PREVIEW):
             return
-        request = window.page.request(window.panel.run_settings())
+        request = window.page.request(window.session.require())
         # A picture that is opened gets the steps of the one before.
         request = replace(window.page.history.followed(request), done=())
         whole = execute_all(request, self.backends).output.planes
@@ -505,7 +505,7 @@ def test_the_badge_is_true_after_many_changes(
         )
 
     actions = {
-        "filter": (lambda: window.panel.set_filter(chance.choice(_FILTERS)), 5),
+        "filter": (lambda: window.session.set_filter(chance.choice(_FILTERS)), 5),
         "size": (change_size, 8),
         "border": (lambda: choose("border"), 4),
         "undo": (lambda: window.page.undo(), 3),
@@ -537,7 +537,7 @@ def test_the_badge_is_true_after_many_changes(
     if not window.live.on:
         window.live.toggle()
     window.set_view(View.OUTPUT)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     settled(qtbot, window)
 
 

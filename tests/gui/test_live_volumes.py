@@ -196,7 +196,7 @@ def test_a_filter_for_pictures_shows_the_slice_that_it_works_on(
 ) -> None:
     open_scan(qtbot, window, scan)
     previewed(qtbot, window)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     qtbot.waitUntil(lambda: notes(window) == ["", *["Earlier settings"] * 2])
     assert window.live.freshness is Freshness.PREVIEW
     before = len(cpu.requests)
@@ -480,7 +480,7 @@ def test_what_is_shown_is_true_after_many_changes(
         seen[fresh] += 1
         if fresh not in (Freshness.PREVIEW, Freshness.EXACT):
             return
-        request = window.page.request(window.panel.run_settings())
+        request = window.page.request(window.session.require())
         whole = execute(request, backends).scan.volumes[0].voxels
         shown = contents(viewer)
         for plane, cut, note in zip(viewer.planes, shown, notes(window), strict=True):

@@ -106,7 +106,7 @@ def test_starts_on_a_sample_with_a_hint(qtbot: QtBot, window: MainWindow, monkey
     assert window.pictures.images.output.image is None
     assert child(window, QLabel, "outputHint").text() == "Press Run (F5)"
     qtbot.waitUntil(lambda: len(warmed) == 1)
-    assert warmed[0].step.filter.id == window.panel.filter_id
+    assert warmed[0].step.filter.id == window.session.filter_id
     assert window.settings.recent_files == []  # a sample is in a menu of its own
 
 
@@ -341,12 +341,12 @@ def test_earlier_run_comes_back_with_input_output_and_settings(
     run(qtbot, window)
     result = window.page.result
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     child(window, QComboBox, "border").setCurrentText("Wrap")
     window.runs.wanted.emit(next(iter(window.gallery)))
     qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
     assert shown(window) == picture.name
-    step = window.panel.run_settings().step
+    step = window.session.require().step
     assert step.filter.id == result.request.step.filter.id
     assert step.parameters == result.request.step.parameters
     assert step.border is Border.VALID
@@ -465,7 +465,7 @@ def test_a_result_of_earlier_settings_is_not_saved_without_a_question(
     load(qtbot, window, picture)
     run(qtbot, window)
     old = window.page.result.settings
-    window.panel.set_filter("greyscale")
+    window.session.set_filter("greyscale")
     window.files.copy_output()
     assert window.statusBar().currentMessage().endswith(f"earlier settings: {old}.")
     press(qtbot, window, "Ctrl+S")
@@ -598,12 +598,12 @@ def test_unavailable_gpu_is_shown_disabled_with_the_reason(
     qtbot: QtBot, window: MainWindow
 ) -> None:
     def of_gpu() -> list[Rung]:
-        return [rung for rung in window.panel.rungs if rung.place.device is Device.GPU]
+        return [rung for rung in window.session.rungs if rung.place.device is Device.GPU]
 
     assert {rung.obstacle for rung in of_gpu() if not rung.gap} == {"Looking for a GPU…"}
     window.find_gpu()
     qtbot.waitUntil(lambda: of_gpu()[0].obstacle == NO_GPU.summary)
-    gaps = filters.get(window.panel.filter_id).gaps("gpu")
+    gaps = filters.get(window.session.filter_id).gaps("gpu")
     assert {rung.place.level for rung in of_gpu() if rung.gap} == set(gaps)
     for rung in of_gpu():
         assert rung.obstacle == gaps.get(rung.place.level or "", NO_GPU.summary)
@@ -629,14 +629,14 @@ def test_available_gpu_can_be_chosen(qtbot: QtBot, open_window: Opener) -> None:
     window = open_window(Availability(True, "a card"))
     window.find_gpu()
     qtbot.waitUntil(lambda: offers(window, "gpu"))
-    names = [rung.full_name for rung in window.panel.rungs]
+    names = [rung.full_name for rung in window.session.rungs]
     assert names[0] == "Auto: the faster device"
     assert names[1:4] == ["CPU serial", "CPU parallel", "GPU single block"]
     choose_place(window, "gpu", "tuned")
-    options = window.panel.run_settings().options
+    options = window.session.require().options
     assert (options.device, options.level) == (Device.GPU, "tuned")
     choose_place(window, "auto")
-    options = window.panel.run_settings().options
+    options = window.session.require().options
     assert (options.device, options.level) == (Device.AUTO, None)
 
 
@@ -645,10 +645,10 @@ def test_blocks_are_offered_where_they_have_an_effect(qtbot: QtBot, open_window:
     window.find_gpu()
     block = child(window, QComboBox, "block")
     qtbot.waitUntil(lambda: offers(window, "gpu"))
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     assert not block.isEnabled()  # the fastest level has blocks of its own
     offered = []
-    for rung in window.panel.rungs:
+    for rung in window.session.rungs:
         if not rung.obstacle:
             choose_place(window, *rung.place)
             if block.isEnabled():
@@ -657,11 +657,11 @@ def test_blocks_are_offered_where_they_have_an_effect(qtbot: QtBot, open_window:
     choose_place(window, "gpu", "tuned")
     assert "up to texture" in block.toolTip()
     choose_place(window, "gpu", "shared")
-    assert window.panel.run_settings().options.block is None
+    assert window.session.require().options.block is None
     block.setCurrentText("16×16 threads")
-    assert window.panel.run_settings().options.block == (16, 16)
+    assert window.session.require().options.block == (16, 16)
     choose_place(window, "gpu", "tuned")
-    assert window.panel.run_settings().options.block is None
+    assert window.session.require().options.block is None
     choose_place(window, "cpu", "parallel")
     assert not block.isEnabled()
 
@@ -676,8 +676,8 @@ def test_levels_that_do_not_apply_stand_in_their_places(
     window = open_window(Availability(True, "a card"))
     window.find_gpu()
     qtbot.waitUntil(lambda: offers(window, "gpu"))
-    window.panel.set_filter(filter_id)
-    rungs = [rung for rung in window.panel.rungs if rung.place.device is Device.GPU]
+    window.session.set_filter(filter_id)
+    rungs = [rung for rung in window.session.rungs if rung.place.device is Device.GPU]
     shown = [rung.place.level for rung in rungs]
     common = [each.id for each in GPU_LEVELS]
     assert [each for each in shown if each in common] == common
@@ -692,9 +692,9 @@ def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Ope
     window.find_gpu()
     qtbot.waitUntil(lambda: offers(window, "gpu"))
     choose_place(window, "gpu", "shared")
-    window.panel.set_filter("gaussian_noise")
-    assert window.panel.run_settings().options.device is Device.AUTO
-    assert [rung.full_name for rung in window.panel.rungs if not rung.obstacle] == [
+    window.session.set_filter("gaussian_noise")
+    assert window.session.require().options.device is Device.AUTO
+    assert [rung.full_name for rung in window.session.rungs if not rung.obstacle] == [
         "Auto: CPU parallel",
         "CPU serial",
         "CPU parallel",
@@ -702,8 +702,8 @@ def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Ope
     note = child(window, QLabel, "ladderNote").text()
     assert note.startswith("On the CPU only")
     assert "seed" in note
-    window.panel.set_filter("median")
-    options = window.panel.run_settings().options
+    window.session.set_filter("median")
+    options = window.session.require().options
     assert (options.device, options.level) == (Device.GPU, "shared")
 
 
@@ -711,38 +711,38 @@ def test_each_filter_keeps_its_values_also_after_a_restart(
     qtbot: QtBot, open_window: Opener
 ) -> None:
     window = open_window()
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     child(window, QSpinBox, "sizeBox").setValue(11)
-    window.panel.set_filter("weighted_mean")
+    window.session.set_filter("weighted_mean")
     child(window, QToolButton, "size5").click()
     child(window, QCheckBox, "grey").setChecked(True)
     border = child(window, QComboBox, "border")
     border.setCurrentText("Wrap")
     border.activated.emit(border.currentIndex())
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     assert child(window, QSpinBox, "sizeBox").value() == 11
     window.resize(950, 650)
     window.docks[DockName.CONSOLE].show()
     window.close()
 
     again = open_window()
-    assert again.panel.filter_id == "mean"
+    assert again.session.filter_id == "mean"
     assert again.docks[DockName.CONSOLE].isVisible()
-    step = again.panel.run_settings().step
+    step = again.session.require().step
     assert step.parameters == {"size": 11}
     assert step.grey is True
     assert step.border is Border.WRAP
-    again.panel.set_filter("weighted_mean")
-    assert again.panel.run_settings().step.parameters == {"size": 5}
+    again.session.set_filter("weighted_mean")
+    assert again.session.require().step.parameters == {"size": 5}
     child(again, QAbstractButton, "reset").click()
-    assert again.panel.run_settings().step.parameters == filters.get("weighted_mean").defaults()
+    assert again.session.require().step.parameters == filters.get("weighted_mean").defaults()
 
 
 def test_even_mask_size_is_refused_with_the_way_out(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     box = child(window, QSpinBox, "sizeBox")
     box.setFocus()
     box.selectAll()
@@ -784,7 +784,7 @@ def test_arrow_keys_move_both_pictures(
 
 
 def test_a_letter_in_the_mask_is_explained_once(qtbot: QtBot, window: MainWindow) -> None:
-    window.panel.set_filter("mask")
+    window.session.set_filter("mask")
     table = child(window, QTableWidget, "maskTable")
     table.item(0, 0).setText("abc")
     says = [
@@ -819,7 +819,7 @@ def test_every_filter_runs_with_the_values_that_its_form_shows(
 
 @pytest.mark.parametrize("filter_id", ["mean", "mask"])
 def test_no_two_controls_share_a_mnemonic(window: MainWindow, filter_id: str) -> None:
-    window.panel.set_filter(filter_id)
+    window.session.set_filter(filter_id)
     texts = [action.text() for action in window.menuBar().actions()]
     for kind in (QLabel, QAbstractButton):
         labels: list[Any] = window.findChildren(kind)
@@ -1117,7 +1117,7 @@ def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture
     window.show()
     try:
         load(qtbot, window, picture)
-        window.panel.set_filter("greyscale")
+        window.session.set_filter("greyscale")
         press(qtbot, window, "F5")
 
         def is_grey() -> bool:
@@ -1144,7 +1144,7 @@ def test_no_column_of_runs_is_cut_off(
     window.docks[DockName.RUNS].raise_()
     tree = window.runs.table
     header = tree.header()
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     for level in ("serial", "parallel"):
         choose_place(window, "cpu", level)
         for _ in range(4):

@@ -184,7 +184,7 @@ def test_figures_of_other_settings_are_called_so(qtbot: QtBot, drawing: MainWind
     note = drawing.measure.findChild(QLabel, "measureHint")
     assert note is not None
     assert not note.isVisible()
-    drawing.panel.set_filter("sobel")
+    drawing.session.set_filter("sobel")
     qtbot.waitUntil(note.isVisible)
     assert "not the one of these settings" in note.text()
 

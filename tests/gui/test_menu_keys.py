@@ -92,7 +92,7 @@ def test_the_keyboard_goes_to_the_picture_after_a_search(
     qtbot.waitUntil(window.filters.search.hasFocus)
     qtbot.keyClicks(window.filters.search, "median")
     qtbot.keyClick(window.filters.search, Qt.Key.Key_Return)
-    assert window.panel.filter_id == "median"
+    assert window.session.filter_id == "median"
     assert window.pictures.images.output.canvas.hasFocus()
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")

@@ -203,8 +203,8 @@ def test_the_window_opens_with_any_settings(
     store.chmod(0o600)
     window = open_window()
     for spec in filters.discover().values():
-        window.panel.set_filter(spec.id)
-        window.panel.run_settings()
+        window.session.set_filter(spec.id)
+        window.session.require()
     window.actions_.fill_recent()
     for path in window.settings.recent_files:
         window.file_dialogs.open(path)

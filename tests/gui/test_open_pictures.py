@@ -158,22 +158,22 @@ def test_a_click_and_keys_switch_and_the_latest_is_marked(qtbot: QtBot, four: Ma
 
 
 def test_each_picture_keeps_its_output_history_and_settings(qtbot: QtBot, four: MainWindow) -> None:
-    four.panel.set_filter("mean")
+    four.session.set_filter("mean")
     run(qtbot, four)
     output = four.pictures.result
-    four.panel.set_values("mean", {"size": 7})  # not run
+    four.session.set_values("mean", {"size": 7})  # not run
     click(qtbot, four, 1)
     qtbot.waitUntil(lambda: shown(four) == "b.png")
     assert four.pictures.result is None
-    assert four.panel.filter_id == "mean"  # a new picture takes over the settings
-    four.panel.set_filter("sobel")
+    assert four.session.filter_id == "mean"  # a new picture takes over the settings
+    four.session.set_filter("sobel")
     click(qtbot, four, 0)
     qtbot.waitUntil(lambda: shown(four) == "a.png")
     assert four.pictures.result is output
-    assert four.panel.filter_id == "mean"
-    assert four.panel.run_settings().step.parameters["size"] == 7
+    assert four.session.filter_id == "mean"
+    assert four.session.require().step.parameters["size"] == 7
     click(qtbot, four, 1)
-    qtbot.waitUntil(lambda: four.panel.filter_id == "sobel")
+    qtbot.waitUntil(lambda: four.session.filter_id == "sobel")
 
 
 def test_steps_and_undo_belong_to_one_picture(qtbot: QtBot, four: MainWindow) -> None:
@@ -287,7 +287,7 @@ def test_volumes_among_pictures_open_as_well(
 def test_memory_is_bounded_and_what_goes_is_said(
     qtbot: QtBot, four: MainWindow, paths: list[Path]
 ) -> None:
-    four.panel.set_filter("mean")
+    four.session.set_filter("mean")
     run(qtbot, four)
     reported: list[str] = []
     four.open_pictures.announced.connect(reported.append)
@@ -298,10 +298,10 @@ def test_memory_is_bounded_and_what_goes_is_said(
     assert [each.asleep for each in documents(four)] == [True, False, True, True]
     assert any("Dropped to make room: a.png (its output)" in text for text in reported)
     assert "Dropped to make room: its output" in four.film_strip.item(0).toolTip()
-    four.panel.set_filter("sobel")
+    four.session.set_filter("sobel")
     click(qtbot, four, 0)
     qtbot.waitUntil(lambda: shown(four) == "a.png" and not first.asleep)
-    assert four.panel.filter_id == "mean"  # the settings stayed
+    assert four.session.filter_id == "mean"  # the settings stayed
     paths[2].unlink()
     click(qtbot, four, 2)
     box = dialog(qtbot, four, ErrorDialog)

@@ -13,9 +13,9 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.model.comparison import following
-from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.history import History, Moment
 from kernelscope.gui.model.pipeline import Card, Outputs, Pipeline, card_of
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 
 
@@ -37,10 +37,11 @@ def picture(value: int = 0) -> Image:
 
 
 def made(source: Image, step: Step, seconds: float = 0.5, **changes: Any) -> Result:
-    options = changes.pop("options", RunOptions())
+    options, estimated = changes.pop("options", RunOptions()), changes.pop("estimated", ())
     output = Image.from_array(source.pixels + 1, source.title)
     stages = (Stage("compute", seconds, True),)
-    return Result(Request(source, step, options), output, "cpu", "parallel", stages, **changes)
+    request = Request(source, step, options, estimated=estimated)
+    return Result(request, output, "cpu", "parallel", stages, **changes)
 
 
 def test_cards_that_are_off_take_no_part() -> None:
@@ -139,9 +140,9 @@ def test_outputs_are_found_by_their_input_and_step() -> None:
 def test_an_estimated_number_is_found_by_the_estimate_and_by_the_number() -> None:
     outputs, source = Outputs(), picture()
     numbers = Step.of_numbers("nlm", {"filter_sigma": 0.04})
-    result = made(source, numbers)
-    outputs.keep(result, ["filter_sigma"])
-    wanted = card_of(result.request, ["filter_sigma"]).step
+    result = made(source, numbers, estimated=("filter_sigma",))
+    outputs.keep(result)
+    wanted = card_of(result.request).step
     assert wanted.estimates == ("filter_sigma",)
     assert outputs.find(source, wanted) is result
     assert outputs.find(source, numbers) is result
@@ -220,7 +221,7 @@ def test_the_next_input_follows_all_steps_that_are_shown() -> None:
     outputs.keep(second)
     end = outputs.end(source, steps)
     assert end is not None
-    moment = Moment(source, "Open", result=end, form=FormState.of(end.request), pipeline=steps)
+    moment = Moment(source, "Open", result=end, form=RunSettings.of(end.request), pipeline=steps)
     new = following(moment)
     assert new.source is second.output
     assert names(new.steps) == ["median", "mean"]
@@ -244,7 +245,7 @@ def test_steps_to_the_end_have_the_numbers_that_are_known() -> None:
     first = made(source, request.step)
     history.outputs.keep(first)
     numbers = nlm.step.with_numbers({"filter_sigma": 0.07})
-    history.outputs.keep(made(first.image, numbers), ["filter_sigma"])
+    history.outputs.keep(made(first.image, numbers, estimated=("filter_sigma",)))
     assert history.steps_to_end(request)[1].step.parameters["filter_sigma"] == 0.07
     assert history.followed(request).then == steps.then
     assert len(history.followed(request).done) == 2

@@ -33,7 +33,8 @@ from kernelscope.errors import AppError
 from kernelscope.files import read_recipe
 from kernelscope.gui.model.freshness import Pace
 from kernelscope.gui.panels.editors import NumberEditor
-from kernelscope.gui.panels.filter_form import FilterForm
+from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.session.session import Session
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.run_bar import RunBar
@@ -257,7 +258,7 @@ def test_the_last_run_is_not_under_way_while_a_recipe_is(
     qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     run(qtbot, window)
     cpu.go.clear()
     cpu.entered.clear()
@@ -275,12 +276,12 @@ def test_what_was_done_is_saved_and_loaded(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
-    window.panel.set_values("mean", {"size": 7})
+    window.session.set_filter("mean")
+    window.session.set_values("mean", {"size": 7})
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     window.findChild(QAction, "saveRecipe").trigger()
     assert dialog(qtbot, window, QFileDialog).defaultSuffix() == "recipe.json"
     path = tmp_path / "mine.json"
@@ -325,7 +326,7 @@ def test_estimate_fills_the_field_from_the_input(
     spec: FilterSpec,
     parameter: FloatParameter,
 ) -> None:
-    window.panel.set_filter(spec.id)
+    window.session.set_filter(spec.id)
     button = child(window, QToolButton, f"{parameter.name}Estimate")
     button.click()
     assert window.statusBar().currentMessage() == "Open a picture first (Ctrl+O)."
@@ -337,7 +338,7 @@ def test_estimate_fills_the_field_from_the_input(
     qtbot.waitUntil(lambda: "estimated from ramp.png" in window.statusBar().currentMessage())
     assert box.value() == pytest.approx(expected, rel=1e-3, abs=10**-parameter.decimals)
     child(window, QAbstractButton, "reset").click()
-    assert window.panel.run_settings().step.parameters == spec.defaults()
+    assert window.session.require().step.parameters == spec.defaults()
 
 
 @pytest.mark.parametrize(("spec", "parameter"), ESTIMATED, ids=lambda each: each.name)
@@ -395,7 +396,7 @@ def test_a_run_that_estimates_is_saved_so(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("nlm")
+    window.session.set_filter("nlm")
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
@@ -409,7 +410,7 @@ def test_every_run_estimates_until_a_number_is_set(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("nlm")
+    window.session.set_filter("nlm")
     box = child(window, QDoubleSpinBox, "filter_sigmaBox")
     button = child(window, QToolButton, "filter_sigmaEstimate")
     spec = filters.get("nlm")
@@ -423,7 +424,7 @@ def test_every_run_estimates_until_a_number_is_set(
     assert cpu.requests[0].step.parameters["filter_sigma"] == pytest.approx(expected, rel=1e-3)
     assert box.value() == pytest.approx(expected, rel=1e-3)
     assert button.isChecked(), "the next run estimates again"
-    assert window.panel.form.texts()["filter_sigma"] == "estimate"
+    assert window.session.texts()["filters/nlm"]["filter_sigma"] == "estimate"
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     box.setValue(0.05)
     assert not button.isChecked()
@@ -450,7 +451,7 @@ def test_estimating_is_said_and_its_cancel_logged(
         return real(*arguments, **options)
 
     load(qtbot, window, picture)
-    window.panel.set_filter("nlm")
+    window.session.set_filter("nlm")
     monkeypatch.setattr(steps, "prepared", prepare)
     press(qtbot, window, "F5")
     qtbot.waitUntil(entered.is_set)
@@ -587,15 +588,19 @@ def test_run_expects_what_the_badge_says(
 def test_what_has_no_part_in_the_result_is_not_offered(
     qtbot: QtBot, filter_id: str, changes: dict[str, object], idle: set[str]
 ) -> None:
-    form = FilterForm(filters.get(filter_id))
-    qtbot.addWidget(form)
-    form.set_values(changes)
+    session = Session({})
+    session.set_kind(filters.get(filter_id).kind)
+    session.set_filter(filter_id)
+    panel = ParameterPanel(session)
+    qtbot.addWidget(panel)
+    form = panel.form
+    session.set_values(filter_id, changes)
     offered = {name: editor.isEnabled() for name, editor in form.editors.items()}
     assert {name for name, enabled in offered.items() if not enabled} == idle
-    text = filters.get(filter_id).describe(form.values())
+    text = filters.get(filter_id).describe(form.read().numbers)
     labels = [filters.get(filter_id).parameter(name).label.lower() for name in idle]
     assert not any(f", {label} " in text for label in labels if label != "sigma")
-    form.reset()
+    session.reset()
     offered = {name: editor.isEnabled() for name, editor in form.editors.items()}
     idle = {name for name, enabled in offered.items() if not enabled}
     assert filter_id == "mri_nlm" or idle <= {"patch_sigma"}

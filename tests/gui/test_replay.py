@@ -148,7 +148,7 @@ def test_programs_are_short() -> None:
 
 def test_the_window_copies_both(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     window.actions_["copyCommand"].trigger()
     text = QGuiApplication.clipboard().text()
     assert _parse(text)[0].step.filter.id == "median"

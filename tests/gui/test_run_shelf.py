@@ -11,11 +11,13 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
+from kernelscope.engine.options import Device
 from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.dialogs.run_pair import RunPair
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.figures import describe_gain, figures_of
 from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.rungs import Place
 from kernelscope.gui.model.times import VARYING
 from kernelscope.gui.window.docks import DockName
 from kernelscope.gui.window.live import Live
@@ -37,7 +39,7 @@ from tests.gui.helpers import (
 
 def median_of(qtbot: QtBot, window: MainWindow, *sizes: int) -> None:
     """Run the median with these sizes, and wait for the thumbnails."""
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     for size in sizes:
         child(window, QSpinBox, "sizeBox").setValue(size)
         run(qtbot, window)
@@ -59,7 +61,7 @@ def test_return_shows_a_run_with_its_picture_and_form(
     load(qtbot, window, picture)
     median_of(qtbot, window, 3, 7)
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     focus_runs(window)
     qtbot.keyClick(window.runs.strip, Qt.Key.Key_Right)
     first = window.runs.current
@@ -68,7 +70,7 @@ def test_return_shows_a_run_with_its_picture_and_form(
     assert shown(window) == "other.png", "an arrow only moves"
     qtbot.keyClick(window.runs.strip, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: shown(window) == picture.name)
-    assert window.panel.filter_id == "median"
+    assert window.session.filter_id == "median"
     assert child(window, QSpinBox, "sizeBox").value() == 3
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert window.live.freshness is Freshness.EXACT
@@ -267,20 +269,11 @@ def test_the_button_names_what_it_compares_with(
     qtbot: QtBot, window: MainWindow, picture: Path, level: str
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     action = window.findChild(QAction, "compareRuns")
     note = child(window, QLabel, "runsNote")
     for each in ("serial", "serial", "parallel", "parallel"):
-        state = window.panel.state()
-        assert state is not None
-        window.panel.show_state(
-            state.__class__(
-                state.filter_id,
-                state.parameters,
-                (),
-                {**state.options, "device": "cpu", "level": each},
-            )
-        )
+        window.session.choose_place(Place(Device.CPU, each))
         before = len(window.gallery)
         press(qtbot, window, "F5")
         wait_until(qtbot, lambda before=before: len(window.gallery) > before)

@@ -63,7 +63,7 @@ def live(qtbot: QtBot, open_window: Opener, picture: Path, cpu: FakeCpu) -> Main
     window.docks[DockName.STEPS].show()
     load(qtbot, window, picture)
     for id_ in ("gaussian_noise", "mean", "median"):
-        window.panel.set_filter(id_)
+        window.session.set_filter(id_)
         settle(qtbot, window)
         if id_ != "median":
             before = window.page.source
@@ -84,7 +84,7 @@ def test_without_steps_there_is_one_card_and_a_hint(
 ) -> None:
     window.docks[DockName.STEPS].show()
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     window.steps.refresh()
     (row,) = window.steps_panel.cards.rows
     assert (row.name, row.edited, row.fresh) == ("Mean", True, False)
@@ -103,7 +103,7 @@ def test_steps_show_what_they_took_and_belong_to_their_settings(
     assert cards(live) == ["gaussian_noise", "mean", "median*"]
     assert all(row.fresh and row.time.endswith("live") for row in rows)
     cpu.go.clear()
-    live.panel.set_values("median", {"size": 7})
+    live.session.set_values("median", {"size": 7})
     live.steps.refresh()
     fresh = [row.fresh for row in live.steps_panel.cards.rows]
     assert fresh == [True, True, False]
@@ -122,17 +122,17 @@ def test_an_earlier_step_is_edited_and_later_ones_follow(
     live.steps.edit(0)
     settle(qtbot, live)
     assert cards(live) == ["gaussian_noise*", "mean", "median"]
-    assert live.panel.filter_id == "gaussian_noise"
+    assert live.session.filter_id == "gaussian_noise"
     assert live.page.source is original
     assert live.page.result.output is end
     assert ran(cpu) == []  # nothing was computed to look at it
-    live.panel.set_values("gaussian_noise", {"variance": 0.02})
+    live.session.set_values("gaussian_noise", {"variance": 0.02})
     settle(qtbot, live)
     assert ran(cpu)[-3:] == ["gaussian_noise", "mean", "median"]
     live.steps.edit(1)
     settle(qtbot, live)
     cpu.requests.clear()
-    live.panel.set_values("mean", {"size": 7})
+    live.session.set_values("mean", {"size": 7})
     settle(qtbot, live)
     assert set(ran(cpu)) == {"mean", "median"}  # the earlier step is kept
     shown = live.pictures.images.output.image
@@ -176,7 +176,7 @@ def test_the_edited_step_goes_off_and_the_form_goes_on(qtbot: QtBot, live: MainW
     live.steps.switch(2)
     settle(qtbot, live)
     assert cards(live) == ["gaussian_noise", "mean*", "(median)"]
-    assert live.panel.filter_id == "mean"
+    assert live.session.filter_id == "mean"
     live.steps.edit(2)
     assert "switch it on first" in live.statusBar().currentMessage()
     live.steps.switch(1)
@@ -289,13 +289,13 @@ def test_references_stay_with_the_steps(qtbot: QtBot, live: MainWindow) -> None:
 def test_an_evicted_input_is_computed_again(qtbot: QtBot, live: MainWindow, cpu: FakeCpu) -> None:
     outputs = live.page.history.outputs
     outputs.limit = 1
-    live.panel.set_values("median", {"size": 7})
+    live.session.set_values("median", {"size": 7})
     settle(qtbot, live)
     live.steps.edit(0)
     settle(qtbot, live)
     cpu.requests.clear()
     live.steps.edit(2)
-    qtbot.waitUntil(lambda: cards(live)[2].endswith("*") and live.panel.filter_id == "median")
+    qtbot.waitUntil(lambda: cards(live)[2].endswith("*") and live.session.filter_id == "median")
     settle(qtbot, live)
     assert ran(cpu)[:2] == ["gaussian_noise", "mean"]
 
@@ -314,7 +314,7 @@ def test_a_picture_that_is_opened_gets_the_steps(
     load(qtbot, live, other)
     settle(qtbot, live)
     assert cards(live) == ["gaussian_noise*", "(mean)", "median"]
-    assert live.panel.filter_id == "gaussian_noise"
+    assert live.session.filter_id == "gaussian_noise"
     assert live.page.result.request.image.title == "other.png"
     assert [each.step.filter.id for each in live.page.result.requests] == [
         "gaussian_noise", "median",
@@ -323,7 +323,7 @@ def test_a_picture_that_is_opened_gets_the_steps(
     settle(qtbot, live)
     assert cards(live) == before
     assert live.page.result.output is end
-    assert live.panel.filter_id == "median"
+    assert live.session.filter_id == "median"
 
 
 def test_the_steps_that_are_kept_are_named(qtbot: QtBot, live: MainWindow, picture: Path) -> None:
@@ -353,14 +353,13 @@ def test_pictures_that_join_get_the_steps_when_they_are_looked_at(
 def test_steps_go_to_volumes_and_back_as_far_as_they_fit(
     qtbot: QtBot, live: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
-    live.panel._options.set_texts({"border": Border.VALID.value})
-    live.live.touch()
+    live.session.set_border(Border.VALID)
     settle(qtbot, live)
     open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
     assert cards(live) == ["gaussian_noise*", "mean"]
-    assert live.panel.filter_id == "gaussian_noise"
+    assert live.session.filter_id == "gaussian_noise"
     assert "Not applied: Median. Slices have to keep their size" in status(live)
-    live.panel.set_filter("mri_nlm")
+    live.session.set_filter("mri_nlm")
     wait_until(qtbot, lambda: not live.runner.bridge.busy)
     assert cards(live) == ["mri_nlm*", "mean"]
     load(qtbot, live, write_picture(picture.with_name("other.png"), 5))
@@ -409,7 +408,7 @@ def test_cards_do_not_follow_to_the_other_page(
 ) -> None:
     """A picture that was being read took the place of volumes whose step was being copied."""
     open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
-    live.panel.set_filter("mean")
+    live.session.set_filter("mean")
     wait_until(qtbot, lambda: not live.runner.bridge.busy)
     pictures, volumes = live.pages.all
     result = volumes.source

@@ -29,7 +29,7 @@ def live(qtbot: QtBot, open_window: Opener, tmp_path: Path, cpu: FakeCpu) -> Mai
     open_scan(qtbot, window, write(tmp_path / "T1.nii", voxels()))
     add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
     for id_ in ("negative", "mri_nlm", "median"):
-        window.panel.set_filter(id_)
+        window.session.set_filter(id_)
         settle(qtbot, window)
         if id_ != "median":
             before = window.page.source
@@ -105,7 +105,7 @@ def test_no_slices_are_shown_for_a_step_that_others_follow(
 ) -> None:
     live.steps.edit(1)
     settle(qtbot, live)
-    request = live.page.history.followed(live.page.request(live.panel.run_settings()))
+    request = live.page.history.followed(live.page.request(live.session.require()))
     assert request.then
     assert live.page.visible_parts(request) == ()
 
@@ -127,11 +127,11 @@ def test_the_volumes_of_a_file_go_through_all_steps(
 ) -> None:
     window = open_window(live=True)
     open_scan(qtbot, window, write(tmp_path / "b.nii", np.stack([voxels(n) for n in range(COUNT)])))
-    window.panel.set_filter("negative")
+    window.session.set_filter("negative")
     settle(qtbot, window)
     window.page.use_output()
     qtbot.waitUntil(lambda: bool(window.page.moment.steps))
-    window.panel.set_filter("mri_nlm")
+    window.session.set_filter("mri_nlm")
     settle(qtbot, window)
     assert not window.files.members.bar.isVisible(), "an output is no volume of the file"
     window.steps.edit(0)

@@ -45,7 +45,7 @@ from kernelscope.gui.model import comparison
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.pages import volume_page
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
@@ -134,21 +134,21 @@ def test_a_volume_takes_the_place_of_the_picture_and_back(
     qtbot: QtBot, window: MainWindow, scan: Path, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    window.panel.set_filter("mean")
+    window.session.set_filter("mean")
     open_scan(qtbot, window, scan)
     assert not window.pictures.images.isVisible()
     assert window.windowTitle() == "T1.nii.gz – Kernelscope"
     assert "8×9×6, 16 bit signed, 1×1.5×2 mm, RAS" in caption(window, "Input")
     assert shown_filters(window)[:2] == ["Volumes", "MRI NLM"]
     assert "Median" in shown_filters(window)
-    assert window.panel.filter_id == "mri_nlm"
+    assert window.session.filter_id == "mri_nlm"
     assert window.settings.recent_files == [scan, picture]
     assert not window.findChild(QAction, "undo").isEnabled()
     assert window.findChild(QAction, "filtermri_nlm").isChecked()
 
     load(qtbot, window, picture)
     qtbot.waitUntil(window.pictures.images.isVisible)
-    assert window.panel.filter_id == "mean"
+    assert window.session.filter_id == "mean"
     assert "MRI NLM" not in shown_filters(window)
     assert not window.volumes.components.isVisible()
 
@@ -313,7 +313,7 @@ def test_a_filter_of_pictures_runs_slice_by_slice(
     qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
 ) -> None:
     open_scan(qtbot, window, scan)
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     run(qtbot, window)
     assert len(cpu.requests) == SHAPE[0]
     assert cpu.requests[0].image.planes.shape == (*SHAPE[1:], 1)
@@ -419,7 +419,7 @@ def test_an_earlier_run_comes_back_with_its_steps(
     result = window.volumes.result
     assert result is not None
     open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
-    window.show_again(result, FormState.of(result.request))
+    window.show_again(result, RunSettings.of(result.request))
     assert window.volumes.result is result
     assert caption(window, "Input").endswith("after MRI NLM")
     assert window.findChild(QAction, "undo").text() == "&Undo Earlier Run"
@@ -443,7 +443,7 @@ def test_what_was_estimated_is_told(
 ) -> None:
     open_scan(qtbot, window, scan)
     cpu.estimates = {"sigma": (30.9412,)}
-    window.panel.set_values("mri_nlm", {"beta": 1.0})
+    window.session.set_values("mri_nlm", {"beta": 1.0})
     run(qtbot, window)
     reported = "CPU parallel.  MRI NLM, dimensions 3-D, "
     assert window.statusBar().currentMessage().startswith(reported)
@@ -478,13 +478,13 @@ def test_what_was_before_the_noise_judges_what_comes_after(
 ) -> None:
     open_scan(qtbot, window, scan)
     clean = window.volumes.source.volumes[0]
-    window.panel.set_filter("rician_noise")
+    window.session.set_filter("rician_noise")
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: window.volumes.result is None)
     show_quality(window)
     qtbot.waitUntil(lambda: judged_by(window) == "Compared with T1.nii.gz (before noise)")
-    window.panel.set_filter("mri_nlm")
+    window.session.set_filter("mri_nlm")
     run(qtbot, window)
     output = window.volumes.result.scan.volumes[0]
     expected = dict(judge_volume(output.voxels, clean.voxels).figures())
@@ -557,7 +557,7 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     assert caption(window, "Input").endswith("after Rician noise")
     assert caption(window).startswith("Output: CPU parallel, MRI NLM, ")
     assert window.volumes.reference.image is clean
-    window.panel.show_request(window.volumes.result.request)
+    window.session.show(RunSettings.of(window.volumes.result.request))
     window.findChild(QAction, "saveRecipe").trigger()
     save_as(qtbot, window, tmp_path / "again.json")
     assert read_recipe(tmp_path / "again.json").to_json() == Recipe(steps).to_json()
@@ -615,7 +615,7 @@ def test_noise_around_each_voxel_is_shown_and_saved(
     shown = window.volumes.viewer.output.volume
     assert 16 < np.median(shown.voxels) < 24
     np.testing.assert_array_equal(shown.voxels, estimate_smooth(flat))
-    window.panel.set_values("mri_nlm", {"sigma_from": "local", "window_radius": 1})
+    window.session.set_values("mri_nlm", {"sigma_from": "local", "window_radius": 1})
     press(qtbot, window, "F6")
     qtbot.waitUntil(lambda: "window radius 1" in caption(window))
     shown = window.volumes.viewer.output.volume
@@ -643,17 +643,17 @@ def test_a_map_of_noise_is_marked_when_it_would_be_another(
         ("sigma_from", "local", "volume"),
         ("dimensions", "2d", "3d"),
     ):
-        window.panel.set_values("mri_nlm", {name: other})
+        window.session.set_values("mri_nlm", {name: other})
         assert caption(window).startswith(f"{EARLIER}Noise: "), name
-        window.panel.set_values("mri_nlm", {name: first})
+        window.session.set_values("mri_nlm", {name: first})
         assert caption(window).startswith("Noise: "), name
-    window.panel.set_values("mri_nlm", {"search_radius": 3})
+    window.session.set_values("mri_nlm", {"search_radius": 3})
     assert caption(window).startswith("Noise: "), "it has no part in the map"
-    window.panel.set_values("mri_nlm", {"sigma_from": "local", "window_radius": 1})
+    window.session.set_values("mri_nlm", {"sigma_from": "local", "window_radius": 1})
     press(qtbot, window, "F6")
     qtbot.waitUntil(lambda: "window radius 1" in caption(window))
     assert caption(window).startswith("Noise: ")
-    window.panel.set_values("mri_nlm", {"window_radius": 2})
+    window.session.set_values("mri_nlm", {"window_radius": 2})
     assert caption(window).startswith(EARLIER)
 
 
@@ -667,7 +667,7 @@ def test_kernel_and_estimate_work_for_volumes_too(
     viewer = dialog(qtbot, window, KernelViewer)
     qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – MRI NLM")
     viewer.close()
-    window.panel.set_filter("nlm")
+    window.session.set_filter("nlm")
     window.companions.show_kernel()
     qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – Non-local means")
     viewer.close()
@@ -676,7 +676,7 @@ def test_kernel_and_estimate_work_for_volumes_too(
     expected = estimate(Request.create(window.volumes.source, "nlm"), flat)
 
     def shown() -> float:
-        return window.panel.run_settings().step.parameters["filter_sigma"]
+        return window.session.require().step.parameters["filter_sigma"]
 
     qtbot.waitUntil(lambda: shown() == pytest.approx(expected, rel=1e-3))
 
@@ -947,7 +947,7 @@ def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
 ) -> None:
     open_scan(qtbot, window, scan)
     window.page.use_input_as_reference()
-    window.panel.set_values("mri_nlm", {"beta": 1.0})  # estimating it is a step before the run
+    window.session.set_values("mri_nlm", {"beta": 1.0})  # estimating it is a step before the run
     window.docks[DockName.QUALITY].raise_()
     panel = window.findChild(QTreeWidget, "qualityFigures")
     qtbot.waitUntil(lambda: panel.topLevelItemCount() > 0)

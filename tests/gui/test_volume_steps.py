@@ -16,8 +16,8 @@ from kernelscope.errors import SeveralVolumes
 from kernelscope.files.volumes import read_volume
 from kernelscope.gui.model import volume_series
 from kernelscope.gui.model.volume_series import VolumeSeries
-from kernelscope.gui.panels.parameter_panel import FIRST_FILTER
 from kernelscope.gui.panels.volume_step_bar import VolumeStepBar
+from kernelscope.gui.session.session import FIRST_FILTER
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
@@ -85,7 +85,7 @@ def test_channels_have_names_and_micrometres(
     )
     open_scan(qtbot, window, cells)
     assert bar.text == "Channel  1 / 3  DAPI"
-    assert window.panel.filter_id == FIRST_FILTER
+    assert window.session.filter_id == FIRST_FILTER
     assert "0.2×0.2×0.5 µm" in window.volumes.announce()
     press(qtbot, window, "Alt+.")
     qtbot.waitUntil(lambda: bar.text == "Channel  2 / 3  GFP")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,6 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.area import Area
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request
-from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.panels.within_box import WithinBox
@@ -29,7 +26,7 @@ def filtering(qtbot: QtBot, real_window: MainWindow, tmp_path: Path) -> MainWind
     path = tmp_path / "noise.png"
     Pillow.fromarray(pixels).save(path)
     load(qtbot, real_window, path)
-    real_window.panel.set_filter("median")
+    real_window.session.set_filter("median")
     exact(qtbot, real_window)
     return real_window
 
@@ -62,19 +59,19 @@ def test_the_switch_follows_the_chosen_region(qtbot: QtBot, filtering: MainWindo
     assert filtering.live.freshness is Freshness.OUT_OF_DATE
     limited = exact(qtbot, filtering)
     area = Area.parse("ellipse 10,8 50,40")
-    assert filtering.panel.run_settings().step.within == area
+    assert filtering.session.require().step.within == area
     mask = area.mask(Region(0, 0, 60, 80))
     assert (limited.planes[mask] == whole.planes[mask]).all()
     assert not filtered(filtering)[~mask].any()
     press(qtbot, filtering, "Ctrl+Alt+R")
     regions.put(regions.all[0].moved(20, 10))
     exact(qtbot, filtering)
-    assert filtering.panel.run_settings().step.within == area.moved(20, 10)
+    assert filtering.session.require().step.within == area.moved(20, 10)
     assert not filtered(filtering)[:18].any()
     assert filtered(filtering)[18:50, 30:70].any()
     regions.choose(-1)  # nothing is chosen: the filter stays where it was
     assert box.text() == "Filter only in a region"
-    assert filtering.panel.run_settings().step.within == area.moved(20, 10)
+    assert filtering.session.require().step.within == area.moved(20, 10)
     box.click()
     assert (exact(qtbot, filtering).planes == whole.planes).all()
 
@@ -104,18 +101,5 @@ def test_a_line_is_no_area_and_the_next_session_has_no_limit(
     assert not box.isEnabled()
     regions.add(Shape.RECTANGLE, ((1, 1), (9, 9)))
     box.click()
-    assert filtering.panel.run_settings().step.within is not None
-    filtering.panel.save()
-    assert filtering.settings.texts("run")["within"] == ""
-    state = filtering.panel.state()
-    assert state is not None
-    filtering.panel.show_state(replace(state, options={"within": "circle 1"}))
-    assert filtering.panel.run_settings().step.within is None
-
-
-def test_settings_of_a_run_have_the_limit() -> None:
-    image = Image.from_array(np.zeros((20, 20), np.uint8))
-    area = Area.parse("polygon 0,0 9,0 4,9")
-    state = FormState.of(Request.create(image, "mean", within=area))
-    assert state.options["within"] == area.format()
-    assert FormState.of(Request.create(image, "mean")).options["within"] == ""
+    assert filtering.session.require().step.within is not None
+    assert filtering.session.texts()["run"]["within"] == ""

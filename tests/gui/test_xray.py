@@ -190,7 +190,7 @@ def test_it_opens_from_the_menu(qtbot: QtBot, open_window: Opener, tmp_path: Pat
     window_of_all = open_window()
     write_image(Image.from_array(PIXELS), tmp_path / "noise.png")
     load(qtbot, window_of_all, tmp_path / "noise.png")
-    window_of_all.panel.set_filter("mean")
+    window_of_all.session.set_filter("mean")
     window_of_all.findChild(QAction, "xray").trigger()
     opened = window_of_all.findChild(XrayWindow)
     assert opened.isVisible()
@@ -205,7 +205,7 @@ def test_the_key_traces_the_pixel_under_the_pointer(
     whole = open_window()
     write_image(Image.from_array(PIXELS), tmp_path / "noise.png")
     load(qtbot, whole, tmp_path / "noise.png")
-    whole.panel.set_filter("mean")
+    whole.session.set_filter("mean")
     whole.pictures.images.input.canvas.hovered.emit(QPointF(17.5, 9.2))
     QTest.keyClick(whole, Qt.Key.Key_X)
     assert whole.findChild(XrayWindow) is None, "it may be a letter of a path"

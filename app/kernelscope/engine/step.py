@@ -6,7 +6,7 @@ A step may be saved, sent and repeated: a recipe is a sequence of steps. How it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -134,6 +134,11 @@ class Step:
             for name, value in self.parameters.items()
             if isinstance(value, str) and value == ESTIMATE
         )
+
+    def left_open(self, names: Iterable[str]) -> Step:
+        """Return the step with these parameters left to be estimated."""
+        left = dict.fromkeys(names, ESTIMATE)
+        return replace(self, parameters={**self.parameters, **left}) if left else self
 
     def for_microscope(self) -> Step:
         """Return the step for a file of a microscope, where values are left to the data."""

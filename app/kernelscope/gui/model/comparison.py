@@ -93,10 +93,8 @@ def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
             references[cast(Part, new)] = reference
     runs: tuple[Request, ...] = result.requests
     pipeline = moment.pipeline
-    automatic = moment.form.automatic if moment.form is not None else ()
-    runs = (replace(runs[0], estimated=automatic), *runs[1:])
     if pipeline is not None:
-        pipeline = pipeline.edited(card_of(result.request, automatic))
+        pipeline = pipeline.edited(card_of(result.request))
         pipeline = pipeline.made(result.request.then).followed()
     name = runs[-1].step.filter.name
     return Moment(output, name, (*moment.steps, *runs), references, pipeline=pipeline)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope import memory
-from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.history import History, Moment
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 
 MOST_BYTES = 2 << 30
@@ -44,7 +44,7 @@ class Document:
     thumbnail : ndarray, shape (height, width, 3), uint8
     history : History
         Empty while the document sleeps.
-    form : FormState, optional
+    form : RunSettings, optional
         The settings when it was left.
     lost : str
         The pictures that were dropped to save memory, in words.
@@ -55,7 +55,7 @@ class Document:
     size: str
     thumbnail: NDArray[np.uint8]
     history: Pictures = field(default_factory=History)
-    form: FormState | None = None
+    form: RunSettings | None = None
     lost: str = ""
 
     @classmethod

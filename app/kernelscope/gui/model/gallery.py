@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kernelscope import memory
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import judge_both
-from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run, Runs
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -84,7 +84,7 @@ class Gallery:
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
 
-    def add(self, result: Result, form: FormState | None = None) -> Run:
+    def add(self, result: Result, form: RunSettings | None = None) -> Run:
         """Put a finished run on top; it has no thumbnail until `keep`."""
         return self.runs.add(result, form)
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.pipeline import Outputs, Pipeline
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -67,7 +67,7 @@ class Moment(Generic[Opened, Part]):
         The reference of each part of the source that has one.
     result : Result, optional
         The last run on this input.
-    form : FormState, optional
+    form : RunSettings, optional
         The settings of the result; without a result, those that were set when the user left.
     pipeline : Pipeline, optional
         The cards, where they are not just `steps` and the form after them: some are off, or follow
@@ -79,7 +79,7 @@ class Moment(Generic[Opened, Part]):
     steps: tuple[Request, ...] = ()
     references: Mapping[Part, Reference[Part]] = field(default_factory=dict)
     result: Result | None = None
-    form: FormState | None = None
+    form: RunSettings | None = None
     pipeline: Pipeline | None = None
 
     def arrays(self) -> Iterator[NDArray[Any]]:
@@ -113,7 +113,7 @@ class History(Generic[Opened, Part]):
     def __init__(self) -> None:
         self._moments: list[Moment[Opened, Part]] = []
         self._place = -1
-        self.form: Callable[[], FormState | None] = lambda: None
+        self.form: Callable[[], RunSettings | None] = lambda: None
         """Returns the current settings."""
         self.outputs = Outputs()
         """The results of the steps that led to the present output."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.step import Step
 from kernelscope.errors import AppError
-from kernelscope.gui.model.form_state import FormState, RunSettings
 from kernelscope.gui.model.pipeline import Card, Pipeline
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.source import Source
 from kernelscope.spec.samples import Kind
 from kernelscope.text import enumerated
@@ -22,7 +22,7 @@ class Kept(NamedTuple):
     """
 
     pipeline: Pipeline
-    form: FormState
+    form: RunSettings
     lost: tuple[tuple[str, str], ...] = ()
 
     def describe(self) -> str:
@@ -55,8 +55,7 @@ def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> Kept | None:
     if place is None:
         return None
     first = cards[place]
-    settings = RunSettings(first.step.with_numbers(), first.options)
-    form = FormState.of_settings(settings, source.kind, first.step.estimates)
+    form = RunSettings.of_open(first.step, first.options)
     return Kept(Pipeline(tuple(cards), place), form, tuple(lost))
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.request import Follower, Request, settings_of
 from kernelscope.engine.result import Judgement, Result
-from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.step import Step
 from kernelscope.engine.steps import joined
 from kernelscope.gui.model.timing import Timing
 from kernelscope.images.source import Source
@@ -84,22 +84,14 @@ class Card:
         return ", ".join(chip.text for chip in self.chips())
 
 
-def card_of(request: Request, automatic: Iterable[str] = ()) -> Card:
-    """Return the card of a request; the `automatic` numbers are estimated by each run."""
-    return Card(left_open(request.step, automatic), request.options)
-
-
-def left_open(step: Step, automatic: Iterable[str]) -> Step:
-    """Return `step` with these parameters left to be estimated."""
-    names = tuple(automatic)
-    if not names:
-        return step
-    return replace(step, parameters={**step.parameters, **dict.fromkeys(names, ESTIMATE)})
+def card_of(request: Request) -> Card:
+    """Return the card of a request that the form makes: automatic numbers are left open."""
+    return Card(asked(request), request.options)
 
 
 def asked(each: Request | Follower) -> Step:
     """Return the step of a request, its estimated numbers left to be estimated again."""
-    return left_open(each.step, each.estimated) if isinstance(each, Request) else each.step
+    return each.step.left_open(each.estimated) if isinstance(each, Request) else each.step
 
 
 @dataclass(frozen=True)
@@ -124,7 +116,7 @@ class Pipeline:
     @classmethod
     def of(cls, requests: Iterable[Request], present: Card) -> Pipeline:
         """Return the steps that led to an input, and `present` after them."""
-        cards = (*map(card_of, requests), present)
+        cards = (*(Card(each.step, each.options) for each in requests), present)
         return cls(cards, len(cards) - 1)
 
     # --- contents ---
@@ -317,21 +309,13 @@ class Outputs:
         self.limit = limit
         self._entries: list[_Entry] = []
 
-    def keep(self, result: Result, automatic: Iterable[str] = ()) -> None:
+    def keep(self, result: Result) -> None:
         """Remember a whole result, or that of each of its steps.
 
         The time of a measured run is not replaced by that of a live one at the same place.
-
-        Parameters
-        ----------
-        automatic : iterable of str
-            Parameters of the first step that were estimated.
         """
-        asked = [
-            left_open(result.request.step, automatic),
-            *(each.step for each in result.request.then),
-        ]
-        for step, part in zip(asked, result.parts or (result,), strict=True):
+        steps = [asked(result.request), *(each.step for each in result.request.then)]
+        for step, part in zip(steps, result.parts or (result,), strict=True):
             self._keep(part, step)
         self._drop()
 

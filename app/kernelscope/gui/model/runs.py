@@ -22,7 +22,7 @@ from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.measuring import SLOW_SECONDS
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Metric, Repeats, Stage
-from kernelscope.gui.model.form_state import FormState
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.times import NOT_TIMED, SpeedUp, Spread
 from kernelscope.gui.model.timing import Timing
 from kernelscope.images.image import Image
@@ -82,7 +82,7 @@ class Run:
         Transfers took place while kernels ran.
     chips : tuple of Chip
         The settings, in a few characters each.
-    form : FormState
+    form : RunSettings
         The settings, to be shown in the panel again.
     judgement : Judgement or None
         None without a reference.
@@ -121,7 +121,7 @@ class Run:
     transfers: dict[str, float]
     overlapped: bool
     chips: tuple[Chip, ...]
-    form: FormState
+    form: RunSettings
     judgement: Judgement | None
     reference: Image | Volume | None
     result: Result | None
@@ -130,7 +130,7 @@ class Run:
     thumbnail: NDArray[np.uint8] | None = None
 
     @classmethod
-    def of(cls, number: int, result: Result, first: bool, form: FormState | None = None) -> Run:
+    def of(cls, number: int, result: Result, first: bool, form: RunSettings | None = None) -> Run:
         source, spec, timing = result.request.source, result.request.step.filter, Timing.of(result)
         seconds = added_up(timing.stages)
         transfers = {name: seconds[name] for name in _TRANSFERS if name in seconds}
@@ -164,7 +164,7 @@ class Run:
             transfers=transfers,
             overlapped=any(stage.overlapped for stage in timing.stages),
             chips=result.chips,
-            form=form or FormState.of(result.request),
+            form=form or RunSettings.of(result.request),
             judgement=result.quality,
             reference=result.request.reference,
             result=result,
@@ -265,7 +265,7 @@ class Runs:
     def __iter__(self) -> Iterator[Run]:
         return iter(self._runs)
 
-    def add(self, result: Result, form: FormState | None = None) -> Run:
+    def add(self, result: Result, form: RunSettings | None = None) -> Run:
         """Put a finished run on top of the list."""
         self._count += 1
         key = result.request.work, where(result)

@@ -26,11 +26,11 @@ from kernelscope.gui.canvas.pane import Canvas, Pane
 from kernelscope.gui.model.comparison import View, following, quality_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Figure
-from kernelscope.gui.model.form_state import FormState, RunSettings, made_with
 from kernelscope.gui.model.freshness import alike, describe_part
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.model.history import History, Moment, Opened, Origin, Part, Reference
 from kernelscope.gui.model.kept_steps import Kept
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.sketches import Scene
 from kernelscope.gui.pages.evaluation import Evaluating, Evaluation, Savable
 from kernelscope.gui.panels.quality_panel import QualityPanel
@@ -57,7 +57,7 @@ class Page(QWidget, Generic[Opened, Part]):
     -------
     opening
         Another input is about to be shown, which ends a recipe in progress.
-    returned : FormState
+    returned : RunSettings
         Undo or Redo reached a moment with these settings.
     history_changed
         Undo, Redo or the result may be others.
@@ -217,7 +217,7 @@ class Page(QWidget, Generic[Opened, Part]):
             self._return()
 
     def show_history(
-        self, history: History[Opened, Part], form: FormState | None = None, *, draw: bool = True
+        self, history: History[Opened, Part], form: RunSettings | None = None, *, draw: bool = True
     ) -> None:
         """Show another history in place of this one, with the settings `form` or its own.
 
@@ -232,7 +232,7 @@ class Page(QWidget, Generic[Opened, Part]):
         if draw:
             self._return(form)
 
-    def _return(self, form: FormState | None = None) -> None:
+    def _return(self, form: RunSettings | None = None) -> None:
         form = form or self.moment.form
         if form is not None:
             self.returned.emit(form)
@@ -296,15 +296,15 @@ class Page(QWidget, Generic[Opened, Part]):
         """Return the request to compile for before the first run; None for no compiling."""
         return None
 
-    def show_result(self, result: Result, form: FormState | None = None) -> None:
+    def show_result(self, result: Result, form: RunSettings | None = None) -> None:
         """Show a result with its input, which may be an earlier one.
 
         Parameters
         ----------
-        form : FormState, optional
+        form : RunSettings, optional
             Settings to restore with the result; by default, those of its request.
         """
-        form = form or FormState.of(result.request)
+        form = form or RunSettings.of(result.request)
         source = cast(Opened, result.request.source)
         if source is self.source:
             self.show_output(result, form)
@@ -314,18 +314,18 @@ class Page(QWidget, Generic[Opened, Part]):
         moment = replace(known, name="Earlier Run", references=references, result=result, form=form)
         self._push(moment)
 
-    def show_output(self, result: Result, form: FormState, *, same_step: bool = False) -> None:
+    def show_output(self, result: Result, form: RunSettings, *, same_step: bool = False) -> None:
         """Show another result of the current input.
 
         Parameters
         ----------
-        form : FormState
+        form : RunSettings
             Settings to restore with it.
         same_step : bool
             It belongs to the gesture that led to the result that is shown.
         """
         moment = self.moment
-        self.history.outputs.keep(result, form.automatic)
+        self.history.outputs.keep(result)
         other = moment.result is not None and moment.form != form
         if self.keeps_settings and other and not same_step:
             name = result.request.step.filter.name
@@ -334,7 +334,7 @@ class Page(QWidget, Generic[Opened, Part]):
             self.history.amend(result=result, form=form)
         self.show_moment(new=False)
 
-    def show_again(self, result: Result, form: FormState) -> None:
+    def show_again(self, result: Result, form: RunSettings) -> None:
         """Show an earlier run as `show_result` does, without the steps after it."""
         self.show_result(result, form)
         pipeline = self.moment.pipeline
@@ -392,13 +392,13 @@ class Page(QWidget, Generic[Opened, Part]):
         return known.references
 
     def advance_silently(
-        self, result: Result, form: FormState, then: Callable[[Source], None]
+        self, result: Result, form: RunSettings, then: Callable[[Source], None]
     ) -> None:
         """Make `result` the next input without showing it; then call `then` with that input.
 
         `then` is not called if the work on topic “recipe” is given up meanwhile.
         """
-        self.history.outputs.keep(result, form.automatic)
+        self.history.outputs.keep(result)
         self.history.amend(result=result, form=form)
         moment = self.moment
 
@@ -418,7 +418,7 @@ class Page(QWidget, Generic[Opened, Part]):
         return (
             self.result is not None
             and settings is not None
-            and made_with(self.result.request, settings)
+            and settings.made(self.result.request)
             and self.result.request.then == self.history.then
         )
 
@@ -426,7 +426,7 @@ class Page(QWidget, Generic[Opened, Part]):
         """Mark the output if a run with these settings would produce another one, and say so."""
         stale = self.result is not None and not self.is_current(settings)
         previewed = self.previewed
-        preview = previewed is not None and settings is not None and made_with(previewed, settings)
+        preview = previewed is not None and settings is not None and settings.made(previewed)
         self.output_pane.set_stale(stale and not preview)
         return stale
 

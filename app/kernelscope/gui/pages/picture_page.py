@@ -21,10 +21,10 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Side
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.figure_content import caption_of, of_pictures, region_in_view
-from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.pyramid import Pyramid
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.sketches import Scene
 from kernelscope.gui.pages.evaluation import Evaluation, Savable
 from kernelscope.gui.pages.page import Page
@@ -117,7 +117,7 @@ class PicturePage(Page[Image, Image]):
             self.referenced.emit()
 
     def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
-        return Request(self.moment.source, *settings)
+        return settings.request(self.moment.source)
 
     def with_reference(self, request: Request) -> Request:
         return with_reference(request, self.reference)

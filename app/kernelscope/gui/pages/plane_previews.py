@@ -5,8 +5,8 @@ from __future__ import annotations
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.canvas.volume_viewer import VolumeViewer
-from kernelscope.gui.model.form_state import RunSettings, made_with
 from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
 from kernelscope.images.volume import Volume
 from kernelscope.spec.crop import Box
@@ -104,6 +104,6 @@ class PlanePreviews:
         for plane in viewer.visible_planes:
             preview = self.kept.at(plane.axis, viewer.position[plane.axis])
             request = preview.request if preview is not None else whole
-            if request is not None and not (settings and made_with(request, settings)):
+            if request is not None and not (settings and settings.made(request)):
                 earlier.add(plane.axis)
         viewer.mark_earlier(frozenset(earlier))

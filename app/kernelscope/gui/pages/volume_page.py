@@ -22,9 +22,9 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.figure_content import caption_of, of_slices
 from kernelscope.gui.model.figures import describe_result
-from kernelscope.gui.model.form_state import RunSettings
 from kernelscope.gui.model.history import Moment, Origin, Reference
 from kernelscope.gui.model.noise_map import figures_of, noise_map
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.sketches import Scene
 from kernelscope.gui.model.slice_drawing import drawn_slice
 from kernelscope.gui.model.volume_references import references_of
@@ -245,11 +245,10 @@ class VolumePage(Page[Scan, Volume]):
         """
         scan, axis = self.moment.source, self.slice_axis
         if of_slice:
-            return Request(picture_of(self.part, axis, self.viewer.position[axis]), *settings)
-        step = settings.step
-        if step.filter.kind is Kind.PICTURE:
-            step = replace(step, axis=axis)
-        return Request(scan, step, settings.options)
+            return settings.request(picture_of(self.part, axis, self.viewer.position[axis]))
+        if settings.step.filter.kind is Kind.PICTURE:
+            settings = replace(settings, step=replace(settings.step, axis=axis))
+        return settings.request(scan)
 
     @property
     def slice_axis(self) -> int:

@@ -135,7 +135,6 @@ class NumberEditor(QWidget):
             steps = max(1, math.ceil((self._high - self._low) / parameter.step))
         self._decimals = parameter.decimals if isinstance(parameter, FloatParameter) else None
         self._button: QToolButton | None = None
-        self._follows = False
         self._box.setRange(parameter.minimum, parameter.maximum)  # type: ignore[arg-type]
         self._box.setSingleStep(parameter.step)  # type: ignore[arg-type]
         self._box.setValue(parameter.default)
@@ -179,13 +178,6 @@ class NumberEditor(QWidget):
         if self._button is not None and self._button.isCheckable():
             self._button.setChecked(automatic)
 
-    def set_estimate(self, value: float) -> None:
-        """Show an estimate; later runs may estimate again."""
-        # Of several estimates, none may look set by the user while the others are shown.
-        self._follows = True
-        self._box.setValue(value)
-        self._follows = False
-
     def _estimate_button(self, parameter: Parameter) -> QToolButton:
         button = Switch(self) if parameter.is_estimated else QToolButton(self)
         button.setText("Estimate")
@@ -198,6 +190,7 @@ class NumberEditor(QWidget):
             button.setToolTip(f"{button.accessibleName()}: pressed, every run does that")
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.clicked.connect(self._on_estimate)
+        button.toggled.connect(self.changed)
         return button
 
     def _on_estimate(self) -> None:
@@ -214,8 +207,7 @@ class NumberEditor(QWidget):
         self._box.setValue(round(value, self._decimals))
 
     def _on_changed(self) -> None:
-        if not self._follows:
-            self.set_automatic(False)
+        self.set_automatic(False)
         self._move_slider()
         self.changed.emit()
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QFormLayout, QLabel, QWidget
 
-from kernelscope.engine.options import Device, RunOptions
-from kernelscope.engine.request import Request
+from kernelscope.engine.options import Device
 from kernelscope.errors import InvalidParameter
-from kernelscope.gui.model.form_state import MIB
 from kernelscope.gui.panels.editors import shrink, tell_of_refusals
+from kernelscope.gui.session.observed import Fields
+from kernelscope.gui.session.session import (
+    FILTER,
+    MIB,
+    MOST_MIB,
+    MOST_REPEATS,
+    OPTIONS,
+    PLACES,
+    Session,
+)
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.spec.blocks import USUAL_BLOCKS, Block, block_name, read_block
+from kernelscope.spec.blocks import USUAL_BLOCKS, Block, block_name
 
 _BLOCK = (
     "Threads of each block, across and down. The list of runs shows the cost of a size; the kernel "
@@ -23,19 +31,18 @@ _BLOCK = (
 )
 _NO_BLOCK = "Only the levels of a GPU up to texture have blocks of any size."
 
-_MOST_DIGITS = 10
-"""More digits than any of these numbers has; a longer text is damaged."""
-
 _Box = TypeVar("_Box", WholeBox, ChoiceBox)
 
 
 class GpuOptions(QWidget):
     """Blocks of threads, repeats of the kernel, and a limit of device memory."""
 
-    changed = Signal()
+    _typed = Signal()
+    """A text became no number, or one again."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._session = session
         self.setObjectName("gpuOptions")
         set_help(self, "gpu-levels#how-a-run-uses-the-card")
         layout = QFormLayout(self)
@@ -61,7 +68,7 @@ class GpuOptions(QWidget):
             "Number of runs of the kernel on a GPU, after a warm-up; the median is reported.",
             WholeBox(self),
         )
-        self._repeat.setRange(1, 999)
+        self._repeat.setRange(1, MOST_REPEATS)
         self._repeat.setSuffix(" ×")
         self._memory = add(
             "memoryLimit",
@@ -69,65 +76,53 @@ class GpuOptions(QWidget):
             "Limit of the GPU memory for images; larger ones are filtered in strips.",
             WholeBox(self),
         )
-        self._memory.setRange(0, 999_999)
+        self._memory.setRange(0, MOST_MIB)
         self._memory.setSuffix(" MiB")
         self._memory.setSpecialValueText("all that is free")
-        self._block.currentIndexChanged.connect(self.changed)
+        self._block.currentIndexChanged.connect(self._write)
         for number in (self._repeat, self._memory):
-            number.valueChanged.connect(self.changed)
-            tell_of_refusals(number, self.changed)
+            number.valueChanged.connect(self._write)
+            tell_of_refusals(number, self._typed)
+        self._typed.connect(self._write)
+        session.follow(self._show)
+        self._show(frozenset({OPTIONS, PLACES}))
 
-    def offer_blocks(self, offered: bool) -> None:
-        """Enable the choice of blocks, where it has an effect, or not."""
-        self._block.setEnabled(offered)
-        self._block.setToolTip(_BLOCK if offered else _NO_BLOCK)
-
-    def offer_card(self, offered: bool) -> None:
-        """Enable the options that only a real GPU has, or not."""
-        self._repeat.setEnabled(offered)
-        self._memory.setEnabled(offered)
-
-    def options(self, device: Device, level: str | None, *, block: bool) -> RunOptions:
-        """Return the options of a run on a device, with the chosen block if it takes one.
-
-        Raises
-        ------
-        InvalidParameter
-            While a number is being typed.
-        """
-        return RunOptions(
-            device,
-            level,
-            self._repeat.checked(),
-            self._memory.checked() * MIB or None,
-            block=self._block.currentData() if block and self.isEnabled() else None,
+    def _write(self) -> None:
+        """Write the options into the session."""
+        session, block = self._session, self._block.currentData()
+        try:
+            repeat, memory = self._repeat.checked(), self._memory.checked() * MIB or None
+        except InvalidParameter as error:
+            session.set_options(session.wished, error)
+            return
+        session.set_options(
+            replace(session.wished, block=block, repeat=repeat, memory_limit=memory)
         )
 
-    def show_request(self, request: Request) -> None:
-        """Show the options that `request` was made with."""
-        self._show_block(request.options.block)
-        self._repeat.setValue(request.options.repeat)
-        self._memory.setValue((request.options.memory_limit or 0) // MIB)
-
-    def texts(self) -> dict[str, str]:
-        """Return the options as texts to remember."""
-        block: Block | None = self._block.currentData()
-        return {
-            "block": block_name(block) if block else "",
-            "repeat": str(self._repeat.value()),
-            "memoryLimit": str(self._memory.value()),
-        }
-
-    def set_texts(self, texts: Mapping[str, str]) -> None:
-        """Show values that `texts` returned before."""
-        try:
-            self._show_block(read_block(texts.get("block", "")))
-        except InvalidParameter:  # none was chosen
-            self._show_block(None)
-        for box, name in ((self._repeat, "repeat"), (self._memory, "memoryLimit")):
-            text = texts.get(name, "")
-            if text.isdecimal() and len(text) < _MOST_DIGITS:
-                box.setValue(int(text))
+    def _show(self, fields: Fields) -> None:
+        session, place = self._session, self._session.place
+        if fields & {PLACES, FILTER}:
+            usable = {rung.place.device for rung in session.rungs if not rung.obstacle}
+            # Auto and the CPU are always there.
+            emulated = place.device is Device.EMULATED
+            on_card = Device.GPU in usable and place.device is not Device.CPU
+            takes_block = session.takes_block(place)
+            self.setEnabled(on_card or emulated)
+            self._block.setEnabled(takes_block)
+            self._block.setToolTip(_BLOCK if takes_block else _NO_BLOCK)
+            for each in (self._repeat, self._memory):
+                each.setEnabled(not emulated)
+        if OPTIONS in fields and session.refused is None:
+            wished = session.wished
+            with QSignalBlocker(self._block):
+                self._show_block(wished.block)
+            for box, value in (
+                (self._repeat, wished.repeat),
+                (self._memory, (wished.memory_limit or 0) // MIB),
+            ):
+                if box.value() != value:  # or what is being typed would be lost
+                    with QSignalBlocker(box):
+                        box.setValue(value)
 
     def _show_block(self, block: Block | None) -> None:
         """Choose a block, which may be one that is not offered yet."""

@@ -259,7 +259,7 @@ class Actions(Mapping[str, QAction]):
                     )
                     for spec in specs
                 ],
-                lambda filter_id: self._window.panel.set_filter(filter_id),
+                lambda filter_id: self._window.session.set_filter(filter_id),
             )
 
     def _list(

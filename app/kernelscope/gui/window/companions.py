@@ -41,6 +41,7 @@ from kernelscope.gui.model.rungs import Place, without_gpu
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.model.trials import Version
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.session.session import Session
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import action
@@ -92,6 +93,7 @@ class Companions:
     settings: Settings
     background: Background
     panel: ParameterPanel
+    session: Session
     runner: Runner
     source: Callable[[], Source | None]
     palette: Callable[[], list[Command]]
@@ -145,9 +147,9 @@ class Companions:
             request = self.runner.create()
             if request is None:
                 stand_in = Image.from_array(_STAND_IN, "no picture")
-                request = Request(stand_in, *self.panel.run_settings())
+                request = self.session.require().request(stand_in)
             if place is not None:
-                request = replace(request, options=self.panel.run_options(place))
+                request = replace(request, options=self.session.options_at(place))
         except AppError as error:
             dialogs.show_error(self.window, error)
             return
@@ -328,7 +330,7 @@ class Companions:
         request = None
         with contextlib.suppress(AppError):  # explained without valid settings as well
             request = self.runner.create()
-        explained.show_entry(entry, filters.get(self.panel.filter_id), request)
+        explained.show_entry(entry, filters.get(self.session.filter_id), request)
         _bring_to_front(explained)
 
     @action(
@@ -394,7 +396,7 @@ class Companions:
         if self.contact_sheet is None:
             sheet = ContactSheet(self.runner.bridge, self.runner.in_view, self.display, self.window)
             sheet.adopted.connect(
-                lambda id_, name, value: self.panel.set_values(id_, {name: value})
+                lambda id_, name, value: self.session.set_values(id_, {name: value})
             )
             self.contact_sheet = sheet
         _bring_to_front(self.contact_sheet)

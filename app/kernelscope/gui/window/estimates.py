@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate
-from kernelscope.gui.model.pipeline import left_open
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.model.pipeline import asked
+from kernelscope.gui.session.session import Session
 from kernelscope.gui.work.background import Background
 
 
@@ -17,8 +17,8 @@ class Estimates:
 
     Parameters
     ----------
-    panel : ParameterPanel
-        Has the numbers, and shows what was estimated.
+    session : Session
+        Has the numbers.
     background : Background
         Runs the estimate.
     wanted : callable
@@ -27,11 +27,11 @@ class Estimates:
 
     def __init__(
         self,
-        panel: ParameterPanel,
+        session: Session,
         background: Background,
         wanted: Callable[[], Request | None],
     ) -> None:
-        self._panel, self._background, self._wanted = panel, background, wanted
+        self._session, self._background, self._wanted = session, background, wanted
         self._known: object = None
         """The input and the settings to which the numbers in the form belong."""
         self._pending: object = None
@@ -46,10 +46,10 @@ class Estimates:
         self, wanted: Request, then: Callable[[], None], failed: Callable[[Exception], None]
     ) -> bool:
         """Return whether numbers have to be estimated first; ``then()`` follows."""
-        names = self._panel.automatic
+        names = wanted.estimated
         if not names:
             return False
-        key = _key(wanted, names)
+        key = _key(wanted)
         if key == self._known:
             return False
         if key == self._pending:
@@ -58,10 +58,10 @@ class Estimates:
 
         def show(values: dict[str, float]) -> None:
             self._pending = None
-            current, now = self._wanted(), self._panel.automatic
-            if current is not None and now == names and _key(current, now) == key:
+            current = self._wanted()
+            if current is not None and _key(current) == key:
                 self._known = key
-                self._panel.set_estimates(wanted.step.filter.id, values)
+                self._session.set_estimates(wanted.step.filter.id, values)
             then()
 
         def give_up(error: Exception) -> None:
@@ -72,5 +72,5 @@ class Estimates:
         return True
 
 
-def _key(wanted: Request, names: tuple[str, ...]) -> object:
-    return names, replace(wanted, step=left_open(wanted.step, names).with_numbers()).work
+def _key(wanted: Request) -> object:
+    return wanted.estimated, replace(wanted, step=asked(wanted).with_numbers()).work

@@ -28,7 +28,8 @@ from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Scene, Sketch, Sketches, kind_of_sketch, sketch
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.filter_browser import FilterBrowser
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.session.observed import Fields
+from kernelscope.gui.session.session import FILTER, Session
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.runner import Runner
@@ -80,14 +81,14 @@ class FilterShelf(QObject):
         self,
         browser: FilterBrowser,
         dock: QDockWidget,
-        panel: ParameterPanel,
+        session: Session,
         runner: Runner,
         live: Live,
         background: Background,
         page: Callable[[], Page[Any, Any]],
     ) -> None:
         super().__init__(runner)
-        self.browser, self._dock, self._panel, self._runner = browser, dock, panel, runner
+        self.browser, self._dock, self._session, self._runner = browser, dock, session, runner
         self._was_live = live.on
         self._live, self._background, self._page = live, background, page
         self._sketches = Sketches()
@@ -111,10 +112,9 @@ class FilterShelf(QObject):
         self._quiet.setSingleShot(True)
         self._quiet.setInterval(QUIET_MS)
         self._quiet.timeout.connect(self._next)
-        browser.adopted.connect(panel.set_filter)
+        browser.adopted.connect(session.set_filter)
         browser.found.connect(lambda: page().take_focus())
-        panel.filter_changed.connect(browser.show_current)
-        panel.changed.connect(self.disturb)
+        session.follow(self._on_session)
         runner.bridge.used.connect(self.disturb)
         runner.changed.connect(self.disturb)
         live.refreshed.connect(self._on_live)
@@ -150,6 +150,11 @@ class FilterShelf(QObject):
         self._dock.raise_()
         self.browser.focus_search()
 
+    def _on_session(self, fields: Fields) -> None:
+        if FILTER in fields:
+            self.browser.show_current(self._session.filter_id)
+        self.disturb()
+
     def disturb(self) -> None:
         """Give up the thumbnail in progress: something else needs the processor."""
         self._give_up()
@@ -166,7 +171,7 @@ class FilterShelf(QObject):
         if kind is not self._kind:
             self._kind = kind
             self.browser.set_groups(by_category(kind))
-            self.browser.show_current(self._panel.filter_id)
+            self.browser.show_current(self._session.filter_id)
         self.disturb()
 
     def _on_live(self) -> None:
@@ -219,7 +224,7 @@ class FilterShelf(QObject):
         found = []
         for filter_id in sorted(listed, key=lambda id_: id_ not in seen):
             try:
-                found.append(_Wanted(filter_id, self._panel.step_of(filter_id)))
+                found.append(_Wanted(filter_id, self._session.step_of(filter_id)))
             except AppError as error:  # its form has something else than a value
                 self.browser.show_sketch(filter_id, None, _PROBLEM, error.message)
         return found

@@ -37,6 +37,7 @@ from kernelscope.gui.panels.runs_panel import RunsPanel
 from kernelscope.gui.panels.steps_panel import StepsPanel
 from kernelscope.gui.panels.timing_panel import TimingPanel
 from kernelscope.gui.panels.view_bar import ViewBar
+from kernelscope.gui.session.session import Session
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.boundary import Boundary
@@ -121,7 +122,8 @@ class Frame(QMainWindow):
         self.pictures = PicturePage(self.background, self._report)
         self.volumes = VolumePage(self.background, self._report)
         self.pages = Pages(self.pictures, self.volumes)
-        self.panel = ParameterPanel(self._backends, self.settings)
+        self.session = Session(self._backends, self.settings.texts, self.settings.text("filter"))
+        self.panel = ParameterPanel(self.session)
         self.recipes = Recipes(self, self.background, self._backends)
         self.gallery = Gallery()
         self.runs = RunsPanel(self.gallery)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.session.session import Session
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
 
@@ -18,14 +18,14 @@ _LAYOUT = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.H
 class Keeper(QObject):
     """Watches the window, its docks and the panel."""
 
-    def __init__(self, window: QMainWindow, settings: Settings, panel: ParameterPanel) -> None:
+    def __init__(self, window: QMainWindow, settings: Settings, session: Session) -> None:
         super().__init__(window)
-        self._window, self._settings, self._panel = window, settings, panel
+        self._window, self._settings, self._session = window, settings, session
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_DELAY)
         self._timer.timeout.connect(self.save)
-        panel.changed.connect(self._timer.start)
+        session.follow_later(lambda _: self._timer.start())
         for widget in (window, *window.findChildren(QDockWidget)):
             widget.installEventFilter(self)
 
@@ -34,14 +34,15 @@ class Keeper(QObject):
         self._timer.stop()
         with self._settings.together():
             placement.save(self._window, self._settings)
-            self._panel.save()
+            for group, texts in self._session.texts().items():
+                self._settings.set_texts(group, texts)
 
     def close(self) -> None:
         """Save everything, and watch no longer."""
         self.save()
         for widget in (self._window, *self._window.findChildren(QDockWidget)):
             widget.removeEventFilter(self)
-        self._panel.changed.disconnect(self._timer.start)
+        self._session.schedule = lambda: None
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() in _LAYOUT and self._window.isVisible():

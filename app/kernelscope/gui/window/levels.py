@@ -37,7 +37,8 @@ from kernelscope.gui.model.ladder import Ladder as State
 from kernelscope.gui.model.rungs import Place, Rung, marked, only_cpu
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.ladder import Ladder
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.session.observed import Fields
+from kernelscope.gui.session.session import PLACES, Session
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.runner import Runner
@@ -89,13 +90,18 @@ class Levels(QObject):
 
     def __init__(
         self,
-        panel: ParameterPanel,
+        session: Session,
         runner: Runner,
         background: Background,
         page: Callable[[], Page[Any, Any]],
     ) -> None:
         super().__init__(runner)
-        self._panel, self._runner, self._background, self._page = panel, runner, background, page
+        self._session, self._runner, self._background, self._page = (
+            session,
+            runner,
+            background,
+            page,
+        )
         self.ladder = Ladder()
         self.limit = LIMIT
         self._state = State()
@@ -114,11 +120,10 @@ class Levels(QObject):
         self._next.setSingleShot(True)
         self._next.timeout.connect(self._go_on)
         self.ladder.run_wanted.connect(self.run_at)
-        self.ladder.choose_wanted.connect(panel.choose_place)
+        self.ladder.choose_wanted.connect(session.choose_place)
         self.ladder.why_wanted.connect(self.why_wanted)
         self._refresh = Later(self.refresh, self)
-        panel.changed.connect(self._follow)
-        panel.places_offered.connect(self.refresh)
+        session.follow(self._on_session)
         runner.finished.connect(lambda result, *_: self._on_result(result))
         runner.aside_failed.connect(self._on_aside_failed)
         runner.bridge.submitted.connect(self._on_submitted)
@@ -143,7 +148,7 @@ class Levels(QObject):
     def run_at(self, place: Place) -> None:
         """Choose a place and run there, measured."""
         self._end_race()
-        self._panel.choose_place(place)
+        self._session.choose_place(place)
         self._runner.run()
 
     @action(
@@ -177,7 +182,7 @@ class Levels(QObject):
         """Explain the level under the cursor of the ladder, or the one that is chosen."""
         entry = self.ladder.rungs.entry()
         if entry is None or entry.rung.level is None:
-            chosen = marked(self._panel.place, self._panel.rungs)
+            chosen = marked(self._session.place, self._session.rungs)
             entry = next(each for each in self.entries() if each.rung.place == chosen)
         self.why_wanted.emit(entry)
 
@@ -197,14 +202,14 @@ class Levels(QObject):
         """Return the rungs with all that is known about them for the present settings."""
         request = self.request()
         if request is None:
-            return [Entry(rung) for rung in self._panel.rungs]
+            return [Entry(rung) for rung in self._session.rungs]
         figures, wanted = {}, Wanted.by(request)
-        if self._recorded is not None and any(map(_is_missing, self._panel.rungs)):
+        if self._recorded is not None and any(map(_is_missing, self._session.rungs)):
             figures = self._recorded.nearest(wanted)
         remarks = self._remarks if self._remarks_of == self._key(request) else {}
         found = []
-        for rung in self._panel.rungs:
-            options = self._panel.run_options(rung.place)
+        for rung in self._session.rungs:
+            options = self._session.options_at(rung.place)
             figure = figures.get(rung.place.level or "") if _is_missing(rung) else None
             found.append(
                 Entry(
@@ -218,6 +223,12 @@ class Levels(QObject):
                 )
             )
         return found
+
+    def _on_session(self, fields: Fields) -> None:
+        if PLACES in fields:
+            self.refresh()
+        else:
+            self._follow()
 
     def _follow(self) -> None:
         """Follow a change of the settings or the picture; a race for others ends at once."""
@@ -238,11 +249,11 @@ class Levels(QObject):
                 self._stop_race()
         if self.race is None and self._remarks_of != self._key(request):
             self._note = ""
-        if self._recorded is None and any(map(_is_missing, self._panel.rungs)):
+        if self._recorded is None and any(map(_is_missing, self._session.rungs)):
             self._read()
         entries = self.entries()
-        chosen = marked(self._panel.place, self._panel.rungs)
-        note = self._note or only_cpu(filters.get(self._panel.filter_id))
+        chosen = marked(self._session.place, self._session.rungs)
+        note = self._note or only_cpu(filters.get(self._session.filter_id))
         wanted = Wanted.by(request) if request is not None else None
         self.ladder.show_entries(entries, chosen, folds=_folds(entries, wanted), note=note)
 
@@ -289,7 +300,7 @@ class Levels(QObject):
 
     def _compare(self, request: Request) -> None:
         """Compare the new results with the reference; then go on with the race."""
-        found = self._state.to_compare(request, self._panel.rungs)
+        found = self._state.to_compare(request, self._session.rungs)
         if found is None or not found[1]:
             self._next.start()
             return
@@ -335,8 +346,8 @@ class Levels(QObject):
             return
         race_.request = race_.request or request
         known = self._known(request)
-        expected = expected_times(request, self._panel.rungs, known, self._recorded or Recorded())
-        order, slow = race(self._panel.rungs, expected)
+        expected = expected_times(request, self._session.rungs, known, self._recorded or Recorded())
+        order, slow = race(self._session.rungs, expected)
         left = [rung for rung in order if rung.place not in known and rung.place not in race_.done]
         if not left:
             self._finish(race_, [rung for rung in slow if rung.place not in known], expected)
@@ -347,7 +358,7 @@ class Levels(QObject):
         count = f"{len(order) - len(left) + 1} of {len(order)}"
         self._note = f"Running {rung.full_name}{takes} ({count}). Esc stops."
         try:
-            options = self._panel.run_options(rung.place)
+            options = self._session.options_at(rung.place)
             following = Request(request.source, request.step, options, timed=True)
         except AppError as error:
             race_.done[rung.place] = error.message
@@ -361,8 +372,8 @@ class Levels(QObject):
     def _known(self, request: Request) -> dict[Place, float]:
         """Return the levels with a time for these settings, in seconds."""
         known = {}
-        for rung in self._panel.rungs:
-            time = self._state.time(request, self._panel.run_options(rung.place))
+        for rung in self._session.rungs:
+            time = self._state.time(request, self._session.options_at(rung.place))
             if rung.level is not None and time is not None:
                 known[rung.place] = time.computing
         return known
@@ -374,7 +385,7 @@ class Levels(QObject):
             takes = about(expected[rung.place])
             self._remarks[rung.place] = f"Left out: about {takes} here. Click to run it."
         self._remarks_of = self._key(self.request())
-        names = {rung.place: rung.full_name for rung in self._panel.rungs}
+        names = {rung.place: rung.full_name for rung in self._session.rungs}
         words = [f"{names[place]} ({_brief(text)})" for place, text in self._remarks.items()]
         # Names of levels have commas, and some were begun.
         left = f"Not measured: {'; '.join(words)}. Click a level to run it." if words else ""

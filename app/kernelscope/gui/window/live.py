@@ -28,7 +28,6 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.errors import AppError
-from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.freshness import (
     RESTING,
     Freshness,
@@ -38,9 +37,11 @@ from kernelscope.gui.model.freshness import (
     is_worthwhile,
     next_run,
 )
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.session.observed import Fields
+from kernelscope.gui.session.session import PLACES, SETTINGS, Session
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.estimates import Estimates
@@ -90,7 +91,7 @@ class Live(QObject):
 
     Attributes
     ----------
-    runner, panel, background, page
+    runner, session, background, page
         As given.
     on : bool
         Whether changes are computed; the badge is kept in any case.
@@ -114,13 +115,13 @@ class Live(QObject):
     def __init__(
         self,
         runner: Runner,
-        panel: ParameterPanel,
+        session: Session,
         background: Background,
         settings: Settings,
         page: Callable[[], Page[Any, Any]],
     ) -> None:
         super().__init__(runner)
-        self.runner, self.panel, self.background = runner, panel, background
+        self.runner, self.session, self.background = runner, session, background
         self._settings, self.page = settings, page
         self.badge = FreshnessBadge()
         self.on = settings.text(_SETTING, "on") == "on"
@@ -140,7 +141,7 @@ class Live(QObject):
         self._resting = True
         self._same_step = False
         """Whether the gesture that goes on has made a step for Undo already."""
-        self._estimates = Estimates(panel, background, self._wanted)
+        self._estimates = Estimates(session, background, self._wanted)
         self.last: Result | None = None
         """The last live result, of the whole or of a part."""
         self.recorded = Recorded()
@@ -158,7 +159,7 @@ class Live(QObject):
         runner.changed.connect(self._follow)
         runner.finished.connect(self._learn)
         runner.pace = self._expect_run
-        panel.changed.connect(self.touch)
+        session.follow(self._on_session)
 
     def follow(self, page: Page[Any, Any]) -> None:
         """Follow the inputs, outputs and views of a page."""
@@ -213,6 +214,10 @@ class Live(QObject):
         return freshness(self._shown.get(self.page()), self._wanted())
 
     # --- changes ---
+
+    def _on_session(self, fields: Fields) -> None:
+        if fields & {SETTINGS, PLACES}:
+            self.touch()
 
     def touch(self) -> None:
         """Compute the request of the present settings."""
@@ -390,7 +395,7 @@ class Live(QObject):
 
     def _show(self, page: Page[Any, Any], request: Request, result: Result) -> None:
         if request.region is None and request.reduction == 1:
-            form = FormState.of(request, self.panel.automatic)
+            form = RunSettings.of(request)
             first = page.result is None  # of this input, which is a step already
             page.show_output(result, form, same_step=self._same_step)
             self._same_step = not first

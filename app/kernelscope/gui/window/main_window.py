@@ -30,11 +30,13 @@ from kernelscope.files import SAMPLES
 from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.kept_memory import describe, kept_by
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.session.observed import Fields
+from kernelscope.gui.session.session import FILTER
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import action
@@ -60,6 +62,7 @@ from kernelscope.gui.window.steps import Steps
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.bridge import WorkerBridge
+from kernelscope.gui.work.later import Later
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.scan import Scan
 from kernelscope.spec.samples import Kind
@@ -104,7 +107,7 @@ class MainWindow(Frame):
     _close_when_saved = False
     _cold = False
     """Whether no filter has been compiled for yet."""
-    _arriving: tuple[Page[Any, Any], FormState] | None = None
+    _arriving: tuple[Page[Any, Any], RunSettings] | None = None
     """A page that is about to come to the front, and its settings."""
     _greets = False
     """Whether the first picture is still to be announced, with a hint."""
@@ -118,7 +121,7 @@ class MainWindow(Frame):
         self.runner = Runner(
             WorkerBridge(backends, self, costs),
             self.recipes,
-            self.panel,
+            self.session,
             self._run_bar,
             self.background,
             lambda: self.page,
@@ -144,6 +147,7 @@ class MainWindow(Frame):
             settings,
             self.background,
             self.panel,
+            self.session,
             self.runner,
             source=lambda: self.page.source,
             palette=self.actions_.commands,
@@ -155,10 +159,10 @@ class MainWindow(Frame):
             costs=costs,
             memory=self._describe_memory,
         )
-        self.live = Live(self.runner, self.panel, self.background, settings, lambda: self.page)
+        self.live = Live(self.runner, self.session, self.background, settings, lambda: self.page)
         self.measuring = self._make_measuring()
         self.run_shelf = self._make_shelf()
-        self.levels = Levels(self.panel, self.runner, self.background, lambda: self.page)
+        self.levels = Levels(self.session, self.runner, self.background, lambda: self.page)
         self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])
         self._settings_column.ladder.put(self.levels.ladder)
         self.levels.recorded_read.connect(self.live.use_recorded)
@@ -168,7 +172,7 @@ class MainWindow(Frame):
         self._menu_keys = MenuKeys(self, self.actions_.values())
         self._connect()
         placement.restore(self, settings)
-        self._keeper = Keeper(self, settings, self.panel)
+        self._keeper = Keeper(self, settings, self.session)
         self._set_page(self.pictures)
 
     # --- commands of the menus ---
@@ -182,13 +186,13 @@ class MainWindow(Frame):
 
         self.background.start("gpu", look, self._on_availability, self.report_bug)
 
-    def show_again(self, result: Result, form: FormState) -> None:
+    def show_again(self, result: Result, form: RunSettings) -> None:
         """Return to an earlier run: its input, output and settings."""
         page = self.pages.for_(result.request.source)
         self.open_pictures.bring_holder_of(result.request.source)
-        self.panel.set_kind(page.kind)
+        self.session.set_kind(page.kind)
         self.runner.forget_end()
-        self.panel.show_state(form)
+        self.session.show(form)
         page.show_again(result, form)
 
     @action(
@@ -238,7 +242,7 @@ class MainWindow(Frame):
     def show_noise_map(self) -> None:
         """Show the noise around each voxel, estimated with the settings of the filter."""
         try:
-            settings = self.panel.run_settings()
+            settings = self.session.require()
         except AppError as error:
             dialogs.show_error(self, error)
             return
@@ -353,7 +357,7 @@ class MainWindow(Frame):
             self.actions_,
             self.live,
             self._report,
-            self.panel.offer_area,
+            self.session.offer_region,
         )
 
     def _make_shelf(self) -> RunShelf:
@@ -361,7 +365,7 @@ class MainWindow(Frame):
         return RunShelf(
             self,
             self.gallery,
-            Views(self.runs, self.timing, self.panel, self.headline),
+            Views(self.runs, self.timing, self.session, self.headline),
             self.actions_,
             self.file_dialogs,
             self.background,
@@ -378,7 +382,7 @@ class MainWindow(Frame):
             self,
             self.pages,
             self.film_strip,
-            self.panel,
+            self.session,
             self.settings,
             self.background,
             opened=self.files.find_truth,
@@ -389,7 +393,7 @@ class MainWindow(Frame):
         return FilterShelf(
             self.filters,
             self.docks[DockName.FILTERS],
-            self.panel,
+            self.session,
             self.runner,
             self.live,
             self.background,
@@ -408,13 +412,13 @@ class MainWindow(Frame):
         for page in self.pages.all:
             self._connect_page(page)
         self.volumes.estimated.connect(self.panel.show_estimates)
-        self.panel.filter_changed.connect(self.actions_.mark_filter)
         self.panel.kernel_wanted.connect(self.companions.show_kernel)
         self.panel.estimate_wanted.connect(self.runner.estimate)
-        self.panel.changed.connect(self._on_settings)
-        self.panel.changed.connect(self.companions.follow)
+        self.session.schedule = Later(self.session.call_later, self).after_paint
+        self.session.follow(self._on_session)
+        self.session.follow_later(lambda _: self.companions.follow())
         self._view_bar.gain_changed.connect(self._on_view)
-        self.actions_.mark_filter(self.panel.filter_id)
+        self.actions_.mark_filter(self.session.filter_id)
         self.actions_.bind(
             self,
             self.companions,
@@ -446,7 +450,7 @@ class MainWindow(Frame):
         self.levels.why_wanted.connect(self.companions.show_level)
 
     def _connect_page(self, page: Page[Any, Any]) -> None:
-        page.history.form = lambda: self.panel.state() if page is self.page else None
+        page.history.form = lambda: self.session.settings if page is self.page else None
         page.opening.connect(self.runner.leave)
         page.returned.connect(partial(self._on_returned, page))
         page.history_changed.connect(self._refresh_actions)
@@ -478,7 +482,7 @@ class MainWindow(Frame):
         self._centre.stack.setCurrentWidget(page)
         source = page.source
         microscope = isinstance(source, Scan) and source.microscope
-        self.panel.set_kind(page.kind, microscope=microscope)
+        self.session.set_kind(page.kind, microscope=microscope)
         self._refresh_actions()
         self._on_view()
 
@@ -487,7 +491,7 @@ class MainWindow(Frame):
         if page is not self.page:
             self._set_page(page)
             if self._arriving is not None and self._arriving[0] is page:
-                self.panel.show_state(self._arriving[1])
+                self.session.show(self._arriving[1])
         self._arriving = None
         self.setWindowTitle(f"{page.moment.source.title} – Kernelscope")
         if new:
@@ -506,14 +510,17 @@ class MainWindow(Frame):
     def _on_view(self) -> None:
         self.page.set_view(self._view, self._view_bar.gain)
 
-    def _on_returned(self, page: Page[Any, Any], form: FormState) -> None:
+    def _on_returned(self, page: Page[Any, Any], form: RunSettings) -> None:
         """Show the settings that belong to a moment, now or with the page that comes to front."""
         if page is self.page:
-            self.panel.show_state(form)
+            self.session.show(form)
         else:
             self._arriving = page, form
 
-    def _on_settings(self) -> None:
+    def _on_session(self, fields: Fields) -> None:
+        """Show no longer how a run with other settings ended."""
+        if FILTER in fields:
+            self.actions_.mark_filter(self.session.filter_id)
         self.runner.forget_end()
         self._status.withdraw(self.runner.described)
         self.runner.show_state()
@@ -535,7 +542,7 @@ class MainWindow(Frame):
 
     def _on_availability(self, availability: dict[str, Availability]) -> None:
         self.companions.availability = availability
-        self.panel.set_availability(availability)
+        self.session.set_availability(availability)
 
     def _refresh_actions(self) -> None:
         """Enable the actions that are possible now."""

@@ -24,7 +24,7 @@ from kernelscope.files.volumes import is_volume
 from kernelscope.gui.model.documents import Document, Documents
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.panels.film_strip import FilmStrip
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.session.session import Session
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.messages import show_error, show_notice
@@ -76,14 +76,14 @@ class OpenPictures(QObject):
         window: QWidget,
         pages: Pages,
         strip: FilmStrip,
-        panel: ParameterPanel,
+        session: Session,
         settings: Settings,
         background: Background,
         opened: Callable[[Image], None],
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
-        self._window, self._page, self.strip, self._panel = window, pages.pictures, strip, panel
+        self._window, self._page, self.strip, self._session = window, pages.pictures, strip, session
         self._pages, page = pages, pages.pictures
         self._settings, self._background = settings, background
         self._opened, self._report = opened, report
@@ -306,7 +306,7 @@ class OpenPictures(QObject):
         """Keep the settings with the picture that was in front."""
         current = self.documents.current
         if current is not None and self._page.isVisible():
-            current.form = self._panel.state() or current.form
+            current.form = self._session.settings or current.form
 
     def _make_room(self) -> None:
         lost = self.documents.trim()

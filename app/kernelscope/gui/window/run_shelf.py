@@ -18,14 +18,14 @@ from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.dialogs.file_dialogs import Pictures
 from kernelscope.gui.dialogs.run_pair import RunPair
 from kernelscope.gui.model.figures import figures_of
-from kernelscope.gui.model.form_state import FormState
 from kernelscope.gui.model.gallery import Examined, Gallery, judge_run
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.headline import Headline
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.panels.runs_panel import RunsPanel
 from kernelscope.gui.panels.timing_panel import TimingPanel
+from kernelscope.gui.session.session import Session
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import action
@@ -44,7 +44,7 @@ class Views:
 
     runs: RunsPanel
     timing: TimingPanel
-    settings: ParameterPanel
+    settings: Session
     headline: Headline
 
 
@@ -71,7 +71,7 @@ class RunShelf(QObject):
         background: Background,
         page: Callable[[], Page[Any, Any]],
         is_preview: Callable[[], bool],
-        show_again: Callable[[Result, FormState], None],
+        show_again: Callable[[Result, RunSettings], None],
         show_status: Callable[[str], None],
         report: Callable[[Exception], None],
     ) -> None:
@@ -96,7 +96,7 @@ class RunShelf(QObject):
 
     # --- runs that come ---
 
-    def add(self, result: Result, form: FormState | None = None) -> None:
+    def add(self, result: Result, form: RunSettings | None = None) -> None:
         """Keep a finished run; its thumbnail comes a little later."""
         run = self.gallery.add(result, form)
         self.views.runs.refresh()
@@ -310,7 +310,7 @@ class RunShelf(QObject):
         if run.result is not None:
             self._show_again(run.result, run.form)
             return
-        self.views.settings.show_state(run.form)
+        self.views.settings.show(run.form)
         self._show_status(_missing(run))
 
     def _swipe(self, first: Run, second: Run) -> None:

@@ -27,12 +27,12 @@ from kernelscope.errors import AppError
 from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.figures import describe_result
-from kernelscope.gui.model.form_state import FormState, RunSettings
 from kernelscope.gui.model.pipeline import asked
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.times import EMULATED, NOT_TIMED, duration
 from kernelscope.gui.model.timing import Timing
 from kernelscope.gui.pages.page import Page
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
+from kernelscope.gui.session.session import Session
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.run_bar import RunBar
@@ -62,7 +62,7 @@ class Runner(QObject):
     -------
     changed
         A run or a recipe began or ended.
-    finished : Result, FormState
+    finished : Result, RunSettings
         Of every run, whether or not its input is still shown.
     failed : Exception
         A run or a setting of it.
@@ -82,14 +82,14 @@ class Runner(QObject):
         self,
         bridge: WorkerBridge,
         recipes: Recipes,
-        panel: ParameterPanel,
+        session: Session,
         bar: RunBar,
         background: Background,
         page: Callable[[], Page[Any, Any]],
         show_status: Callable[[str], None],
     ) -> None:
         super().__init__(bridge)
-        self.bridge, self._recipes, self._panel, self._bar = bridge, recipes, panel, bar
+        self.bridge, self._recipes, self._session, self._bar = bridge, recipes, session, bar
         self._background, self._page, self.show_status = background, page, show_status
         self.pace: Callable[[Request], float | None] = lambda _: None
         """Returns the seconds that a run should take, as far as earlier ones show."""
@@ -123,11 +123,8 @@ class Runner(QObject):
     # --- requests ---
 
     def settings(self) -> RunSettings | None:
-        """Return the settings of the panel; None if they are invalid."""
-        try:
-            return self._panel.run_settings()
-        except AppError:
-            return None
+        """Return the settings of the next run; None if they are invalid."""
+        return self._session.settings
 
     def create(self) -> Request | None:
         """Return a request for the input; for a filter for pictures, of a single slice.
@@ -136,8 +133,8 @@ class Runner(QObject):
         """
         if self._page().source is None:
             return None
-        of_slice = self._panel.filter_kind is Kind.PICTURE
-        return self._page().request(self._panel.run_settings(), of_slice=of_slice)
+        of_slice = self._session.spec.kind is Kind.PICTURE
+        return self._page().request(self._session.require(), of_slice=of_slice)
 
     def in_view(self) -> tuple[Request, Region | None] | None:
         """Return the request of Run for a picture, with its reference, and the part in view.
@@ -158,8 +155,7 @@ class Runner(QObject):
         """Return the request of Run, or show the user why there is none."""
 
         def create() -> Request:
-            request = self._page().request(self._panel.run_settings())
-            return replace(request, estimated=self._panel.automatic)
+            return self._page().request(self._session.require())
 
         return self._checked(create)
 
@@ -168,8 +164,7 @@ class Runner(QObject):
         page = self._page()
         if page.source is None:
             raise AppError("No picture is open, so there are no steps.", "Open one (Ctrl+O).")
-        request = page.request(self._panel.run_settings())
-        request = replace(request, estimated=self._panel.automatic)
+        request = page.request(self._session.require())
         return Recipe(tuple(asked(each) for each in page.history.steps_to_end(request)))
 
     def _checked(self, create: Callable[[], Request | None]) -> Request | None:
@@ -189,7 +184,7 @@ class Runner(QObject):
             return
 
         def show(values: dict[str, float]) -> None:
-            self._panel.set_estimates(request.step.filter.id, values)
+            self._session.set_estimates(request.step.filter.id, values)
             label = request.step.filter.parameter(name).label
             self.show_status(f"{label} {values[name]:.4g}, estimated from {request.source.title}.")
 
@@ -295,7 +290,7 @@ class Runner(QObject):
         self.bridge.cancel(followed=True)
         self._automatic = automatic
         try:
-            options = replace(self._panel.run_options(), level=level)
+            options = replace(self._session.require().options, level=level)
             self._recipes.start(recipe, source, options)
         except AppError as error:
             self._replaces = False
@@ -316,10 +311,10 @@ class Runner(QObject):
 
     def _show_estimates(self, request: Request) -> None:
         """Show in their fields the numbers that were estimated for the request."""
-        if request.step.filter.id == self._panel.filter_id:
-            names = self._panel.automatic
+        if request.step.filter.id == self._session.filter_id:
+            names = self._session.automatic
             values = {name: request.step.parameters[name] for name in names}
-            self._panel.set_estimates(request.step.filter.id, values)
+            self._session.set_estimates(request.step.filter.id, values)
 
     def _on_preparing(self, estimates: bool) -> None:
         """Show why the next step is delayed: an estimate, or code that is compiled."""
@@ -343,13 +338,13 @@ class Runner(QObject):
     def _on_finished(self, result: Result) -> None:
         if self._aside is not None:
             self._aside = None
-            self.finished.emit(result, FormState.of(result.request))
+            self.finished.emit(result, RunSettings.of(result.request))
             self.aside_finished.emit()
             self.changed.emit()
             self.show_state()
             return
         result = self._recipes.with_notices(result)
-        form = FormState.of(result.request)
+        form = RunSettings.of(result.request)
         # Of several steps the first was measured: the run that others are compared with.
         self.finished.emit(result.parts[0] if result.parts else result, form)
         self.described = describe_result(result)
@@ -364,7 +359,7 @@ class Runner(QObject):
             page.advance_silently(result, form, self._recipes.go_on)
             return
         if self._recipes.busy and not self._automatic:
-            self._panel.show_state(form)  # of the last step of a recipe from a file
+            self._session.show(form)  # of the last step of a recipe from a file
         self._recipes.stop()
         page.show_result(result, form)
         self.show_status(self.described)  # last: the form that follows it withdraws the one before

@@ -26,10 +26,10 @@ from kernelscope.engine.steps import prepared
 from kernelscope.errors import AppError
 from kernelscope.gui.model.card_rows import Subject, carried, examine, rows_of
 from kernelscope.gui.model.comparison import following
-from kernelscope.gui.model.form_state import FormState, RunSettings
 from kernelscope.gui.model.history import Moment
 from kernelscope.gui.model.kept_steps import Kept, kept_steps
-from kernelscope.gui.model.pipeline import Card, Facts, Pipeline, left_open
+from kernelscope.gui.model.pipeline import Card, Facts, Pipeline, card_of
+from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.steps_panel import StepsPanel
 from kernelscope.gui.widgets import commands
@@ -49,7 +49,7 @@ class Steps(QObject):
     def __init__(self, panel: StepsPanel, live: Live, actions: Actions) -> None:
         super().__init__(live)
         self._panel, self._live, self._actions = panel, live, actions
-        self._runner, self._settings = live.runner, live.panel
+        self._runner, self._session = live.runner, live.session
         self._background, self._page = live.background, live.page
         self._show_status, self._report = live.runner.show_status, live.runner.failed.emit
         self._pending: tuple[Pipeline, str] | None = None
@@ -67,7 +67,7 @@ class Steps(QObject):
         panel.cards.switched.connect(self.switch)
         panel.cards.removed.connect(self.delete)
         panel.cards.moved.connect(self.move)
-        live.panel.changed.connect(self._touch)
+        live.session.follow_later(self._touch)
         live.refreshed.connect(self._touch)
         live.runner.changed.connect(self._touch)
 
@@ -135,11 +135,10 @@ class Steps(QObject):
         if settings is None:
             if page.result is not None:
                 return Card(page.result.request.step, page.result.request.options)
-            return Card(Step.create(self._settings.filter_id))
-        step = settings.step
+            return Card(Step.create(self._session.filter_id))
         with contextlib.suppress(AppError):
-            step = page.request(settings).step  # volumes have an axis
-        return Card(left_open(step, self._settings.automatic), settings.options)
+            return card_of(page.request(settings))  # volumes have an axis
+        return Card(settings.open_step, settings.options)
 
     def refresh(self) -> None:
         """Show the cards as they are now."""
@@ -381,7 +380,7 @@ class Steps(QObject):
             return replace(made, then=followers)
 
         def done(result: Result) -> None:
-            page.history.outputs.keep(result, first.step.estimates)
+            page.history.outputs.keep(result)
             self._show_status("")
             if self._is_awaited(page):
                 then(result.parts or (result,))
@@ -421,9 +420,7 @@ class Steps(QObject):
         page = self._page()
         (pipeline, title), self._pending = self._pending, None
         card = pipeline.present
-        form = FormState.of_settings(
-            RunSettings(card.step.with_numbers(), card.options), page.kind, card.step.estimates
-        )
+        form = RunSettings.of_open(card.step, card.options)
         result = page.history.outputs.end(moment.source, pipeline)
         if result is None and moment.source is page.source:
             result = moment.result  # marked as out of date until the new one is there
@@ -432,7 +429,7 @@ class Steps(QObject):
         )
         with self._live.held():
             page.show_cards(moment, as_step=bool(title))
-            self._settings.show_state(form)
+            self._session.show(form)
         self.refresh()
 
     def _fail(self, error: Exception) -> None:
