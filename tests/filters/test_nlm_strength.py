@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from skimage import data
 
-from kernelscope.engine.chain import estimate
 from kernelscope.engine.request import Request
+from kernelscope.engine.steps import estimate
 from kernelscope.filters.gaussian_noise import SPEC as NOISE
 from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.nlm import strength as nlm_strength

@@ -118,7 +118,7 @@ def test_an_output_of_other_settings_says_so_until_they_are_back(
 def test_a_setting_without_effect_leaves_the_output_current(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
-    window.panel.set_filter("median")
+    window.session.set_filter("median")
     load(qtbot, window, picture)
     run(qtbot, window)
     child(window, QCheckBox, "grey").setChecked(True)  # of a grey picture

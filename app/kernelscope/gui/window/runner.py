@@ -191,7 +191,7 @@ class Runner(QObject):
         self.show_status("Estimating…")
         self._background.start(
             "estimate",
-            lambda: estimate(request, [*self._panel.automatic, name]),
+            lambda: estimate(request, [*self._session.automatic, name]),
             show,
             self.failed.emit,
         )
