@@ -17,9 +17,9 @@ from skimage import data
 from skimage.restoration import denoise_nl_means
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.steps import estimate
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
+from kernelscope.engine.steps import estimate
 from kernelscope.images.image import Image
 
 GREY = ("camera", "coins", "moon", "page", "text", "brick", "grass", "gravel")

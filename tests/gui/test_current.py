@@ -373,12 +373,16 @@ def test_a_caption_has_only_what_is_not_as_by_default(
 ) -> None:
     load(qtbot, window, picture)
     window.session.set_filter("nlm")
-    window.session.set_values("nlm", {"filter_sigma": 0.0375})
+    window.session.set_values("nlm", {"filter_sigma": 0.0375, "sigma": 4.0, "patch": 7})
     run(qtbot, window)
     details = child(window, QLabel, "outputDetails")
-    assert details.text() == "NLM · σ 0.0375 · CPU parallel"
-    assert details.toolTip().startswith("CPU parallel, Non-local means, patch size 7 px, search")
+    assert details.text() == "NLM · h 0.0375 · CPU parallel"
+    assert details.toolTip().startswith(
+        "CPU parallel, Non-local means, noise sigma 4 %, strength 100 %, patch size 7 px, search"
+    )
     assert details.accessibleDescription() == details.toolTip()
-    window.session.set_values("nlm", {"filter_sigma": 0.0375, "patch": 5, "search_radius": 7})
+    window.session.set_values(
+        "nlm", {"filter_sigma": 0.0375, "sigma": 4.0, "patch": 5, "search_radius": 7}
+    )
     run(qtbot, window)
-    assert details.text() == "NLM · 5×5 · r 7 · σ 0.0375 · CPU parallel"
+    assert details.text() == "NLM · 5×5 · r 7 · h 0.0375 · CPU parallel"
