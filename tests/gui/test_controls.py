@@ -445,10 +445,15 @@ def test_the_wheel_changes_what_has_the_focus(qtbot: QtBot, window: MainWindow) 
         each = child(window, kind, name)
         before = held(each)
         each.setFocus()
-        qtbot.wait(20)  # for a form that is new to be laid out
-        window.panel.ensureWidgetVisible(each)
-        roll(each, down)
-        assert held(each) != before, name
+
+        def turned(
+            each: QWidget = each, down: int = down, before: object = before
+        ) -> bool:  # once a form that is new is laid out
+            window.panel.ensureWidgetVisible(each)
+            roll(each, down)
+            return held(each) != before
+
+        qtbot.waitUntil(turned)
 
 
 def test_the_wheel_over_other_windows_changes_nothing(qtbot: QtBot, window: MainWindow) -> None:

@@ -167,6 +167,16 @@ class History(Generic[Opened, Part]):
         self._moments[self._place] = moment
         self._trim()
 
+    def show(self, result: Result, form: RunSettings, *, as_step: bool) -> None:
+        """Keep another result of the current input; one with other settings may be a step."""
+        moment = self._moments[self._place]
+        self.outputs.keep(result)
+        if as_step and moment.result is not None and moment.form != form:
+            name = result.request.step.filter.name
+            self.push(replace(moment, name=name, result=result, form=form))
+        else:
+            self.amend(result=result, form=form)
+
     def undo(self) -> None:
         """Go one moment back, which `undo_name` must show to exist."""
         self.leave()

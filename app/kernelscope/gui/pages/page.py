@@ -324,14 +324,7 @@ class Page(QWidget, Generic[Opened, Part]):
         same_step : bool
             It belongs to the gesture that led to the result that is shown.
         """
-        moment = self.moment
-        self.history.outputs.keep(result)
-        other = moment.result is not None and moment.form != form
-        if self.keeps_settings and other and not same_step:
-            name = result.request.step.filter.name
-            self.history.push(replace(moment, name=name, result=result, form=form))
-        else:
-            self.history.amend(result=result, form=form)
+        self.history.show(result, form, as_step=self.keeps_settings and not same_step)
         self.show_moment(new=False)
 
     def show_again(self, result: Result, form: RunSettings) -> None:
@@ -398,8 +391,7 @@ class Page(QWidget, Generic[Opened, Part]):
 
         `then` is not called if the work on topic “recipe” is given up meanwhile.
         """
-        self.history.outputs.keep(result)
-        self.history.amend(result=result, form=form)
+        self.history.show(result, form, as_step=False)
         moment = self.moment
 
         def push(new: Moment[Opened, Part]) -> None:

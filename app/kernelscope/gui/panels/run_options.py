@@ -62,7 +62,7 @@ class RunOptionsForm(QWidget):
         kernel.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         kernel.clicked.connect(self.kernel_wanted)
         layout.addWidget(kernel, 4, 1, 1, 2, Qt.AlignmentFlag.AlignRight)
-        self._border.activated.connect(
+        self._border.currentIndexChanged.connect(
             lambda _: session.set_border(Border(self._border.currentData()))
         )
         self._grey.toggled.connect(session.set_grey)
@@ -71,14 +71,15 @@ class RunOptionsForm(QWidget):
 
     def _show(self, fields: Fields) -> None:
         session = self._session
-        if FILTER in fields:
-            self._border.clear()
-            for border in session.spec.borders:
-                self._border.addItem(border.value.capitalize(), border.value)
-                last = self._border.count() - 1
-                self._border.setItemData(last, border.help, Qt.ItemDataRole.ToolTipRole)
-        if fields & {FILTER, OPTIONS}:
-            self._border.setCurrentIndex(self._border.findData(session.border))
+        with QSignalBlocker(self._border):
+            if FILTER in fields:
+                self._border.clear()
+                for border in session.spec.borders:
+                    self._border.addItem(border.value.capitalize(), border.value)
+                    last = self._border.count() - 1
+                    self._border.setItemData(last, border.help, Qt.ItemDataRole.ToolTipRole)
+            if fields & {FILTER, OPTIONS}:
+                self._border.setCurrentIndex(self._border.findData(session.border))
         if fields & {KIND, OPTIONS}:
             self._grey.setVisible(session.kind is Kind.PICTURE)
             self._within.setVisible(session.kind is Kind.PICTURE)

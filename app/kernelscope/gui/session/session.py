@@ -272,13 +272,13 @@ class Session(Observed):
 
     def set_border(self, border: Border) -> None:
         """Choose the border."""
-        with self.changing():
+        with self.changing(OPTIONS):
             self._wished_border = border
             self._settle()
 
     def set_grey(self, grey: bool) -> None:
         """Convert to greyscale first, or not."""
-        with self.changing():
+        with self.changing(OPTIONS):
             self._wishes_grey = grey
             self._settle()
 

@@ -416,7 +416,6 @@ class MainWindow(Frame):
         self.panel.estimate_wanted.connect(self.runner.estimate)
         self.session.schedule = Later(self.session.call_later, self).after_paint
         self.session.follow(self._on_session)
-        self.session.follow_later(lambda _: self.companions.follow())
         self._view_bar.gain_changed.connect(self._on_view)
         self.actions_.mark_filter(self.session.filter_id)
         self.actions_.bind(
@@ -524,6 +523,7 @@ class MainWindow(Frame):
         self.runner.forget_end()
         self._status.withdraw(self.runner.described)
         self.runner.show_state()
+        self.companions.follow()
 
     def _warm_up(self) -> None:
         """Compile for the first run as soon as there is an input."""
