@@ -271,7 +271,7 @@ _LISTED = [
              "share = max(share, 0.0)  # the box", "test_controls.py", "bound"),
             ("panels/editors", "value = self._low + (self._high - self._low) * share",
              "value = (self._high - self._low) * share", "test_controls.py", "wrong unit"),
-            ("work/bridge", "if event.request is not self._current:", "if self._current is None:",
+            ("work/tasks", "if task is None or event.request is not task.work:", "if task is None:",
              "test_current.py test_relay.py test_live.py", "lost case"),
             ("work/later", "return self._is_posted or self._timer.isActive()",
              "return self._timer.isActive()", "test_later.py", "lost case"),

@@ -69,7 +69,7 @@ from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
-from kernelscope.gui.work.bridge import WorkerBridge
+from kernelscope.gui.work.tasks import Priority, Tasks
 from kernelscope.images.image import Image
 from kernelscope.paths import RESOURCES
 from kernelscope.spec.level_colours import colour
@@ -99,11 +99,11 @@ def gpu() -> StandIn:
 
 
 @pytest.fixture
-def bridge(qtbot: QtBot, cpu: FakeCpu, gpu: StandIn) -> Iterator[WorkerBridge]:
-    bridge = WorkerBridge({"gpu": gpu, "cpu": cpu})
-    yield bridge
+def tasks(qtbot: QtBot, cpu: FakeCpu, gpu: StandIn) -> Iterator[Tasks]:
+    tasks = Tasks({"gpu": gpu, "cpu": cpu})
+    yield tasks
     cpu.go.set()
-    bridge.close(5)
+    tasks.close(5)
 
 
 @pytest.fixture
@@ -122,12 +122,12 @@ def background() -> Iterator[Background]:
 
 
 @pytest.fixture
-def make(qtbot: QtBot, bridge: WorkerBridge, settings: Settings, background: Background) -> Maker:
+def make(qtbot: QtBot, tasks: Tasks, settings: Settings, background: Background) -> Maker:
     image = Image.from_array(np.arange(600, dtype=np.uint8).reshape(20, 30), "ramp")
 
     def make_(gpu: bool = True, source: Image | None = image) -> BenchWindow:
         bench = BenchWindow(
-            bridge,
+            tasks,
             settings,
             {"gpu": Availability(gpu, "a stand-in")},
             current=lambda: Request.create(source, "mean") if source else None,
@@ -387,35 +387,34 @@ def test_cancel_in_the_middle(qtbot: QtBot, bench: BenchWindow, cpu: FakeCpu) ->
 
 
 def test_a_filter_that_is_run_meanwhile_ends_it(
-    qtbot: QtBot, bench: BenchWindow, bridge: WorkerBridge, cpu: FakeCpu
+    qtbot: QtBot, bench: BenchWindow, tasks: Tasks, cpu: FakeCpu
 ) -> None:
     set_small(bench)
     cpu.go.clear()
     click(qtbot, bench, "benchRun")
     qtbot.waitUntil(cpu.entered.is_set)
     image = Image.from_array(np.zeros((4, 5), np.uint8))
-    with qtbot.waitSignal(bridge.finished):
-        bridge.submit(Request.create(image, "mean", device=Device.CPU))
+    run = tasks.submit(Request.create(image, "mean", device=Device.CPU), Priority.STARTED)
+    with qtbot.waitSignal(run.finished):
         cpu.go.set()
     assert child(bench, QAbstractButton, "benchRun").isEnabled()
 
 
 def test_the_job_of_another_window_ends_it(
-    qtbot: QtBot, bench: BenchWindow, bridge: WorkerBridge, cpu: FakeCpu
+    qtbot: QtBot, bench: BenchWindow, tasks: Tasks, cpu: FakeCpu
 ) -> None:
     """It is not done because the other one is, and does not end before it."""
     set_small(bench)
     cpu.go.clear()
     cpu.entered.clear()
-    bridge.start(Job(lambda backends, token, report: None))
+    tasks.submit(Job(lambda backends, token, report: None), Priority.STARTED)
     click(qtbot, bench, "benchRun")
     assert not child(bench, QAbstractButton, "benchRun").isEnabled(), "the other one was stopped"
     qtbot.waitUntil(cpu.entered.is_set)
-    with qtbot.waitSignal(bridge.job_ended):
-        bridge.start(Job(lambda backends, token, report: None))
+    tasks.submit(Job(lambda backends, token, report: None), Priority.STARTED)
     assert state(bench).startswith("Stopped")
     cpu.go.set()
-    qtbot.waitUntil(lambda: not bridge.occupied)
+    qtbot.waitUntil(lambda: tasks.current is None)
     assert state(bench).startswith("Stopped")
     assert state(bench).startswith("Stopped")
 

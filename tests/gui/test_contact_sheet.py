@@ -19,7 +19,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.engine.worker import Completed, Job
+from kernelscope.engine.worker import Job, Reported
 from kernelscope.gui.canvas.image_views import ImagePair
 from kernelscope.gui.dialogs import contact_sheet
 from kernelscope.gui.dialogs.blind_dialog import BlindDialog
@@ -28,6 +28,7 @@ from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.tasks import Priority
 from kernelscope.images.image import Image
 from tests.gui.helpers import FakeCpu, child, load
 
@@ -129,17 +130,20 @@ def test_the_sheet_follows_the_settings(qtbot: QtBot, real: MainWindow) -> None:
 def test_a_late_report_of_other_settings_changes_no_tile(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
     reports: list[object] = []
-    bridge = real.runner.bridge
-    bridge.job_reported.connect(reports.append)
+    tasks = real.runner.tasks
     sheet.compute()
-    qtbot.waitUntil(lambda: not bridge.occupied)
+    earlier = tasks.current
+    assert earlier is not None
+    earlier.reported.connect(reports.append)
+    qtbot.waitUntil(lambda: tasks.current is None)
     _settled(qtbot, sheet)
     child(real, QSpinBox, "sizeBox").setValue(41)
     sheet.compute()
     texts = [tile.text for tile in sheet.tiles]
     assert "waiting…" in texts[0]
-    for report in reports[:]:
-        bridge.job_reported.emit(report)
+    assert reports
+    assert isinstance(earlier.work, Job)
+    tasks._deliver(Reported(earlier.work, reports[0]))  # that was on its way
     assert [tile.text for tile in sheet.tiles] == texts
     _settled(qtbot, sheet)
 
@@ -218,16 +222,16 @@ def test_the_sheet_waits_for_a_run(
     window.session.set_filter("mean")
     sheet = _opened(window)
     qtbot.waitUntil(lambda: _complete(sheet))
-    qtbot.waitUntil(lambda: not window.runner.bridge.occupied)
+    qtbot.waitUntil(lambda: window.runner.tasks.current is None)
     cpu.go.clear()
     window.runner.run()
-    assert window.runner.bridge.busy
+    assert window.runner.busy
     stopped: list[None] = []
-    window.runner.bridge.stopped.connect(lambda: stopped.append(None))
+    window.runner.stopped.connect(lambda: stopped.append(None))
     child(window, QSpinBox, "sizeBox").setValue(21)
     qtbot.waitUntil(lambda: "Waits" in sheet.note.text())
     assert all("waiting…" in tile.text for tile in sheet.tiles)
-    assert window.runner.bridge.busy
+    assert window.runner.busy
     cpu.go.set()
     qtbot.waitUntil(lambda: _complete(sheet))
     assert not stopped
@@ -245,7 +249,7 @@ def test_a_run_ends_the_sheet_and_it_is_computed_afterwards(
     sheet = _opened(window)
     qtbot.waitUntil(cpu.entered.is_set)
     finished: list[object] = []
-    window.runner.bridge.finished.connect(finished.append)
+    window.runner.finished.connect(lambda result, _: finished.append(result))
     window.runner.run()
     cpu.go.set()
     qtbot.waitUntil(lambda: _complete(sheet))
@@ -259,15 +263,18 @@ def test_closing_ends_no_job_of_another_window(
     window.session.set_filter("mean")
     cpu.go.clear()
     sheet = _opened(window)
-    bridge = window.runner.bridge
+    tasks = window.runner.tasks
     ended: list[object] = []
-    bridge.job_ended.connect(ended.append)
-    mine = Job(lambda backends, token, report: time.sleep(0.3))
-    bridge.start(mine)
+    tasks.ended.connect(ended.append)
+    job = Job(lambda backends, token, report: time.sleep(0.3))
+    mine = tasks.submit(job, Priority.STARTED)
     assert len(ended) == 1, "that of the sheet"
+    done: list[object] = []
+    mine.finished.connect(done.append)
     sheet.close()
     qtbot.waitUntil(lambda: len(ended) == 2)
-    assert ended[1] == Completed(mine)
+    assert ended[1] is mine
+    assert done == [None]
 
 
 def test_the_middle_of_the_view_is_computed() -> None:
@@ -353,10 +360,11 @@ def test_closing_stops_the_work(
     """Esc rejects the dialog, which sends no close event."""
     sheet = _sheet(qtbot, real)
     sheet.compute()
-    bridge = real.runner.bridge
+    task = real.runner.tasks.current
+    assert task is not None
     stopped: list[None] = []
-    stop = bridge.stop_job
-    monkeypatch.setattr(bridge, "stop_job", lambda: (stopped.append(None), stop()))
+    stop = task.cancel
+    monkeypatch.setattr(task, "cancel", lambda: (stopped.append(None), stop()))
     close(sheet)
     assert stopped
-    qtbot.waitUntil(lambda: not real.runner.bridge.occupied)
+    qtbot.waitUntil(lambda: real.runner.tasks.current is None)

@@ -725,9 +725,9 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     texts = {"repeat": "3", "memoryLimit": "64", "block": "14×18"}
     options.set_texts(texts)
     assert options.texts() == texts
-    with qtbot.waitSignal(window.runner.bridge.finished) as done:
+    with qtbot.waitSignal(window.runner.finished) as done:
         window.runner.run()
-    (result,) = done.args
+    result, _ = done.args
     assert (result.request.options.repeat, result.request.options.memory_limit) == (3, 64 << 20)
     assert result.request.options.block == (14, 18)
     assert "blocks of 14×18" in window.runs.table.text()

@@ -129,7 +129,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     window.find_gpu()
     load(qtbot, window, files[0])
     finished: list[object] = []
-    window.runner.bridge.finished.connect(finished.append)
+    window.runner.finished.connect(lambda result, _: finished.append(result))
     hand = Hand(window, seed, files, cpu)
     memory = Memory()
     for number in range(actions):
@@ -147,7 +147,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
         assert len(finished) > 5
     assert memory.growth() < 100, memory.mebibytes
     cpu.go.set()
-    qtbot.waitUntil(lambda: not window.runner.bridge.busy and not window.recipes.busy)
+    qtbot.waitUntil(lambda: not window.runner.busy)
     window.file_dialogs.open(files[1])  # it still works
     qtbot.waitUntil(lambda: shown(window) == files[1].name)
     qtbot.waitUntil(lambda: not window.background.owes)

@@ -16,8 +16,8 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.worker import Job
 from kernelscope.gui.work.background import Background
-from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.gui.work.relay import Relay
+from kernelscope.gui.work.tasks import Priority, Tasks
 from tests.patience import PATIENCE
 
 
@@ -86,7 +86,7 @@ def test_a_receiver_is_destroyed_while_threads_send(qtbot: QtBot) -> None:
     assert not any(map(shiboken6.isValid, receivers))
 
 
-def test_a_run_ends_after_its_bridge_was_destroyed(qtbot: QtBot) -> None:
+def test_a_run_ends_after_its_window_was_destroyed(qtbot: QtBot) -> None:
     """A measurement on a busy machine outlived the window, and used the signal of nobody."""
     entered, go = threading.Event(), threading.Event()
     failures: list[BaseException] = []
@@ -102,11 +102,11 @@ def test_a_run_ends_after_its_bridge_was_destroyed(qtbot: QtBot) -> None:
             failures.append(error)
             raise
 
-    bridge = WorkerBridge({})
-    bridge.start(Job(work))
+    tasks = Tasks({})
+    tasks.submit(Job(work), Priority.STARTED)
     assert entered.wait(PATIENCE)
-    bridge.close(0.01)
-    shiboken6.delete(bridge)
+    tasks.close(0.01)
+    shiboken6.delete(tasks)
     go.set()
     deadline = time.monotonic() + PATIENCE
     while any(each.name == "kernelscope-worker" for each in threading.enumerate()):

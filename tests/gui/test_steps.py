@@ -360,7 +360,7 @@ def test_steps_go_to_volumes_and_back_as_far_as_they_fit(
     assert live.session.filter_id == "gaussian_noise"
     assert "Not applied: Median. Slices have to keep their size" in status(live)
     live.session.set_filter("mri_nlm")
-    wait_until(qtbot, lambda: not live.runner.bridge.busy)
+    wait_until(qtbot, lambda: not live.runner.busy)
     assert cards(live) == ["mri_nlm*", "mean"]
     load(qtbot, live, write_picture(picture.with_name("other.png"), 5))
     settle(qtbot, live)
@@ -409,7 +409,7 @@ def test_cards_do_not_follow_to_the_other_page(
     """A picture that was being read took the place of volumes whose step was being copied."""
     open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
     live.session.set_filter("mean")
-    wait_until(qtbot, lambda: not live.runner.bridge.busy)
+    wait_until(qtbot, lambda: not live.runner.busy)
     pictures, volumes = live.pages.all
     result = volumes.source
     live.steps.duplicate_current()

@@ -40,7 +40,7 @@ from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.engine.worker import Completed, Failed, Job
+from kernelscope.engine.worker import Job
 from kernelscope.errors import AppError
 from kernelscope.gui.bench.chart_view import ChartView
 from kernelscope.gui.bench.empty_plot import FIRST_HINT, EmptyPlot, missing_for
@@ -65,7 +65,7 @@ from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
-from kernelscope.gui.work.bridge import WorkerBridge
+from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.source import Source
 
 _Reporter = Callable[[Any], None]
@@ -97,7 +97,7 @@ class BenchWindow(QWidget):
 
     Parameters
     ----------
-    bridge : WorkerBridge
+    tasks : Tasks
         Whose worker measures, until a filter is run; the rows so far are kept.
     current : callable
         Returns the request that Run would make in the main window, which is verified, or None.
@@ -109,7 +109,7 @@ class BenchWindow(QWidget):
 
     def __init__(
         self,
-        bridge: WorkerBridge,
+        tasks: Tasks,
         settings: Settings,
         availability: Mapping[str, Availability],
         current: Callable[[], Request | None],
@@ -120,9 +120,9 @@ class BenchWindow(QWidget):
         super().__init__(parent, Qt.WindowType.Window)
         self.setObjectName("benchWindow")
         self.setWindowTitle("Benchmark – Kernelscope")
-        self._bridge, self._settings, self._current = bridge, settings, current
+        self._tasks, self._settings, self._current = tasks, settings, current
         self._busy = False
-        self._job: Job | None = None
+        self._task: Task | None = None
         self._verifying = ""
         self._report: Report | None = None
         self._chart: Chart | None = None
@@ -146,8 +146,6 @@ class BenchWindow(QWidget):
         self._reader.ended.connect(lambda: self._progress.setRange(0, 1))
         QShortcut(QKeySequence("Esc"), self, self.cancel)
         QShortcut(QKeySequence("F5"), self, self.run)
-        bridge.job_reported.connect(self._on_reported)
-        bridge.job_ended.connect(self._on_ended)
         self._show_busy(False)
         self._show_state("Ready.")
         self._refresh()
@@ -172,9 +170,9 @@ class BenchWindow(QWidget):
 
     def cancel(self) -> None:
         """Stop measuring; rows that are complete are kept."""
-        if self._busy:
+        if self._busy and self._task is not None:
             self._show_state("Stopping…")
-            self._bridge.stop_job()
+            self._task.cancel()
 
     def verify(self) -> None:
         """Compare the results of all levels of the chosen filter on the open image."""
@@ -230,8 +228,11 @@ class BenchWindow(QWidget):
         self._show_busy(True)
         self._progress.setRange(0, 0)
         self._show_state(text)
-        self._job = job
-        self._bridge.start(job)
+        task = self._task = self._tasks.submit(job, Priority.STARTED)
+        task.reported.connect(self._on_reported)
+        task.finished.connect(lambda _: self._on_finished())
+        task.failed.connect(self._on_failed)
+        task.stopped.connect(lambda: self._end("Stopped"))
 
     def _on_reported(self, value: Any) -> None:
         match value:
@@ -250,9 +251,19 @@ class BenchWindow(QWidget):
             case Parity():
                 dialogs.open_dialog(ParityDialog(value, self))
 
-    def _on_ended(self, event: Any) -> None:
-        if event.request is not self._job:
-            return  # another window's job
+    def _on_finished(self) -> None:
+        self._end("Done", f"Verified {self._verifying}." if self._verifying else "Done.")
+
+    def _on_failed(self, error: Exception) -> None:
+        self._end("Failed")
+        if not isinstance(error, AppError):
+            self._show_state("Failed.")
+            raise error
+        self._show_state(f"Failed: {error.message}")
+        dialogs.show_error(self, error)
+
+    def _end(self, how: str, without_rows: str = "") -> None:
+        """Show how a task ended, and the rows that it left."""
         self._show_busy(False)
         self._timer.stop()
         self._refresh()
@@ -261,18 +272,7 @@ class BenchWindow(QWidget):
         kept = f"{len(rows) - missing} rows measured" + (
             f", {missing} cannot run here (reasons in the table)." if missing else "."
         )
-        match event:
-            case Completed():
-                done = f"Verified {self._verifying}." if self._verifying else "Done."
-                self._show_state(f"Done: {kept}" if rows else done)
-            case Failed(error=AppError() as error):
-                self._show_state(f"Failed: {error.message}")
-                dialogs.show_error(self, error)
-            case Failed(error=error):
-                self._show_state("Failed.")
-                raise error
-            case _:
-                self._show_state(f"Stopped: {kept}" if rows else "Stopped.")
+        self._show_state(f"{how}: {kept}" if rows else without_rows or f"{how}.")
 
     # --- showing ---
 

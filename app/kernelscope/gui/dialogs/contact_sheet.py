@@ -9,7 +9,6 @@ benchmarks come first: the sheet waits until they end.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,7 +30,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.sweep import Cell, sweep, sweepable, variants, why_unscored
-from kernelscope.engine.worker import Completed, Failed, Job, Stopped
+from kernelscope.engine.worker import Job
 from kernelscope.gui.dialogs.blind_dialog import BlindDialog
 from kernelscope.gui.dialogs.picture_pair import Half, PicturePair
 from kernelscope.gui.dialogs.sheet_tile import SheetTile
@@ -39,7 +38,7 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.work.bridge import WorkerBridge
+from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.spec.parameters import Parameter
 
 _FRAME = QSize(16, 48)
@@ -57,22 +56,11 @@ _COMPILING_MS = 1000
 
 _NO_SCORES = "No dB: there is no reference, and {}. Edit > Reference > Choose sets one."
 
-_tickets = itertools.count(1)
-
-
-@dataclass(frozen=True, eq=False)
-class _Report:
-    """A cell of the job with this number: reports of other jobs come by the same signal."""
-
-    ticket: int
-    cell: Cell
-
 
 @dataclass(frozen=True)
 class _Begun:
-    """The stage that a cell of the job with this number begins; empty before the first one."""
+    """The stage that a cell begins; empty before the first one."""
 
-    ticket: int
     index: int
     stage: str
 
@@ -82,7 +70,7 @@ class ContactSheet(QDialog):
 
     Parameters
     ----------
-    bridge : WorkerBridge
+    tasks : Tasks
     request : callable
         Returns the request of the current settings with its reference, and the region of it that
         is in view; None without a picture or valid settings.
@@ -99,7 +87,7 @@ class ContactSheet(QDialog):
 
     def __init__(
         self,
-        bridge: WorkerBridge,
+        tasks: Tasks,
         request: Callable[[], tuple[Request, Region | None] | None],
         display: Callable[[Request], Display],
         parent: QWidget | None = None,
@@ -109,8 +97,7 @@ class ContactSheet(QDialog):
         set_help(self, "window#contact-sheet")
         self.setWindowTitle("Contact sheet")
         self.resize(QSize(1080, 820).boundedTo(self.screen().availableSize() - _FRAME))
-        self._bridge, self._request, self._display = bridge, request, display
-        self._ticket = 0
+        self._tasks, self._request, self._display = tasks, request, display
         self._shown: Request | None = None
         self._pinned: list[SheetTile] = []
         self.parameters = ChoiceBox(self)
@@ -131,16 +118,13 @@ class ContactSheet(QDialog):
         self._compiling.setSingleShot(True)
         self._compiling.timeout.connect(self._on_compiling)
         self._running = 0
-        self._job: Job | None = None
+        self._task: Task | None = None
         self._waits = False
         self.parameters.activated.connect(lambda _: self.compute())
         self.finished.connect(self._leave)  # also by Esc, which closes no window
         self.swipe_button.clicked.connect(self.swipe)
         self.blind_button.clicked.connect(self.blind_test)
-        bridge.job_reported.connect(self._on_reported)
-        bridge.job_ended.connect(self._on_ended)
-        for ended in (bridge.finished, bridge.failed, bridge.stopped, bridge.job_ended):
-            ended.connect(self._on_free)
+        tasks.ended.connect(self._on_free)
         self._show_pins()
 
     def _lay_out(self) -> None:
@@ -206,8 +190,9 @@ class ContactSheet(QDialog):
         self._shown = request
         cells = variants(request, parameter.name)
         self._show_tiles(parameter, len(cells), [each.value for each in cells])
-        if self._bridge.busy or (self._bridge.occupied and not self._ticket):
-            self._waits, self._ticket = True, 0
+        current = self._tasks.current
+        if current is not self._task and not self._tasks.is_free(Priority.ERRAND):
+            self._waits = True
             self.note.setText("Waits until the run in progress ends.")
             return
         region = request.region
@@ -217,7 +202,6 @@ class ContactSheet(QDialog):
             else ""
         )
         self.note.setText(f"{part}. Click adopts; Shift+click or P pins.".lstrip(". "))
-        ticket = self._ticket = next(_tickets)
 
         def work(
             backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
@@ -226,12 +210,17 @@ class ContactSheet(QDialog):
                 cells,
                 backends,
                 token,
-                lambda cell: report(_Report(ticket, cell)),
-                lambda index, stage: report(_Begun(ticket, index, stage)),
+                report,
+                lambda index, stage: report(_Begun(index, stage)),
             )
 
-        self._job = Job(work)
-        self._bridge.start(self._job)
+        if self._task is not None:
+            self._task.mute()
+        task = self._task = self._tasks.submit(Job(work), Priority.STARTED)
+        task.reported.connect(self._on_reported)
+        task.finished.connect(lambda _: self._on_finished())
+        task.failed.connect(self._on_failed)
+        task.stopped.connect(self._on_stopped)
 
     def _offer(self, offered: tuple[Parameter, ...]) -> Parameter:
         """List the parameters and return the chosen one; a choice stays while it is offered."""
@@ -276,13 +265,12 @@ class ContactSheet(QDialog):
 
     def _stop(self) -> None:
         self._compiling.stop()
-        if self._ticket:
-            self._ticket = 0
-            self._bridge.stop_job()
+        task, self._task = self._task, None
+        if task is not None:
+            task.mute()
+            task.cancel()
 
-    def _on_reported(self, value: object) -> None:
-        if not isinstance(value, _Report | _Begun) or value.ticket != self._ticket:
-            return
+    def _on_reported(self, value: Cell | _Begun) -> None:
         self._compiling.stop()
         if isinstance(value, _Begun):
             self._running = value.index
@@ -290,31 +278,35 @@ class ContactSheet(QDialog):
             if value.stage == "compile":
                 self._compiling.start(_COMPILING_MS)
             return
-        cell = value.cell
-        request = cell.variant.request or self._shown
+        request = value.variant.request or self._shown
         assert request is not None
-        self.tiles[cell.index].show_cell(cell, self._display(request))
+        self.tiles[value.index].show_cell(value, self._display(request))
         self._mark_best()
 
     def _on_compiling(self) -> None:
         self.tiles[self._running].wait_for("compiling (first use only)…")
 
-    def _on_ended(self, event: Completed | Failed | Stopped) -> None:
-        if not self._ticket or event.request is not self._job:
-            return  # another window's job
-        self._ticket = 0
-        self._compiling.stop()
-        if isinstance(event, Stopped):  # by a run, or by another window
-            self.touch()
-        scored = any(tile.psnr is not None for tile in self.tiles)
-        if isinstance(event, Completed) and not scored:
+    def _on_finished(self) -> None:
+        self._end()
+        if not any(tile.psnr is not None for tile in self.tiles):
             assert self._shown is not None
             reason = _NO_SCORES.format(why_unscored(self._shown))
             self.note.setText(f"{self.note.text()} {reason}")
-        if isinstance(event, Failed):
-            self.note.setText(str(event.error))
-            for tile in self.tiles:
-                tile.give_up()
+
+    def _on_failed(self, error: Exception) -> None:
+        self._end()
+        self.note.setText(str(error))
+        for tile in self.tiles:
+            tile.give_up()
+
+    def _on_stopped(self) -> None:
+        """Compute again: a run or another window's job took its place."""
+        self._end()
+        self.touch()
+
+    def _end(self) -> None:
+        self._task = None
+        self._compiling.stop()
 
     def _on_free(self, _: object = None) -> None:
         """Compute what had to wait for a run or for another window's job."""

@@ -272,7 +272,7 @@ class Companions:
         """Show the benchmark window."""
         if self.bench is None:
             self.bench = BenchWindow(
-                self.runner.bridge,
+                self.runner.tasks,
                 self.settings,
                 self.availability,
                 current=self.runner.request,
@@ -394,7 +394,7 @@ class Companions:
     def show_contact_sheet(self) -> None:
         """Show nine values of a parameter with their results."""
         if self.contact_sheet is None:
-            sheet = ContactSheet(self.runner.bridge, self.runner.in_view, self.display, self.window)
+            sheet = ContactSheet(self.runner.tasks, self.runner.in_view, self.display, self.window)
             sheet.adopted.connect(
                 lambda id_, name, value: self.session.set_values(id_, {name: value})
             )

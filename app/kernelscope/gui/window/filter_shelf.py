@@ -115,7 +115,7 @@ class FilterShelf(QObject):
         browser.adopted.connect(session.set_filter)
         browser.found.connect(lambda: page().take_focus())
         session.follow(self._on_session)
-        runner.bridge.used.connect(self.disturb)
+        runner.tasks.began.connect(lambda _: self.disturb())
         runner.changed.connect(self.disturb)
         live.refreshed.connect(self._on_live)
         dock.visibilityChanged.connect(lambda _: self.disturb())
@@ -200,7 +200,7 @@ class FilterShelf(QObject):
         runner = self._runner
         if not self.draws or not self._live.on or not self._dock.isVisible():
             return
-        if runner.busy or runner.bridge.occupied or not self._live.resting:
+        if runner.busy or runner.tasks.current is not None or not self._live.resting:
             self._quiet.start()
             return
         scene = self._scene = self._page().scene()

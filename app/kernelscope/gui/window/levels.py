@@ -126,9 +126,9 @@ class Levels(QObject):
         session.follow(self._on_session)
         runner.finished.connect(lambda result, *_: self._on_result(result))
         runner.aside_failed.connect(self._on_aside_failed)
-        runner.bridge.submitted.connect(self._on_submitted)
-        runner.bridge.progressed.connect(self._on_progress)
-        runner.bridge.stopped.connect(self._on_stopped)
+        runner.submitted.connect(self._on_submitted)
+        runner.progressed.connect(self._on_progress)
+        runner.stopped.connect(self._on_stopped)
         runner.failed.connect(lambda _: self._end_race())
 
     def follow(self, page: Page[Any, Any]) -> None:

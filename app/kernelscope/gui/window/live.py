@@ -48,6 +48,7 @@ from kernelscope.gui.window.estimates import Estimates
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
+from kernelscope.gui.work.tasks import Priority, Task
 
 _logger = logging.getLogger(__name__)
 
@@ -152,10 +153,8 @@ class Live(QObject):
         self.rest.setSingleShot(True)
         self.rest.setInterval(REST_MS)
         self.rest.timeout.connect(self._on_rest)
-        bridge = runner.bridge
-        bridge.live_finished.connect(self._on_finished)
-        bridge.live_ended.connect(self._on_ended)
-        bridge.job_ended.connect(self.touch)
+        self._task: Task | None = None
+        runner.tasks.ended.connect(lambda task: self.touch() if task.is_job else None)
         runner.changed.connect(self._follow)
         runner.finished.connect(self._learn)
         runner.pace = self._expect_run
@@ -230,7 +229,7 @@ class Live(QObject):
         """Compute the next part, unless something is under way that may end first."""
         wanted = self._wanted()
         self.refresh(wanted)
-        if self._held or self.runner.busy or self.runner.bridge.occupied:
+        if self._held or self.runner.busy or not self.runner.tasks.is_free(Priority.ERRAND):
             return
         if self._errand is not None:
             self._run_errand(self._errand)
@@ -281,7 +280,7 @@ class Live(QObject):
     def _run_errand(self, errand: _Errand) -> None:
         if self._running is None or self._running[0] is not errand.request:
             self._stop()
-            self._submit(errand.request, errand.request)
+            self._submit(errand.request, errand.request, Priority.ERRAND)
             self.refresh(self._wanted())
 
     def _run_next(self, wanted: Request) -> None:
@@ -305,19 +304,22 @@ class Live(QObject):
         if known and shown is not None and shown.region is None and request.reduction > 1:
             return
         self._failed = None
-        self._submit(request, replace(request, live=True))
+        self._submit(request, replace(request, live=True), Priority.LIVE)
 
-    def _submit(self, request: Request, live: Request) -> None:
+    def _submit(self, request: Request, live: Request, priority: Priority) -> None:
         self._running = request, time.monotonic()
         self._watch.start()
-        self.runner.bridge.submit_live(live)
+        task = self._task = self.runner.tasks.submit(live, priority)
+        task.finished.connect(self._on_finished)
+        task.failed.connect(self._on_ended)
+        task.stopped.connect(self._on_ended)
 
     @property
     def compiling(self) -> bool:
         """Whether the live run in progress waits for code that is compiled once."""
         if self._running is None or time.monotonic() - self._running[1] < COMPILING_SECONDS:
             return False
-        return self.runner.bridge.live_stage == "compile"
+        return self.runner.tasks.live_stage() == "compile"
 
     def _on_watch(self) -> None:
         """Follow the stage of a run that takes long; shorter ones only end."""
@@ -353,7 +355,10 @@ class Live(QObject):
 
     def _stop(self) -> None:
         self._running = None
-        self.runner.bridge.cancel_live()
+        if self._task is not None:
+            self._task.mute()
+            self._task.cancel()
+            self._task = None
 
     # --- answers ---
 
@@ -404,7 +409,7 @@ class Live(QObject):
             self.runner.show_state()
             self._refreshed.after_paint()
 
-    def _on_ended(self, error: Exception | None) -> None:
+    def _on_ended(self, error: Exception | None = None) -> None:
         """Continue after a run that gave no result."""
         ended, self._running = self._running, None
         errand = self._errand

@@ -61,8 +61,8 @@ from kernelscope.gui.window.space import Space
 from kernelscope.gui.window.steps import Steps
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.window.volume_steps import VolumeSteps
-from kernelscope.gui.work.bridge import WorkerBridge
 from kernelscope.gui.work.later import Later
+from kernelscope.gui.work.tasks import Tasks
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.scan import Scan
 from kernelscope.spec.samples import Kind
@@ -119,7 +119,7 @@ class MainWindow(Frame):
         costs = costs or Costs()
         self._view = View.OUTPUT
         self.runner = Runner(
-            WorkerBridge(backends, self, costs),
+            Tasks(backends, self, costs),
             self.recipes,
             self.session,
             self._run_bar,
@@ -600,7 +600,7 @@ class MainWindow(Frame):
         self.levels.close()
         self.run_shelf.close()
         self.filter_shelf.close()
-        self.runner.bridge.close(_PATIENCE)
+        self.runner.tasks.close(_PATIENCE)
         self.background.close()
         self.console.close()
         super().closeEvent(event)

@@ -37,7 +37,7 @@ from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.work.background import Background
-from kernelscope.gui.work.bridge import WorkerBridge
+from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.spec.samples import Kind
 
 _logger = logging.getLogger(__name__)
@@ -62,6 +62,10 @@ class Runner(QObject):
     -------
     changed
         A run or a recipe began or ended.
+    submitted : Request
+    progressed : str, float
+    stopped
+        Of the run in progress.
     finished : Result, RunSettings
         Of every run, whether or not its input is still shown.
     failed : Exception
@@ -74,13 +78,16 @@ class Runner(QObject):
 
     aside_failed = Signal(object)
     aside_finished = Signal()
+    submitted = Signal(object)
+    progressed = Signal(str, float)
+    stopped = Signal()
     changed = Signal()
     finished = Signal(object, object)
     failed = Signal(object)
 
     def __init__(
         self,
-        bridge: WorkerBridge,
+        tasks: Tasks,
         recipes: Recipes,
         session: Session,
         bar: RunBar,
@@ -88,8 +95,9 @@ class Runner(QObject):
         page: Callable[[], Page[Any, Any]],
         show_status: Callable[[str], None],
     ) -> None:
-        super().__init__(bridge)
-        self.bridge, self._recipes, self._session, self._bar = bridge, recipes, session, bar
+        super().__init__(tasks)
+        self.tasks, self._recipes, self._session, self._bar = tasks, recipes, session, bar
+        self._task: Task | None = None
         self._background, self._page, self.show_status = background, page, show_status
         self.pace: Callable[[Request], float | None] = lambda _: None
         """Returns the seconds that a run should take, as far as earlier ones show."""
@@ -109,16 +117,11 @@ class Runner(QObject):
         recipes.wanted.connect(self._show_estimates)
         recipes.wanted.connect(self._submit)
         recipes.failed.connect(self._on_failed)
-        bridge.submitted.connect(self._on_submitted)
-        bridge.progressed.connect(self._on_progress)
-        bridge.finished.connect(self._on_finished)
-        bridge.failed.connect(self._on_failed)
-        bridge.stopped.connect(self._on_stopped)
 
     @property
     def busy(self) -> bool:
         """Whether a run or a recipe is in progress."""
-        return self.bridge.busy or self._recipes.busy
+        return self._task is not None or self._recipes.busy
 
     # --- requests ---
 
@@ -236,7 +239,7 @@ class Runner(QObject):
         self._recipes.stop()
         self._in_progress, self._automatic = None, ()
         self._aside = request
-        self.bridge.submit(request)
+        self._begin(request)
 
     def is_aside(self, request: Request) -> bool:
         """Return whether the result of `request` is not going to be shown."""
@@ -253,9 +256,9 @@ class Runner(QObject):
     )
     def cancel(self) -> None:
         """Stop the run in progress, and the recipe that it belongs to."""
-        between = self._recipes.busy and not self.bridge.busy
+        between = self._recipes.busy and self._task is None
         self._recipes.stop()
-        self.bridge.cancel()
+        self.tasks.cancel()
         if between:  # between two steps, or while a number is estimated
             _logger.info("Cancelled before it began")
             self._on_stopped()
@@ -286,8 +289,8 @@ class Runner(QObject):
         if source is None:
             self.show_status(NOTHING_OPEN)
             return
-        self._replaces = self._replaces or self.bridge.busy
-        self.bridge.cancel(followed=True)
+        self._replaces = self._replaces or self._task is not None
+        self.tasks.cancel(followed=True)
         self._automatic = automatic
         try:
             options = replace(self._session.require().options, level=level)
@@ -305,7 +308,18 @@ class Runner(QObject):
             except AppError as error:
                 self._on_failed(error)
                 return
-        self.bridge.submit(replace(page.with_reference(request), timed=not steps))
+        self._begin(replace(page.with_reference(request), timed=not steps))
+
+    def _begin(self, request: Request) -> None:
+        if self._task is not None:
+            self._task.mute()
+        task = self._task = self.tasks.submit(request, Priority.STARTED)
+        task.progressed.connect(self._on_progress)
+        task.finished.connect(self._on_finished)
+        task.failed.connect(self._on_failed)
+        task.stopped.connect(self._on_stopped)
+        self._on_submitted(request)
+        self.submitted.emit(request)
 
     # --- answers ---
 
@@ -334,8 +348,10 @@ class Runner(QObject):
 
     def _on_progress(self, stage: str, fraction: float) -> None:
         self._bar.show_progress(stage, fraction, self._recipes.step)
+        self.progressed.emit(stage, fraction)
 
     def _on_finished(self, result: Result) -> None:
+        self._task = None
         if self._aside is not None:
             self._aside = None
             self.finished.emit(result, RunSettings.of(result.request))
@@ -365,6 +381,7 @@ class Runner(QObject):
         self.show_status(self.described)  # last: the form that follows it withdraws the one before
 
     def _on_failed(self, error: Exception) -> None:
+        self._task = None
         if self._aside is not None:
             self._aside = None
             self.changed.emit()
@@ -377,10 +394,11 @@ class Runner(QObject):
         self.failed.emit(error)
 
     def _on_stopped(self) -> None:
-        self._aside = None
+        self._task = self._aside = None
         self._end("Cancelled.")
         self.show_status("")
         self.changed.emit()
+        self.stopped.emit()
 
     def _end(self, text: str) -> None:
         """Show how far an incomplete recipe came, and how it ended."""

@@ -1,1 +1,1 @@
-"""Threads of the window: the bridge to the worker, jobs in the background."""
+"""Threads of the window: the tasks of the worker, jobs in the background."""

@@ -1,0 +1,182 @@
+"""The work of the window's worker: one task at a time, by priority, its answers on the GUI thread.
+
+submit(A, LIVE)   submit(B, SHOWN)
+   |---- A ----|x stopped
+                 |---- B ---- finished, ended
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.request import Request
+from kernelscope.engine.worker import (
+    Completed,
+    Event,
+    Failed,
+    Finished,
+    Job,
+    Progressed,
+    Reported,
+    Started,
+    Stopped,
+    Worker,
+)
+from kernelscope.gui.work.relay import Relay
+
+
+class Priority(IntEnum):
+    """Work gives way to work of its own priority or a higher one."""
+
+    LIVE = 1
+    """The output follows the settings."""
+    ERRAND = 2
+    """The input of a step that the user wants to see."""
+    STARTED = 3
+    """The user started it: a run, a benchmark, a contact sheet."""
+
+
+class Task(QObject):
+    """Work in progress.
+
+    Signals
+    -------
+    progressed : str, float
+        Stage and fraction; not of live work.
+    reported : object
+        By a job.
+    finished : Result or None
+        None by a job.
+    failed : Exception
+    stopped
+        It was cancelled, or other work took its place.
+    """
+
+    progressed = Signal(str, float)
+    reported = Signal(object)
+    finished = Signal(object)
+    failed = Signal(object)
+    stopped = Signal()
+
+    def __init__(self, tasks: Tasks, work: Request | Job, priority: Priority) -> None:
+        super().__init__()
+        self._tasks, self.work, self.priority = tasks, work, priority
+
+    @property
+    def is_job(self) -> bool:
+        return isinstance(self.work, Job)
+
+    def cancel(self) -> None:
+        """Stop it, if it is still in progress."""
+        self._tasks.cancel(self)
+
+    def mute(self) -> None:
+        """Send no signal any more: nobody waits for it."""
+        self.blockSignals(True)
+
+
+class Tasks(QObject):
+    """Owns the worker.
+
+    Signals
+    -------
+    began, ended : Task
+        `ended` follows the signal of the task itself.
+    """
+
+    began = Signal(object)
+    ended = Signal(object)
+
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        parent: QObject | None = None,
+        costs: Costs | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.current: Task | None = None
+        """The task in progress."""
+        relay = self._relay = Relay(self._deliver)
+
+        def hear(event: Event) -> None:  # holds the relay only: the thread may outlive the window
+            if not isinstance(event, Started):  # which nobody waits for
+                relay.send(event)
+
+        self._worker = Worker(backends, hear, costs)
+
+    def is_free(self, priority: Priority) -> bool:
+        """Return whether work of this priority would not have to wait."""
+        return self.current is None or self.current.priority <= priority
+
+    def submit(self, work: Request | Job, priority: Priority) -> Task:
+        """Begin `work` in place of the current task, which ends; only while `is_free`."""
+        assert self.is_free(priority)
+        task, replaced = Task(self, work, priority), self.current
+        self.current = task
+        self._worker.submit(work)
+        self.began.emit(task)
+        if replaced is not None:
+            replaced.stopped.emit()
+            self.ended.emit(replaced)
+        return task
+
+    def cancel(self, task: Task | None = None, *, followed: bool = False) -> None:
+        """Stop a task, by default the current one; see `Worker.cancel`.
+
+        It has ended at once, although a kernel that is being compiled runs to its end. A job ends
+        after its last reports.
+        """
+        if self.current is None or task not in (None, self.current):
+            return
+        live = self.current.priority < Priority.STARTED
+        self._worker.cancel(followed=followed or live)
+        if not self.current.is_job:
+            ended = self._end()
+            ended.stopped.emit()
+            self.ended.emit(ended)
+
+    def live_stage(self) -> str:
+        """Return the stage of the current live run; empty if there is none."""
+        live = self.current is not None and self.current.priority < Priority.STARTED
+        return self._worker.live_stage if live else ""
+
+    def close(self, timeout: float) -> None:
+        """Cancel and wait for the worker's thread to end, `timeout` seconds at most."""
+        self.current = None
+        self._relay.close()
+        self._worker.close(timeout)
+
+    def _end(self) -> Task:
+        task, self.current = self.current, None
+        assert task is not None
+        return task
+
+    def _deliver(self, event: Event) -> None:
+        task = self.current
+        if task is None or event.request is not task.work:
+            return  # of work that was replaced
+        match event:
+            case Progressed(stage=stage, fraction=fraction):
+                task.progressed.emit(stage, fraction)
+                return
+            case Reported(value=value):
+                task.reported.emit(value)
+                return
+        self._end()
+        answer: Any = None
+        match event:
+            case Finished(result=answer):
+                task.finished.emit(answer)
+            case Completed():
+                task.finished.emit(None)
+            case Failed(error=error):
+                task.failed.emit(error)
+            case Stopped():
+                task.stopped.emit()
+        self.ended.emit(task)
