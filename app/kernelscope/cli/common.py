@@ -54,11 +54,39 @@ def file_path(text: str) -> Path:
     return Path(text)
 
 
+class _StoreOnce(argparse.Action):
+    """Stores the value of an option, and refuses a second one rather than taking the last."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if option_string is not None and isinstance(parser, Parser):
+            if self.dest in parser.given:
+                way = (
+                    "leave out all but one" if self.nargs is None else "write its values after one"
+                )
+                raise argparse.ArgumentError(self, f"it is given more than once: {way}")
+            parser.given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
-    """Accepts only complete option names, and prints errors without control characters."""
+    """Takes complete names of options, each once, and prints errors without control characters."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(allow_abbrev=False, **how)
+        self.given: set[str] = set()
+        for name in (None, "store"):
+            self.register("action", name, _StoreOnce)
+
+    def parse_known_args(self, *arguments: Any, **named: Any) -> Any:
+        """Parse from the start: no option was given yet."""
+        self.given.clear()
+        return super().parse_known_args(*arguments, **named)
 
     def error(self, message: str) -> NoReturn:
         """End the program with status 2 and one line under the usage."""
