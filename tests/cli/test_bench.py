@@ -103,7 +103,7 @@ def test_blocks_in_turn(
     devices: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, again = tmp_path / "results.json", tmp_path / "again.json"
-    options = ["--levels", "global", "tuned", "--blocks", "8x8", "256x1", "--repeat", "1"]
+    options = ["--levels", "global", "tuned", "--blocks", "8x8", "256x1"]
     assert main([*SMALL, *options, "--out", str(out)]) == 0
     names = ["GPU global 8×8", "GPU global 256×1", "GPU tuned"]
     assert [row[1] for row in table(capsys.readouterr().out)] == names

@@ -192,3 +192,16 @@ def test_complete_data_without_an_end_mark_are_complete() -> None:
     shorter = data[: len(data) * 2 // 3]
     with pytest.raises(Unreadable, match="cut off or damaged"):
         jpeg.check_complete(shorter, imagecodecs.jpeg8_decode(shorter), imagecodecs.jpeg8_decode)
+
+
+@pytest.mark.parametrize("stray", [b"\0", b"\x00\x01 stray", b"\xff", b"\xff\0\xff\0", bytes(120)])
+def test_stray_bytes_after_the_first_mark_are_skipped(tmp_path, stray):
+    """libjpeg skips them, with a warning, and loses nothing."""
+    pixels = np.random.default_rng(5).integers(0, 256, (24, 32, 3), np.uint8)
+    PIL.Image.fromarray(pixels).save(tmp_path / "a.jpg", dpi=(300, 300))
+    data = (tmp_path / "a.jpg").read_bytes()
+    (tmp_path / "b.jpg").write_bytes(data[:2] + stray + data[2:])
+    whole, found = read_image(tmp_path / "a.jpg"), read_image(tmp_path / "b.jpg")
+    np.testing.assert_array_equal(found.pixels, whole.pixels)
+    assert found.metadata == whole.metadata
+    assert found.notices == whole.notices

@@ -321,3 +321,14 @@ def test_noise_of_a_microscope_is_gaussian(tmp_path: Path):
     assert noise_of(read_volume(tmp_path / "own.tif")) == "gaussian"
     write_volume(replace(cells, spacing=(1.0, 1.0, 1.0)), tmp_path / "large.tif")
     assert noise_of(read_volume(tmp_path / "large.tif")) == "auto"
+
+
+@pytest.mark.parametrize("unit", ["um", "mm"])
+def test_frames_have_no_distance_unless_imagej_states_one(tmp_path: Path, unit: str) -> None:
+    for axes, more, stated in (
+        ("TYX", {}, "yx"),
+        ("TYX", {"spacing": 3.0}, "zyx"),
+        ("ZYX", {}, "zyx"),  # where it is 1, ImageJ leaves it out
+    ):
+        volume = read_volume(imagej(tmp_path / "a.tif", STACK, axes=axes, unit=unit, **more))
+        assert "".join(sorted(volume.stated, reverse=True)) == stated, axes

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeySequence
+from PySide6.QtCore import QMimeData, QPointF, Qt
+from PySide6.QtGui import QDragEnterEvent, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -233,3 +233,14 @@ def estimated(parameter: FloatParameter, planes: NDArray[Any], values: Mapping[s
     """Return the filter's estimate, within the range of the parameter."""
     assert parameter.estimate is not None
     return min(max(parameter.estimate(planes, values), parameter.minimum), parameter.maximum)
+
+
+def entering(place: QPointF, actions: Qt.DropAction, mime: QMimeData) -> QDragEnterEvent:
+    """Return a drag that enters a widget; newer versions of Qt want fractions of pixels."""
+    make: Any = QDragEnterEvent
+    buttons = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    try:
+        event: QDragEnterEvent = make(place, actions, mime, *buttons)
+    except TypeError:
+        event = make(place.toPoint(), actions, mime, *buttons)
+    return event

@@ -14,7 +14,7 @@ from PIL import Image as PillowImage
 from PIL import PngImagePlugin
 from pydicom.uid import generate_uid
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QAction, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
@@ -40,6 +40,7 @@ from tests.gui.helpers import (
     child,
     choose_files,
     dialog,
+    entering,
     load,
     wait_until,
     write_picture,
@@ -284,7 +285,7 @@ def drop(window: BatchWindow, *paths: Path) -> bool:
     mime = QMimeData()
     mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
     copy, left, none = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier(0)
-    enter = QDragEnterEvent(QPointF(9, 9).toPoint(), copy, mime, left, none)
+    enter = entering(QPointF(9, 9), copy, mime)
     enter.ignore()
     window.dragEnterEvent(enter)
     if enter.isAccepted():

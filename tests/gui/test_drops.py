@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
@@ -14,7 +14,7 @@ from kernelscope.gui.dialogs.places import folder_for
 from kernelscope.gui.dialogs.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import dialog, press, run, shown, write_picture
+from tests.gui.helpers import dialog, entering, press, run, shown, write_picture
 from tests.gui.test_together import click
 from tests.gui.test_volume_page import titles, voxels, write
 
@@ -27,11 +27,11 @@ def drop(window: MainWindow, paths: list[Path]) -> QDropEvent:
     mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
     actions = Qt.DropAction.CopyAction | Qt.DropAction.MoveAction
     buttons = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    entering = QDragEnterEvent(QPoint(50, 50), actions, mime, *buttons)
-    entering.setDropAction(Qt.DropAction.MoveAction)
-    window.dragEnterEvent(entering)
-    assert entering.isAccepted()
-    assert entering.dropAction() is Qt.DropAction.CopyAction
+    enter = entering(QPointF(50, 50), actions, mime)
+    enter.setDropAction(Qt.DropAction.MoveAction)
+    window.dragEnterEvent(enter)
+    assert enter.isAccepted()
+    assert enter.dropAction() is Qt.DropAction.CopyAction
     event = QDropEvent(QPointF(50, 50), actions, mime, *buttons)
     event.setDropAction(Qt.DropAction.MoveAction)
     window.dropEvent(event)

@@ -414,3 +414,20 @@ def test_an_error_of_a_callback_is_raised(callback: str) -> None:
 
     with pytest.raises(ZeroDivisionError):
         function("median")(picture(np.uint8), **{callback: fail})
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint32", "int64", "bool"])
+def test_quality_of_grey_pictures_of_any_integers(dtype: str) -> None:
+    """As of volumes, white is the range where samples are negative, else the brightest one."""
+    reference = (
+        np.arange(100).reshape(10, 10) % 2 if dtype == "bool" else np.arange(100).reshape(10, 10)
+    )
+    reference = reference.astype(dtype) - (30 if dtype.startswith("int") else 0)
+    reference = reference.astype(dtype)
+    result = reference.copy()
+    result[0, :4] = reference[0, :4] ^ 1
+    white = 1 if dtype == "bool" else 99
+    found = ks.quality(result, reference)
+    assert found.mse == pytest.approx(4 / 100)
+    assert found.psnr == pytest.approx(10 * np.log10(white**2 / 0.04))
+    assert ks.quality(result[..., np.newaxis], reference[..., np.newaxis]) == found

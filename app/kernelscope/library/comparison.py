@@ -31,8 +31,8 @@ def quality(
     Parameters
     ----------
     result, reference : array_like, shape (height, width), (height, width, channels) or of a volume
-        Pictures of one type: uint8, uint16 or floats. Volumes of any type: SSIM is the mean over
-        slices.
+        Pictures of one type: uint8, uint16 or floats, grey ones also other integers. Volumes of any
+        type: SSIM is the mean over slices.
     volume : bool, optional
         Whether the arrays are volumes, of shape (depth, height, width). By default they are if
         they have three axes and the last one is longer than 4.
@@ -60,6 +60,10 @@ def quality(
         second = arrays.host_array(reference, "reference")
         if volume is None:
             volume = first.ndim == 3 and not arrays.is_picture(first.shape)
+        if not volume and first.shape == second.shape:
+            slices = arrays.as_slice(first), arrays.as_slice(second)
+            if slices[0] is not None and slices[1] is not None:  # white is that of volumes
+                (first, second), volume = slices, True
         if volume:
             scans = arrays.scan([("result", first)]), arrays.scan([("reference", second)])
             one, other = (scan.volumes[0].voxels for scan in scans)

@@ -81,6 +81,9 @@ class _Segments:
 def decode(handle: WatchedFile) -> Decoded:
     """Decode a JPEG of any common kind; refuse others by the name of their kind."""
     data = handle.read()
+    first = _ANY_MARKER.search(data, 2)
+    if first:  # stray bytes before it, which libraries refuse
+        data = data[:2] + data[first.start() :]
     found = _segments(data)
     if found.kind == 0:
         raise Unreadable("the file is cut off or damaged: it has no frame.")

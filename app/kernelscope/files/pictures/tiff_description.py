@@ -190,7 +190,8 @@ def _of_imagej(found: Mapping[str, Any], tags: Any) -> Description:
         factor = millimetres(_UNITS_OF_TAG.get(tags.valueof("ResolutionUnit"), ""))
     steps: dict[str, float] = {}
     if factor is not None:
-        if unit is not None:  # left out where it is 1
+        times = _number(found.get("frames")) > 1 >= _number(found.get("slices"))
+        if unit is not None and ("spacing" in found or not times):  # left out where it is 1
             steps["z"] = abs(_number(found.get("spacing", 1.0))) * (
                 millimetres(found.get("zunit")) or factor
             )
