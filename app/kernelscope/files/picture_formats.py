@@ -217,7 +217,7 @@ FORMATS = (
     _row(
         "JPEG",
         (".jpg", ".jpeg", ".jpe", ".jfif"),
-        rb"\xff\xd8(?:[^\xff]|\xff\0){0,120}\xff[^\0]",  # stray bytes may stand between all segments
+        rb"\xff\xd8(?:[^\xff]|\xff\0){0,120}\xff[^\0]",  # stray bytes may be between
         jpeg.decode,
         Writer(
             Format("JPEG", (".jpg", ".jpeg")),
