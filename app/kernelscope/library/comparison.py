@@ -61,9 +61,9 @@ def quality(
         if volume is None:
             volume = first.ndim == 3 and not arrays.is_picture(first.shape)
         if not volume and first.shape == second.shape:
-            slices = arrays.as_slice(first), arrays.as_slice(second)
-            if slices[0] is not None and slices[1] is not None:  # white is that of volumes
-                (first, second), volume = slices, True
+            one_slice, other_slice = arrays.as_slice(first), arrays.as_slice(second)
+            if one_slice is not None and other_slice is not None:  # white is that of volumes
+                first, second, volume = one_slice, other_slice, True
         if volume:
             scans = arrays.scan([("result", first)]), arrays.scan([("reference", second)])
             one, other = (scan.volumes[0].voxels for scan in scans)
