@@ -45,7 +45,8 @@
 #define RED_BLUE 0.70710678f
 #define GREEN 0.40824829f
 
-__constant__ float noise[2];  // the threshold of pass 1, and 1 / sigma; zeros: there is no noise
+// For each plane the thresholds of pass 1, and 1 / sigma, for frequencies [k][q]; zeros: there is no noise.
+__constant__ float noise[3][2][SIDE * SIDE];
 
 // A number whose products and sums are rounded one by one.
 struct Real {
@@ -120,7 +121,7 @@ struct Block {
     }
 
     // Pass 1; returns the weight.
-    __device__ inline Real keep_large()
+    __device__ inline Real keep_large(int c)
     {
         int kept = 1;
 #pragma unroll
@@ -128,7 +129,7 @@ struct Block {
 #pragma unroll
             for (int q = 0; q < SIDE; ++q)
                 if (k + q > 0) {
-                    const bool keep = fabsf(values[k][q].value) > noise[0];
+                    const bool keep = fabsf(values[k][q].value) > noise[c][0][k * SIDE + q];
                     if (!keep) values[k][q] = {0.0f};
                     kept += keep;
                 }
@@ -136,7 +137,7 @@ struct Block {
     }
 
     // Of a guide: its factors in place of its coefficients; returns the weight.
-    __device__ inline Real become_factors()
+    __device__ inline Real become_factors(int c)
     {
         const Real one = {1.0f};
         Real total = one;
@@ -146,7 +147,7 @@ struct Block {
 #pragma unroll
             for (int q = 0; q < SIDE; ++q)
                 if (k + q > 0) {
-                    const Real ratio = values[k][q] * noise[1];
+                    const Real ratio = values[k][q] * noise[c][1][k * SIDE + q];
                     const Real gain = one - one / (ratio * ratio + one);
                     values[k][q] = gain;
                     total = total + gain * gain;
@@ -223,7 +224,7 @@ __device__ inline void write_pixel(
     Sample* pixel = output + output_offset(g, y, x);
     // Alpha is put back later: any value will do.
     if (count < g.channels) pixel[count] = 0;
-    if (noise[0] == 0) {
+    if (noise[0][1][0] == 0) {
         for (int c = 0; c < count; ++c) pixel[c] = fetch(source, g, y + shift, x + shift, c);
     } else if (count == 3) {
         const Real grey = Real{values[0]} * GREY, across = Real{values[pitch]} * RED_BLUE;
@@ -279,7 +280,7 @@ __device__ inline void sum_columns(
                 if (WIENER) {
                     Block factors;
                     load_block(factors, guide, y, x, c);
-                    weight = factors.become_factors();
+                    weight = factors.become_factors(c);
                     load_block(block, picture, y + shift, x + shift, c);
 #pragma unroll
                     for (int k = 0; k < SIDE; ++k)
@@ -288,7 +289,7 @@ __device__ inline void sum_columns(
                             block.values[k][q] = block.values[k][q] * factors.values[k][q];
                 } else {
                     load_block(block, picture, y, x, c);
-                    weight = block.keep_large();
+                    weight = block.keep_large(c);
                 }
                 block.restore_columns(weight);
 #pragma unroll
@@ -411,7 +412,7 @@ __device__ inline void filter_tile(
         if (WIENER) {
             Block factors;
             load_shared(factors, memory, guide, y, left, end + MARGIN - 1, c);
-            weight = factors.become_factors();
+            weight = factors.become_factors(c);
             load_shared(
                 block, memory, picture, y + shift, left + shift, end + MARGIN - 1 + shift,
                 c);
@@ -422,7 +423,7 @@ __device__ inline void filter_tile(
                     block.values[k][q] = block.values[k][q] * factors.values[k][q];
         } else {
             load_shared(block, memory, picture, y, left, end + MARGIN - 1, c);
-            weight = block.keep_large();
+            weight = block.keep_large(c);
         }
         block.restore_columns(weight);
         // In turns: each row gets its blocks from the top one to the bottom one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,18 @@ from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
 import kernelscope
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.emulator import EmulatorBackend
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.request import Request
+from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel
 from kernelscope.filters.sliding_dct import SPEC
 from kernelscope.filters.sliding_dct.model import estimate_sigma
+from kernelscope.images.image import Image
 from kernelscope.library.session import session
 from kernelscope.spec.borders import Border
+from tests.backends.emulated import needs_compiler
+from tests.backends.quick_compiler import quick_compiler
 from tests.filters import apply
 from tests.noise import white_of
 from tests.oracle import PAD_MODES
@@ -24,9 +33,10 @@ from tests.oracle import PAD_MODES
 pytestmark = pytest.mark.slow
 
 CASES: list[dict[str, Any]] = [
-    {"sigma": 4.0},
-    {"sigma": 15.0, "strength": 200.0},
-    {"sigma": 0.0},
+    {"sigma": 4.0, "noise": "white"},
+    # Of so few pixels, the noise is taken for white.
+    {"sigma": 15.0, "strength": 200.0, "noise": "correlated"},
+    {"sigma": 0.0, "noise": "camera"},
     {"sigma": 1e6},
 ]
 
@@ -96,13 +106,17 @@ def means(kept: list[list[NDArray[Any]]], total: NDArray[Any]) -> NDArray[Any]:
     return top / bottom
 
 
-def passes(plane: NDArray[Any], sigma: float) -> NDArray[Any]:
-    threshold, inverse = F(min(2.7 * sigma, 3e38)), F(min(1 / sigma, 3e38))
+def passes(plane: NDArray[Any], sigma: float, spectrum: NDArray[Any]) -> NDArray[Any]:
+    """Return the result of both passes; `spectrum` has the noise's power at [q along y][k]."""
+    sigmas = sigma * np.sqrt(spectrum.T)
+    thresholds, inverses = np.minimum(2.7 * sigmas, 3e38), np.minimum(1 / sigmas, 3e38)
     found = spectra(plane)
     total = np.zeros_like(found[0][0])
     for k in range(8):
         for q in range(8):
-            keep = np.abs(found[k][q]) > threshold if k + q else np.ones(total.shape, bool)
+            keep = (
+                np.abs(found[k][q]) > F(thresholds[k, q]) if k + q else np.ones(total.shape, bool)
+            )
             found[k][q] = np.where(keep, found[k][q], F(0))
             total = total + keep.astype(F)
     guide = spectra(means(found, total))
@@ -110,14 +124,19 @@ def passes(plane: NDArray[Any], sigma: float) -> NDArray[Any]:
     total = np.zeros_like(found[0][0])
     for k in range(8):
         for q in range(8):
-            ratio = guide[k][q] * inverse
+            ratio = guide[k][q] * F(inverses[k, q])
             gain = F(1) - F(1) / (ratio * ratio + F(1)) if k + q else np.ones_like(ratio)
             found[k][q] = found[k][q] * gain
             total = total + gain * gain
     return means(found, total)
 
 
-def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
+def oracle(
+    source: NDArray[Any],
+    parameters: Mapping[str, Any],
+    border: Border,
+    spectra: NDArray[Any] = np.ones((3, 8, 8)),  # noqa: B008
+) -> NDArray[Any]:
     values = SPEC.validate(parameters)
     sigma = values["sigma"] * values["strength"] / 100 / 100 * white_of(source)
     image = source
@@ -128,11 +147,12 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
         return image[14:-14, 14:-14]
     planes = [image[:, :, c].astype(F) for c in range(image.shape[2])]
     if len(planes) == 1:
-        return passes(planes[0], sigma)[..., None]
+        return passes(planes[0], sigma, spectra[0])[..., None]
     red, green, blue = planes
-    grey = passes((red + green + blue) * F(0.57735027), sigma) * F(0.57735027)
-    across = passes((red - blue) * F(0.70710678), sigma) * F(0.70710678)
-    middle = passes((red + blue - (green + green)) * F(0.40824829), sigma) * F(0.40824829)
+    grey = passes((red + green + blue) * F(0.57735027), sigma, spectra[0]) * F(0.57735027)
+    across = passes((red - blue) * F(0.70710678), sigma, spectra[1]) * F(0.70710678)
+    middle = passes((red + blue - (green + green)) * F(0.40824829), sigma, spectra[2])
+    middle = middle * F(0.40824829)
     return np.stack(
         [grey + across + middle, grey - (middle + middle), grey - across + middle], axis=-1
     )
@@ -234,3 +254,27 @@ def test_samples_without_a_value_spread_and_end() -> None:
     assert np.isnan(result[20, 20])
     assert np.isfinite(result[0, 0])
     assert np.isfinite(result[35:, 35:]).all()
+
+
+@needs_compiler
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
+def test_every_frequency_has_its_own_sigma(channels: int, dtype: Any, border: Border) -> None:
+    """On all levels of the CPU and of the emulated GPU, to the last bit."""
+    random = np.random.default_rng(channels)
+    source = random.uniform(0, 1, (41, 57, channels))
+    source = np.rint(source * 255).astype(dtype) if dtype is np.uint8 else source.astype(dtype)
+    spectra = random.uniform(0.01, 2, (channels, 8, 8))
+    model = NoiseModel(NoiseKind.CORRELATED, (0.1,) * channels, spectra=spectra)
+    values = SPEC.validate({"sigma": 12.0, "noise": "correlated"})
+    wanted = oracle(source, values, border, spectra)
+    if dtype is np.uint8:
+        wanted = np.clip(np.rint(wanted), 0, 255).astype(np.uint8)
+    request = Request.create(Image.from_array(source), "sliding_dct", values, border=border)
+    request = replace(request, noise=model)
+    for backend in (CpuBackend(threads=1), EmulatorBackend(quick_compiler(), threads=1)):
+        for level in backend.levels(SPEC):
+            made = backend.run(request, level, RunContext())
+            np.testing.assert_array_equal(made.planes, wanted, err_msg=level.id)
+        backend.close()

@@ -16,6 +16,7 @@ from kernelscope.engine.region import Region, Window, window
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import with_sign
+from kernelscope.engine.stabilising import with_noise
 from kernelscope.engine.step import Step
 from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
@@ -68,6 +69,7 @@ def crop_of(request: Request) -> tuple[Request, Window]:
         step,
         request.options,
         measured=request.measured,
+        noise=with_noise(request).noise,
         origin=(top + part.rows.start, left + part.columns.start),
         live=request.live,
     )

@@ -112,6 +112,9 @@ class Request:
         The ideal result, or the ideal of its first volume; input and result are compared with it.
     measured : Measurement, optional
         Measurements of this source for this step, if they were needed before the run.
+    noise : object, optional
+        Model of the noise of the picture, or of the whole of which the source is a part; see
+        `kernelscope.engine.stabilising`.
     origin : tuple of int
         Row and column of the picture at which the source begins, where it is a part of one.
     resolved : mapping, optional
@@ -149,6 +152,7 @@ class Request:
     options: RunOptions = DEFAULT_OPTIONS
     reference: Image | Volume | None = None
     measured: Measurement | None = None
+    noise: Any = None
     origin: tuple[int, int] = (0, 0)
     resolved: Mapping[str, Any] | None = None
     region: Region | Box | None = None
@@ -352,8 +356,9 @@ class Request:
     @property
     def known(self) -> Mapping[str, Any]:
         """The parameters together with the measurements for them."""
-        step, measured = self.step, self.measured
-        return {**step.parameters, **measured.values} if measured else step.parameters
+        step, measured, choice = self.step, self.measured, self.step.filter.noise
+        known = {**step.parameters, **measured.values} if measured else step.parameters
+        return known if choice is None or self.noise is None else {**known, choice.key: self.noise}
 
     def passes(self) -> tuple[Pass, ...]:
         """Return the filters to run, each on the output of the last.

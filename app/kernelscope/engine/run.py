@@ -27,6 +27,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.engine.scaling import run_scaled, with_sign
 from kernelscope.engine.slices import filter_slices
+from kernelscope.engine.stabilising import noise_notice, run_stabilised, with_noise
 from kernelscope.engine.transparency import run_visible
 from kernelscope.errors import (
     AppError,
@@ -251,10 +252,20 @@ def _compute(
     context: RunContext,
 ) -> Source:
     def compute(one: Request) -> Source:
-        return run_scaled(one, lambda inner: backend.run(inner, level, context), context)
+        def inside(inner: Request) -> Source:
+            return run_stabilised(
+                inner, lambda stable: backend.run(stable, level, context), context
+            )
+
+        return run_scaled(one, inside, context)
 
     def run(one: Request) -> Source:
-        return run_visible(with_sign(one), compute)
+        one = with_sign(one)
+        if one.step.filter.noise:
+            with context.log.stage("measure"):
+                one = with_noise(one)
+            context.log.notices += noise_notice(one)
+        return run_visible(one, compute)
 
     if not request.by_slices:
         if isinstance(request.region, Box):
@@ -270,7 +281,10 @@ def _compute(
         return output
 
     def filter_slice(one: Request, report: Progress) -> Image:
-        image = backend.run(one, level, context.reporting_to(report))
+        inner = context.reporting_to(report)
+        image = run_stabilised(
+            with_noise(one), lambda stable: backend.run(stable, level, inner), inner
+        )
         assert isinstance(image, Image)
         return image
 

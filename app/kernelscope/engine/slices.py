@@ -22,6 +22,7 @@ from kernelscope.engine.cropping import crop_of
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.scaling import SIGN, keeping_sign
+from kernelscope.engine.stabilising import for_slices
 from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -117,7 +118,7 @@ def step_of(step: Step, number: int) -> Step:
         each.name: each.for_slice(step.parameters[each.name], number)
         for each in step.filter.parameters
     }
-    return replace(step, parameters=MappingProxyType({**step.parameters, **changed}))
+    return for_slices(replace(step, parameters=MappingProxyType({**step.parameters, **changed})))
 
 
 def picture_of(volume: Volume, axis: int, index: int, divisor: np.float32 | None = None) -> Image:

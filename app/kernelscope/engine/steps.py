@@ -27,6 +27,7 @@ from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.engine.run import automatic, execute, shortage_explained, usable
 from kernelscope.engine.scaling import factors_of, measurement, scaled
 from kernelscope.engine.slices import picture_of
+from kernelscope.engine.stabilising import stabilised, with_noise
 from kernelscope.engine.step import Step
 from kernelscope.engine.timing import Stage
 from kernelscope.engine.transparency import to_grey, visible
@@ -280,17 +281,16 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
     names : iterable of str
         Parameters that have an estimate.
     """
-    factors = factors_of(request)
+    request, factors = with_noise(request), factors_of(request)
     if factors is not None:
         request = scaled(request, factors)
-    pixels = _looked_at(request)
+    pixels, known = stabilised(request, _looked_at(request))
     numbers: dict[str, float] = {}
     wanted = set(names)
     # In the order of the filter: each one knows those before it.
     for parameter in request.step.filter.parameters:
         if parameter.name in wanted:
-            known = {**request.known, **numbers}
-            numbers[parameter.name] = parameter.estimate_from(pixels, known)
+            numbers[parameter.name] = parameter.estimate_from(pixels, {**known, **numbers})
     return numbers
 
 

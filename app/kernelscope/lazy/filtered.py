@@ -95,6 +95,15 @@ def filtered(
         source.kind is Kind.PICTURE and spec.uncroppable(step.parameters)
     ):
         raise _needs_whole(step, spec.uncroppable(step.parameters))
+    if spec.noise and step.parameters[spec.noise.parameter] not in (
+        spec.noise.white,
+        # Slices of a kind that was to be found are filtered as if it was white.
+        spec.noise.found if source.kind is Kind.VOLUME else spec.noise.white,
+    ):
+        raise InvalidParameter(
+            f"The noise for {spec.name} is found from the whole picture, which is read in blocks.",
+            f"Choose white noise: {spec.noise.parameter}={spec.noise.white}.",
+        )
     if source.kind is Kind.VOLUME:
         return FilteredSlices(source, step, execute, options, cover, white)
     if step.estimates:

@@ -230,6 +230,49 @@ class Diagnostic:
     describe: Callable[[tuple[Any, ...]], str]
 
 
+class NoiseSteps(Protocol):
+    """Steps around a filter that supposes white noise; see `kernelscope.engine.stabilising`."""
+
+    def forward(self, pixels: Pixels) -> Pixels:
+        """Return float32 samples whose noise is white, where white is 1; alpha stays."""
+
+    def backward(self, stable: Pixels) -> Pixels:
+        """Return samples of the picture's type from those of the result, of any height."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseChoice:
+    """How a filter treats the kinds of noise of a picture.
+
+    Attributes
+    ----------
+    parameter : str
+        Name of the parameter that chooses the kind.
+    found : str
+        Its value where the kind is to be found.
+    white : str
+        Its value where the noise is white: after the first of the steps.
+    key : str
+        Under which the model is among the parameters that `FilterSpec.resolve` gets.
+    find : callable
+        Maps a picture without alpha, where white of floats is 1, and the parameter's value to a
+        model of its noise.
+    steps : callable
+        Maps a model, validated parameters (None while they are estimated) and the type of samples
+        to the steps around the filter; None if it needs none.
+    describe : callable
+        Maps a model and the value of white to a line for the user; empty for what was chosen.
+    """
+
+    parameter: str
+    found: str
+    white: str
+    key: str
+    find: Callable[[Pixels, str], Any]
+    steps: Callable[[Any, Mapping[str, Any] | None, np.dtype[Any]], NoiseSteps | None]
+    describe: Callable[[Any, str, float], str]
+
+
 @dataclass(frozen=True, kw_only=True)
 class FilterSpec:
     """A filter: its names, its parameters and its implementations.
@@ -288,6 +331,8 @@ class FilterSpec:
         Whether it is an average with weights that are not negative and do not depend on samples.
     unit : Unit or callable
         The unit of floats that it supposes; a callable maps validated parameters to it.
+    noise : NoiseChoice, optional
+        The kinds of noise that it removes from pictures.
     microscope : mapping
         Values in the place of defaults that hold for medical scanners only.
     bench : BenchDefaults
@@ -320,6 +365,7 @@ class FilterSpec:
     restores: bool = True
     averages: bool = False
     unit: Unit | Callable[[Mapping[str, Any]], Unit] = Unit.ANY
+    noise: NoiseChoice | None = None
     microscope: Mapping[str, Any] = field(default_factory=dict)
     bench: BenchDefaults = BenchDefaults()
     diagnostic: Diagnostic | None = None

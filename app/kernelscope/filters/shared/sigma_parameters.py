@@ -18,7 +18,8 @@ def sigma_parameter(
         name="sigma",
         label="Noise sigma",
         symbol="σ",
-        help="Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %.",
+        help="Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %; "
+        "of camera noise, that of its mean variance.",
         default=4.0,
         minimum=0.0,
         maximum=1e6,

@@ -14,6 +14,9 @@ second, one whose b is 30 has the factor 900 / 1000 = 0.9.
 Colours are filtered as (R + G + B) / √3, (R - B) / √2 and (R - 2G + B) / √6: the noise in these is
 as large as in R, G and B, and hardly any of the picture is in the last two.
 
+Correlated noise has a sigma for each frequency, and camera noise is made white first
+(`shared.noise_model`, `shared.stabilise`).
+
 All levels compute the same floats in the same order, without multiply-adds that round once: blocks
 are transformed along x, then along y; those that cover a pixel are added from the top one to the
 bottom one, and these sums from left to right. Results are equal to the last bit.
@@ -27,9 +30,10 @@ Processing 16, 2007.
 from __future__ import annotations
 
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
+from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
 from kernelscope.filters.sliding_dct.cpu import plan_cpu
 from kernelscope.filters.sliding_dct.cuda import GAPS, plan_cuda
-from kernelscope.filters.sliding_dct.model import estimate_sigma, radius
+from kernelscope.filters.sliding_dct.model import estimate_sigma, radius, resolve
 from kernelscope.spec.borders import Border
 from kernelscope.spec.explanation import EDGE, Example, Explanation
 from kernelscope.spec.filter import Cpu, FilterSpec, Unit
@@ -43,10 +47,12 @@ SPEC = FilterSpec(
     summary="Removes what is weaker than noise from the frequencies of all 8×8 blocks.",
     synonyms=("denoise", "cosine", "frequency", "wiener", "shrinkage"),
     source="Yu and Sapiro, DCT image denoising, IPOL 2011; second pass after Dabov et al. 2007",
-    parameters=(sigma_parameter(estimate_sigma), STRENGTH),
+    parameters=(sigma_parameter(estimate_sigma), NOISE, STRENGTH),
     radius=radius,
     restores=True,
     unit=Unit.WHITE,
+    resolve=resolve,
+    noise=NOISE_STEPS,
     # A block is transformed as a whole: none has fewer cells.
     borders=tuple(border for border in Border if border is not Border.REDUCE),
     implementations={
@@ -60,8 +66,7 @@ SPEC = FilterSpec(
         use="For Gaussian noise: quick enough to be watched, and in most pictures closer to the "
         "one without noise than non-local means. *Estimate* finds sigma.",
         avoid="Specks are no Gaussian noise: use the median. Texture as fine as noise is taken "
-        "for it where sigma is estimated: set it, or lower the strength. Where noise depends on "
-        "the brightness, one sigma is too much in one place and too little in another.",
+        "for it where sigma is estimated: set it, or lower the strength.",
         example=Example(patch=EDGE, parameters={"sigma": 4.0}, radius=3),
         sample="camera-gaussian.png",
     ),

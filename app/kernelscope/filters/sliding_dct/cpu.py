@@ -17,7 +17,7 @@ from kernelscope.filters.shared.border_kernels import VALID, border_index
 from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.sliding_dct.model import MARGIN, REACH, noise
-from kernelscope.jit import Array, Flag, Index, Line, Number, Plane, Record, inlined, kernel
+from kernelscope.jit import Array, Flag, Index, Line, Plane, Record, inlined, kernel
 from kernelscope.spec.filter import CpuPass, CpuTask
 from kernelscope.spec.levels import SERIAL
 from kernelscope.spec.samples import colour_count
@@ -135,14 +135,15 @@ def transform_columns(rows: Line, first: Index, count: Index, out: Line, plain: 
 
 
 @kernel
-def shrink_hard(spectra: Line, count: Index, threshold: Number, weights: Line, plain: Flag) -> None:
-    """Zero coefficients of up to `threshold`; the weight of a block is 1 / those that are left."""
+def shrink_hard(spectra: Line, count: Index, thresholds: Line, weights: Line, plain: Flag) -> None:
+    """Zero coefficients of up to a threshold; the weight of a block is 1 / those that are left."""
     if plain is not None:
         no_simd()
     zero, one = np.float32(0), np.float32(1)
     for x in range(count):
         weights[x] = one
     for line in range(1, 64):
+        threshold = thresholds[line]
         for x in range(count):
             i = np.uintp(line * PITCH + x)
             kept = abs(spectra[i]) > threshold
@@ -154,7 +155,7 @@ def shrink_hard(spectra: Line, count: Index, threshold: Number, weights: Line, p
 
 @kernel
 def shrink_wiener(
-    spectra: Line, guides: Line, count: Index, inverse: Number, weights: Line, plain: Flag
+    spectra: Line, guides: Line, count: Index, inverses: Line, weights: Line, plain: Flag
 ) -> None:
     """Multiply coefficients by b² / (b² + sigma²), b those of the guide.
 
@@ -166,6 +167,7 @@ def shrink_wiener(
     for x in range(count):
         weights[x] = one
     for line in range(1, 64):
+        inverse = inverses[line]
         for x in range(count):
             i = np.uintp(line * PITCH + x)
             ratio = guides[i] * inverse
@@ -228,7 +230,7 @@ def filter_planes(
     picture: Array,
     guide: Array,
     output: Array,
-    noise: Line,
+    noise: Array,
     wiener: Flag,
     plain: Flag,
     start: Index,
@@ -271,9 +273,9 @@ def filter_planes(
                 transform_columns(rows, y, n, spectra, plain)
                 if wiener:
                     transform_columns(guide_rows, y, n, guides, plain)
-                    shrink_wiener(spectra, guides, n, noise[1], weights, plain)
+                    shrink_wiener(spectra, guides, n, noise[plane, 1], weights, plain)
                 else:
-                    shrink_hard(spectra, n, noise[0], weights, plain)
+                    shrink_hard(spectra, n, noise[plane, 0], weights, plain)
                 add_blocks(spectra, weights, y, n, sums, plain)
                 done = y - REACH
                 if done >= start:
@@ -346,7 +348,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     numbers = noise(source.dtype, task.parameters)
     plain = True if task.level == SERIAL.id else None
     shift = MARGIN if task.border.code == VALID else 0
-    if not numbers[0]:
+    if not numbers.any():
         return [CpuPass(copy_rows, (source, output, shift, plain), height)]
 
     def planes(margin: int) -> Any:

@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.shared.flat_noise import flat_sigma
-from kernelscope.spec.samples import Pixels, white_level
+from kernelscope.filters.shared.noise_model import (
+    NoiseKind,
+    NoiseModel,
+    find_noise,
+    opponent_variances,
+)
+from kernelscope.filters.shared.stabilise import MODEL, estimated_sigma
+from kernelscope.spec.samples import Pixels, colour_count, white_level
 
 SIDE = 8
 """Of a block."""
@@ -25,23 +31,50 @@ _LAMBDA = 2.7
 
 _LARGEST = 3e38
 
+_UNEQUAL = 1.1
+"""The noise of channels is taken for equal if their sigmas differ by less than this factor."""
+
 
 def radius(parameters: Mapping[str, Any]) -> int:
     return MARGIN
 
 
 def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
-    return 100 * flat_sigma(pixels)
+    return 100 * estimated_sigma(pixels, parameters)
+
+
+def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Fill in ``spectra`` of the planes, unless their noise is white and equal."""
+    model = parameters.get(MODEL)
+    if (
+        model is None
+        and parameters["noise"] == NoiseKind.CORRELATED
+        and "spectra" not in parameters
+    ):
+        model = find_noise(source[..., : colour_count(source.shape[2])], NoiseKind.CORRELATED)
+    if not isinstance(model, NoiseModel) or not model.sigma:
+        return parameters
+    if model.spectra is not None:
+        return {**parameters, "spectra": model.spectra}
+    if model.kind is NoiseKind.WHITE and max(model.sigmas) > _UNEQUAL * min(model.sigmas):
+        powers = opponent_variances(np.square(model.sigmas)) / model.sigma**2
+        return {**parameters, "spectra": np.broadcast_to(powers[:, None, None], (3, SIDE, SIDE))}
+    return parameters
 
 
 def noise(dtype: np.dtype[Any], parameters: Mapping[str, Any]) -> NDArray[np.float32]:
     """Return the threshold of the first pass, and 1 / sigma for the second, in units of a sample.
 
-    Both are 0 where there is no noise to remove.
+    Shape (planes, 2, 64), for frequencies 8 x + y; all are 0 where there is no noise to remove.
     """
     percent = parameters["sigma"] * parameters["strength"] / 100
     sigma = percent / 100 * white_level(dtype)
-    threshold = np.float32(min(_LAMBDA * sigma, _LARGEST))
-    if threshold == 0:
-        return np.zeros(2, np.float32)
-    return np.array([threshold, min(1 / sigma, _LARGEST)], np.float32)
+    numbers = np.zeros((3, 2, SIDE * SIDE), np.float32)
+    if np.float32(min(_LAMBDA * sigma, _LARGEST)) == 0:
+        return numbers
+    spectra = parameters.get("spectra", np.ones((1, SIDE, SIDE)))
+    sigmas = sigma * np.sqrt(spectra.transpose(0, 2, 1).reshape(len(spectra), -1))
+    with np.errstate(divide="ignore"):
+        numbers[:, 1] = np.minimum(1 / sigmas, _LARGEST)
+    numbers[:, 0] = np.minimum(_LAMBDA * sigmas, _LARGEST)
+    return numbers

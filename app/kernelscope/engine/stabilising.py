@@ -1,0 +1,147 @@
+"""Brings pictures whose noise is not white to filters that suppose that it is, and results back.
+
+A filter declares `FilterSpec.noise`. The model of the noise is found once for a picture, from the
+whole of it, and kept with a request: a region has the bytes that it has in the
+whole result. All levels on all devices get the same floats.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.request import Request
+from kernelscope.engine.scaling import factors_of, scaled
+from kernelscope.engine.step import Step
+from kernelscope.engine.transparency import to_grey, visible
+from kernelscope.images.image import Image
+from kernelscope.images.source import Source
+from kernelscope.judging import colours
+from kernelscope.spec.filter import NoiseSteps
+from kernelscope.spec.samples import Pixels
+
+
+class _Models:
+    """The models of the noise in each picture, by the choice of its kind and whether it is grey."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: weakref.WeakKeyDictionary[Source, dict[tuple[str, str, bool], Any]]
+        self._known = weakref.WeakKeyDictionary()
+
+    def of(self, request: Request) -> Any:
+        step = request.step
+        choice = step.filter.noise
+        assert choice is not None
+        key = (choice.key, step.parameters[choice.parameter], step.grey)
+        with self._lock:
+            known = self._known.setdefault(request.source, {})
+            if key not in known:
+                factors = factors_of(request)
+                inner = request if factors is None else scaled(request, factors)
+                known[key] = choice.find(colours(_picture(inner).planes), key[1])
+            return known[key]
+
+
+_models = _Models()
+
+
+def _picture(request: Request) -> Image:
+    """Return the colours that count, as the filter gets them."""
+    return to_grey(visible(request)) if request.step.grey else visible(request)
+
+
+def with_noise(request: Request) -> Request:
+    """Return a request that has the model of its noise, if that has to be found."""
+    choice = request.step.filter.noise
+    if choice is None or request.noise is not None or not isinstance(request.source, Image):
+        return request
+    if request.step.parameters[choice.parameter] == choice.white:
+        return request
+    return replace(request, noise=_models.of(request))
+
+
+def stabilised(request: Request, pixels: Pixels) -> tuple[Pixels, Mapping[str, Any]]:
+    """Return a picture and values from which parameters are estimated: those that a filter gets."""
+    choice = request.step.filter.noise
+    if choice is None:
+        return pixels, request.known
+    if request.by_slices:
+        return pixels, {**request.known, **for_slices(request.step).parameters}
+    steps = choice.steps(request.noise, None, pixels.dtype) if request.noise is not None else None
+    if steps is None:
+        return pixels, request.known
+    return steps.forward(pixels), {**request.known, choice.parameter: choice.white}
+
+
+def for_slices(step: Step) -> Step:
+    """Return a step whose noise is white where the kind was to be found: slices would differ."""
+    choice = step.filter.noise
+    if choice is None or step.parameters[choice.parameter] != choice.found:
+        return step
+    values = {**step.parameters, choice.parameter: choice.white}
+    return replace(step, parameters=MappingProxyType(values))
+
+
+def noise_notice(request: Request) -> tuple[str, ...]:
+    """Return a line about the kind of the noise, for a request that has the model of it."""
+    choice = request.step.filter.noise
+    if choice is None or request.noise is None:
+        return ()
+    kind = request.step.parameters[choice.parameter]
+    line = choice.describe(request.noise, kind, request.image.white)
+    return (f"{request.step.filter.name}: {line}.",) if line else ()
+
+
+def run_stabilised(
+    request: Request, run: Callable[[Request], Source], context: RunContext
+) -> Source:
+    """Return ``run(request)``, computed where the noise of the picture is white."""
+    step, choice = request.step, request.step.filter.noise
+    if choice is None or request.noise is None:
+        return run(request)
+    image = request.image
+    steps = choice.steps(request.noise, step.parameters, image.dtype)
+    if steps is None:
+        return run(request)
+    with context.log.stage("convert"):
+        grey = to_grey(image) if step.grey else image
+        values = {**step.parameters, choice.parameter: choice.white}
+        inner = replace(
+            request,
+            source=_stable.of(grey, steps),
+            step=replace(step, parameters=MappingProxyType(values), grey=False),
+            noise=None,
+            reference=None,
+            reduction=1,
+        )
+    output = run(inner)
+    assert isinstance(output, Image)
+    with context.log.stage("convert"):
+        return image.like(steps.backward(output.planes))
+
+
+class _Stable:
+    """The last stable form of each picture: the same object for several runs, for a GPU."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: weakref.WeakKeyDictionary[Image, tuple[NoiseSteps | None, Image]]
+        self._last = weakref.WeakKeyDictionary()
+
+    def of(self, image: Image, steps: NoiseSteps) -> Image:
+        with self._lock:
+            known, made = self._last.get(image, (None, image))
+            if known is not steps:
+                planes = steps.forward(image.planes)
+                made = replace(Image.from_array(planes, image.title), given_white=1.0)
+                self._last[image] = (steps, made)
+        return made
+
+
+_stable = _Stable()

@@ -1,0 +1,464 @@
+"""Shared by the denoisers of pictures: the kind of the noise in a picture, found from it alone.
+
+``white``       one sigma for each channel
+``camera``      photons and read-out: variance = a · mean + b, for each channel
+``correlated``  one spectrum: neighbours have noise in common, as after demosaicing or scaling
+
+All is measured in the 8×8 blocks of least structure. White noise has the same power in all of their
+frequencies. Correlated noise has more in the middle ones than in the highest; so has fine texture,
+but the power of noise is the same in all blocks, and that of texture is not:
+
+    spread = variance of the blocks' power in the middle frequencies / that of a chi-squared number
+
+is 1 for noise, 3 to 12 for texture. For the noise of a camera, blocks are sorted by brightness; a
+line through the low quantiles of the variance of each twelfth gives a and b. Samples clipped at
+black or white have less variance and another mean, which is taken back by those of a clipped normal
+distribution.
+
+Sources: after Foi, Trimeche, Katkovnik and Egiazarian, "Practical Poissonian-Gaussian noise
+modeling and fitting for single-image raw-data", IEEE Transactions on Image Processing 17, 2008;
+Foi, "Clipped noisy images: heteroskedastic modeling and practical denoising", Signal Processing 89,
+2009; spectra after Dabov, Foi, Katkovnik and Egiazarian, "Image restoration by sparse 3D
+transform-domain collaborative filtering", SPIE 6812, 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.flat_noise import flat_sigma
+from kernelscope.spec.samples import Pixels, white_level
+
+Numbers = NDArray[np.float64]
+
+SIDE = 8
+"""Of a block."""
+
+
+class NoiseKind(StrEnum):
+    WHITE = "white"
+    CAMERA = "camera"
+    CORRELATED = "correlated"
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseModel:
+    """The noise in a picture, where white is 1.
+
+    Attributes
+    ----------
+    sigmas : tuple of float
+        Standard deviation in each channel, that of the mean variance of its pixels.
+    slopes, offsets : tuple of float
+        Of the noise of a camera: a and b of each channel, its variance is a · mean + b.
+    spectra : ndarray, shape (planes, 8, 8), optional
+        Of correlated noise: its power in each frequency (y, x) of a block, divided by the mean of
+        these. Three channels have their opponent planes, see `opponents`.
+    sure : bool
+        Whether another kind is unlikely.
+    """
+
+    kind: NoiseKind
+    sigmas: tuple[float, ...]
+    slopes: tuple[float, ...] = ()
+    offsets: tuple[float, ...] = ()
+    spectra: Numbers | None = None
+    sure: bool = True
+
+    @property
+    def sigma(self) -> float:
+        """The root of the mean variance of all channels."""
+        return math.sqrt(sum(sigma**2 for sigma in self.sigmas) / len(self.sigmas))
+
+    def with_sigma(self, sigma: float) -> NoiseModel:
+        """Return noise of the same kind, of this strength in all."""
+        if not self.sigma:
+            return NoiseModel(NoiseKind.WHITE, tuple(sigma for _ in self.sigmas))
+        factor = sigma / self.sigma
+        return replace(
+            self,
+            sigmas=tuple(each * factor for each in self.sigmas),
+            slopes=tuple(each * factor**2 for each in self.slopes),
+            offsets=tuple(each * factor**2 for each in self.offsets),
+        )
+
+    def in_unit(self, factor: float) -> NoiseModel:
+        """Return the model for samples that are multiplied by `factor`."""
+        return replace(
+            self,
+            sigmas=tuple(each * factor for each in self.sigmas),
+            slopes=tuple(each * factor for each in self.slopes),
+            offsets=tuple(each * factor**2 for each in self.offsets),
+        )
+
+    def describe(self, white: float) -> str:
+        """Return one line for the user, with numbers in the unit of samples."""
+        sure = "sure" if self.sure else "not sure"
+        if self.kind is NoiseKind.CAMERA:
+            lines = [
+                f"{a * white:.3g}·mean + {b * white**2:.3g}"
+                for a, b in zip(self.slopes, self.offsets, strict=True)
+            ]
+            return f"camera noise: variance {'; '.join(dict.fromkeys(lines))}, {sure}"
+        alike = max(self.sigmas) <= _ALIKE * min(self.sigmas)
+        sigmas = (self.sigma,) if alike else self.sigmas
+        numbers = "; ".join(f"{sigma * white:.3g}" for sigma in sigmas)
+        return f"{self.kind} noise: sigma {numbers}, {sure}"
+
+
+_ALIKE = 1.1
+"""Sigmas of channels that differ by less than this factor are described by one."""
+
+
+_SMALL = 2.0**-20
+"""Floats whose largest is between this and its inverse are looked at as they are."""
+
+# Blocks -------------------------------------------------------------------------------
+
+_MOST, _FEWEST = 2**15, 64
+"""Blocks that are looked at, evenly spread, at most; with fewer than these nothing is found."""
+
+
+def find_noise(pixels: Pixels, kind: NoiseKind | None = None) -> NoiseModel:
+    """Return the noise of a picture; of a certain kind, if that is known.
+
+    Where a kind cannot be fitted to the picture, the noise is white.
+
+    Parameters
+    ----------
+    pixels : ndarray, shape (height, width, channels)
+        Without alpha; uint8, uint16 or float32, whose white is 1.
+    """
+    white = white_level(pixels.dtype)
+    if pixels.dtype.kind == "f":
+        peak = float(np.max(np.abs(pixels), initial=0, where=np.isfinite(pixels)))
+        if peak and not _SMALL <= peak <= 1 / _SMALL:  # squares of others are no floats
+            factor = 2.0 ** math.floor(math.log2(peak))
+            inner = find_noise((pixels / factor).astype(np.float32), kind)
+            return inner.in_unit(factor)
+    if kind is NoiseKind.WHITE:
+        return _white(pixels)
+    blocks = _blocks(pixels)
+    if blocks is None:
+        return _white(pixels)
+    clips = pixels.dtype.kind == "u"
+    blocks /= white
+    if kind is not NoiseKind.CAMERA:
+        found = _correlated(blocks, clips, must=kind is not None)
+        if found is not None or kind is not None:
+            return found or _white(pixels)
+    return _camera(blocks, clips, must=kind is not None) or _white(pixels)
+
+
+def _white(pixels: Pixels) -> NoiseModel:
+    sigmas = tuple(flat_sigma(pixels[..., c : c + 1]) for c in range(pixels.shape[2]))
+    if all(math.isfinite(sigma) for sigma in sigmas):
+        return NoiseModel(NoiseKind.WHITE, sigmas)
+    return NoiseModel(NoiseKind.WHITE, tuple(0.0 for _ in sigmas), sure=False)
+
+
+def _blocks(pixels: Pixels) -> NDArray[np.float32] | None:
+    """Return blocks of 10×10 samples, whose inner 8×8 adjoin: shape (channels, blocks, 10, 10)."""
+    height, width = ((side - 2) // SIDE for side in pixels.shape[:2])
+    if height * width < _FEWEST:
+        return None
+    view = np.lib.stride_tricks.sliding_window_view(pixels, (SIDE + 2, SIDE + 2), (0, 1))
+    places = np.arange(height * width)
+    if len(places) > _MOST:
+        places = np.linspace(0, len(places) - 1, _MOST).astype(int)
+    rows, columns = np.divmod(places, width)
+    blocks = view[rows * SIDE, columns * SIDE].astype(np.float32)  # (blocks, channels, 10, 10)
+    blocks = blocks[np.isfinite(blocks).all((1, 2, 3))]
+    return blocks.transpose(1, 0, 2, 3) if len(blocks) >= _FEWEST else None
+
+
+# Spectra ------------------------------------------------------------------------------
+
+_K = np.arange(SIDE)
+_DCT = np.cos(np.pi * np.outer(_K, 2 * _K + 1) / 16) / 2
+_DCT[0] /= math.sqrt(2)
+_FREQUENCY = np.hypot(*np.meshgrid(_K, _K))
+_LOW = (_FREQUENCY > 0) & (_FREQUENCY < 3.1)
+_MIDDLE = (_FREQUENCY >= 3.1) & (_FREQUENCY < 6)
+_HIGH = _FREQUENCY >= 7.5
+_EVEN = _LOW & (np.add.outer(_K, _K) % 2 == 0)
+"""Low frequencies are measured in the blocks whose other low ones are weakest: those by which
+blocks are chosen would come out too small."""
+
+_FLATTEST = 0.1
+"""Share of the blocks of least power in low frequencies."""
+
+_COLOURED, _SPREAD, _SURE = 2.0, 1.75, 1.4
+"""Noise is correlated if its middle frequencies have this many times the power of the highest for
+each unit of the spread, which is limited. On 13 pictures with noise of sigma 5 to 50 of 255: white
+noise 0.4 to 1.6, blurred by 0.7 pixels 4 to 21. From clean texture and up to the last spread, the
+kind is sure."""
+
+_ENOUGH, _FEW_CLIPPED = 256, 0.1
+"""With fewer blocks of which no sample is clipped, blocks count of which this share is."""
+
+_NORMAL_POWER = 0.4549
+"""Median of the square of a normal random number."""
+
+_STEEPEST = 1.5
+"""The power of the lowest two frequencies, in which slopes of the picture are, is at most this many
+times that of the next ones."""
+
+
+def opponents(blocks: NDArray[Any]) -> NDArray[Any]:
+    """Return three channels, along the first axis, as (R+G+B)/√3, (R-B)/√2 and (R-2G+B)/√6."""
+    if len(blocks) != 3:
+        return blocks
+    red, green, blue = blocks
+    grey, across = (red + green + blue) / math.sqrt(3), (red - blue) / math.sqrt(2)
+    return np.stack([grey, across, (red + blue - 2 * green) / math.sqrt(6)])
+
+
+def opponent_variances(variances: Any) -> Numbers:
+    """Return the variances of the noise in the `opponents` of three channels."""
+    red, green, blue = variances
+    return np.array([(red + green + blue) / 3, (red + blue) / 2, (red + 4 * green + blue) / 6])
+
+
+def _correlated(blocks: NDArray[np.float32], clips: bool, must: bool) -> NoiseModel | None:
+    """Return correlated noise, unless it is white in all planes."""
+    blocks = _unclipped(blocks, clips)
+    if blocks.shape[1] < _FEWEST:
+        return None
+    planes = opponents(blocks[:, :, 1:-1, 1:-1])
+    measured = [_spectrum(plane) for plane in planes]
+    if any(not each.power.any() for each in measured):
+        return None
+    found = [must or each.is_coloured for each in measured]
+    if not any(found):
+        return None
+    common = np.mean(
+        [each.power for each, is_one in zip(measured, found, strict=True) if is_one], 0
+    )
+    spectra = []
+    for each, is_one in zip(measured, found, strict=True):
+        if is_one:
+            spectra.append(each.power)
+        elif each.spread < _SPREAD:  # white: some detail adds to all but the highest
+            spectra.append(np.full_like(common, each.power[_HIGH].mean()))
+        else:  # hidden below texture
+            spectra.append(common)
+    sure = all(each.spread < _SURE for each in measured)
+    means = [float(power.mean()) for power in spectra]
+    if len(means) == 3:  # each channel has a part of each plane
+        grey, across, green = means
+        red = grey / 3 + across / 2 + green / 6
+        means = [red, grey / 3 + green * 2 / 3, red]
+    sigmas = tuple(math.sqrt(mean) for mean in means)
+    total = sum(float(power.mean()) for power in spectra) / len(spectra)
+    return NoiseModel(NoiseKind.CORRELATED, sigmas, spectra=np.array(spectra) / total, sure=sure)
+
+
+def _unclipped(blocks: NDArray[np.float32], clips: bool) -> NDArray[np.float32]:
+    """Return the blocks in which noise is whole: not the same everywhere, and not clipped."""
+    flat = blocks.reshape(*blocks.shape[:2], -1)
+    varied = (flat != flat[..., :1]).any(2).all(0)
+    if clips:
+        clipped = ((flat <= 0) | (flat >= 1)).mean(2).max(0)
+        whole = varied & (clipped == 0)
+        varied = whole if whole.sum() >= _ENOUGH else varied & (clipped <= _FEW_CLIPPED)
+    return blocks[:, varied]
+
+
+class _Spectrum(NamedTuple):
+    """The power in each frequency of the flattest blocks, its middle over its highest, and how much
+    more the blocks differ than noise does."""
+
+    power: Numbers
+    ratio: float
+    spread: float
+
+    @property
+    def is_coloured(self) -> bool:
+        return self.spread < _SPREAD and self.ratio > _COLOURED * self.spread
+
+
+def _spectrum(plane: NDArray[np.float32]) -> _Spectrum:
+    scale = float(np.abs(plane).max())
+    if not scale:
+        return _Spectrum(np.zeros((SIDE, SIDE)), 1.0, 1.0)
+    squares = (_DCT @ (plane / scale).astype(np.float64) @ _DCT.T) ** 2
+
+    def flattest(mask: NDArray[np.bool_]) -> Numbers:
+        activity = squares[:, mask].mean(1)
+        count = max(int(len(activity) * _FLATTEST), 16)
+        return squares[np.argpartition(activity, min(count, len(activity) - 1))[:count]]
+
+    flat = flattest(_LOW)
+    power = flat.mean(0)
+    if not power[_MIDDLE].all() or not power[_HIGH].any():
+        return _Spectrum(np.zeros((SIDE, SIDE)), 1.0, 1.0)
+    ratio = float(power[_MIDDLE].mean() / power[_HIGH].mean())
+    middle = (flat[:, _MIDDLE] / power[_MIDDLE]).mean(1)
+    spread = float(middle.var() * _MIDDLE.sum() / 2)
+    for mask, other in ((_EVEN, _LOW & ~_EVEN), (_LOW & ~_EVEN, _EVEN)):
+        power[mask] = np.median(flattest(other)[:, mask], axis=0) / _NORMAL_POWER
+    next_ones = (power[0, 2] + power[1, 1] + power[2, 0]) / 3
+    for place in ((0, 1), (1, 0)):
+        power[place] = min(power[place], _STEEPEST * next_ones)
+    power[0, 0] = max(power[0, 1], power[1, 0])
+    return _Spectrum(power * scale**2, ratio, spread)
+
+
+# Brightness ---------------------------------------------------------------------------
+
+_BINS, _CALM, _QUANTILE, _SHORT = 12, 0.4, 0.3, 1.2
+"""Parts of all blocks by brightness; the share of the flattest of each, which quantile of their
+variance is taken, and the mean of pure noise over that quantile (see `flat_noise`)."""
+
+_ROUNDS, _FAR = 20, 0.3
+"""Rounds of the fit, and the relative distance from the line at which a part counts half."""
+
+_CLIPPED = 0.25
+"""Parts whose variance is less than this share of that without clipping tell nothing."""
+
+_STEEP, _CLOSE, _PHOTONS = 1.3, 0.7, 0.5
+"""The brightest parts have this many times the variance of the darkest; the distances from the line
+are at most this share of those from one variance for all; and photons make at least this share of
+the mean variance, as texture may be brighter than what is plain. No white noise of sigma 5 to 50 of
+255 in 13 pictures is like that."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    slope: float
+    offset: float
+    sure: bool
+
+    def at(self, mean: float) -> float:
+        """Return the variance at a brightness."""
+        return max(self.slope * mean + self.offset, 0.0)
+
+
+def _camera(blocks: NDArray[np.float32], clips: bool, must: bool) -> NoiseModel | None:
+    """Return the noise of a camera, if the variances of the channels follow lines.
+
+    A channel of nearly one brightness shows no line: it has that of all channels together, if that
+    is near it, or else one variance.
+    """
+    scale = float(np.abs(blocks).max())
+    if not scale:
+        return None
+    white = 1 / scale if clips else math.inf
+    pairs = [_pairs(channel / scale) for channel in blocks]
+    if any(len(each) < _BINS // 2 for each in pairs):
+        return None
+    lines = [_line(each, white, must) for each in pairs]
+    if not any(lines):
+        return None
+    together = _line(np.concatenate(pairs), white, must=True)
+    slopes, offsets, sigmas, sure = [], [], [], True
+    for channel, each, line in zip(blocks, pairs, lines, strict=True):
+        mean, variance = float(channel.mean(dtype=np.float64)) / scale, float(np.median(each[:, 1]))
+        sure &= line is not None and line.sure
+        if line is None and together is not None:
+            expected = together.at(float(np.median(each[:, 0])))
+            line = together if abs(expected / variance - 1) < _FAR else None
+        line = line or _Line(0, variance, sure=False)
+        slopes.append(line.slope * scale)
+        offsets.append(line.offset * scale**2)
+        sigmas.append(math.sqrt(line.at(mean)) * scale)
+    return NoiseModel(NoiseKind.CAMERA, tuple(sigmas), tuple(slopes), tuple(offsets), sure=sure)
+
+
+def _pairs(blocks: NDArray[np.float32]) -> Numbers:
+    """Return means and variances of a channel, from dark to bright."""
+    inner = blocks[:, 1:-1, 1:-1].astype(np.float64)
+    rest = np.diff(np.diff(blocks.astype(np.float64), 2, 1), 2, 2)
+    means, noise = inner.mean((1, 2)), np.square(rest).mean((1, 2)) / 36
+    spread = inner.reshape(-1, 2, SIDE // 2, 2, SIDE // 2).mean((2, 4)).var((1, 2))
+    pairs = []
+    for part in np.array_split(np.argsort(means, kind="stable"), _BINS):
+        calm = part[spread[part] <= np.quantile(spread[part], _CALM)]
+        variance = _SHORT * float(np.quantile(noise[calm], _QUANTILE))
+        if variance > 0:
+            pairs.append((float(means[calm].mean()), variance))
+    return np.array(pairs)
+
+
+def _line(pairs: Numbers, white: float, must: bool) -> _Line | None:
+    """Return the line that variances follow, if they do follow one."""
+    found = _fit(pairs, white)
+    if found is None or found[0] <= 0:
+        return None
+    slope, offset, (means, near), apart = found
+    dark, bright = (offset + slope * float(end) for end in (means[0], means[-1]))
+    steep = bright / max(dark, 1e-9 * bright) if bright > 0 else 0.0
+    middle = float(np.median(pairs[:, 0])) * slope
+    photons = middle / max(middle + offset, 1e-30)
+    if not must and (steep < _STEEP or near > _CLOSE * apart or photons < _PHOTONS):
+        return None
+    return _Line(slope, offset, steep > 2 * _STEEP and near < _CLOSE / 3 * apart)
+
+
+def _fit(pairs: Numbers, white: float) -> tuple[float, float, tuple[Numbers, float], float] | None:
+    """Return slope, offset, the means with the distance from the line, and that from a constant.
+
+    Distances are medians of magnitudes, relative to the variance.
+    """
+    means, variances = pairs.T
+    used = np.ones(len(means), bool)
+    slope, offset = 0.0, float(np.median(variances))
+    true_means, true_variances = means, variances
+    for number in range(_ROUNDS):
+        if math.isfinite(white):
+            true_means, share = _without_clipping(means, slope, offset, white)
+            used = share > _CLIPPED
+            if used.sum() < 4:
+                return None
+            true_variances = variances / np.maximum(share, _CLIPPED)
+        line = np.maximum(slope * true_means + offset, 1e-3 * float(variances.max()))
+        if number == 0:
+            line = true_variances
+        away = np.abs(true_variances - line) / line
+        weights = used / line / (1 + (away / _FAR) ** 2)
+        slope, offset = _least_squares(true_means, true_variances, weights)
+    line = np.maximum(slope * true_means + offset, 1e-3 * float(variances.max()))
+    level = float(np.median(true_variances[used]))
+    near = float(np.median(np.abs(true_variances / line - 1)[used]))
+    apart = float(np.median(np.abs(true_variances / level - 1)[used]))
+    return slope, offset, (np.sort(true_means[used]), near), apart
+
+
+def _least_squares(x: Numbers, y: Numbers, weights: Numbers) -> tuple[float, float]:
+    """Return slope and offset of the line nearest to points; neither is negative."""
+    w = weights**2
+    total, sx, sy = w.sum(), (w * x).sum(), (w * y).sum()
+    sxx, sxy = (w * x * x).sum(), (w * x * y).sum()
+    below = total * sxx - sx * sx
+    slope = (total * sxy - sx * sy) / below if below > 0 else 0.0
+    offset = (sy - slope * sx) / total
+    if offset < 0:
+        return float(max(sxy / sxx, 0)), 0.0
+    if slope < 0:
+        return 0.0, float(sy / total)
+    return float(slope), float(offset)
+
+
+def _without_clipping(
+    means: Numbers, slope: float, offset: float, white: float
+) -> tuple[Numbers, Numbers]:
+    """Return the means before noise was clipped, and the share of its variance that is left."""
+    levels = np.linspace(0, white, 257)
+    sigma = np.sqrt(np.maximum(slope * levels + offset, 1e-12 * white**2))
+    nodes = np.linspace(-5, 5, 101)
+    weights = np.exp(-(nodes**2) / 2)
+    weights /= weights.sum()
+    clipped = np.clip(levels[:, None] + sigma[:, None] * nodes, 0, white)
+    mean = clipped @ weights
+    variance = ((clipped - mean[:, None]) ** 2) @ weights
+    return (
+        np.interp(means, mean, levels),
+        np.interp(means, mean, variance / sigma**2),
+    )

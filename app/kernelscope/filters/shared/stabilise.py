@@ -1,0 +1,322 @@
+"""Shared by the denoisers of pictures: camera noise made white, and results brought back.
+
+The noise of a camera has the variance a · mean + b, and a denoiser wants the same everywhere. The
+generalised Anscombe transform of samples z gives it a standard deviation of about 1:
+
+    f(z) = 2 / a · sqrt(max(0, a z + 3/8 a² + b))
+
+A denoiser estimates E[f(z)]. f of the mean is more than the mean of f, so that the inverse of f is
+too dark; the exact unbiased inverse takes E[f(z)] to the mean of z. It is tabulated by numerical
+integration: over the Poisson distribution of photons and the normal one of the read-out, clipped at
+black and white where samples are. For a = b = 1, for example, z = 3 becomes f = 4.18; noise around
+a mean of 3 has E[f(z)] = 3.88, and that becomes 3 again.
+
+Transforms begin at 0 and are multiplied by the sigma of the picture: the result has white noise of
+this sigma, and its border `constant` is black.
+
+Sources: Anscombe, "The transformation of Poisson, binomial and negative-binomial data", Biometrika
+35, 1948; Murtagh, Starck and Bijaoui, "Image restoration with noise suppression using a
+multiresolution support", Astronomy and Astrophysics Supplement 112, 1995; Mäkitalo and Foi,
+"Optimal inversion of the generalized Anscombe transformation for Poisson-Gaussian noise", IEEE
+Transactions on Image Processing 22, 2013. The tables are computed here.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise
+from kernelscope.jit import Array, Line, Plane, kernel
+from kernelscope.parallel import in_parts
+from kernelscope.spec.filter import NoiseChoice
+from kernelscope.spec.parameters import Choice, ChoiceParameter
+from kernelscope.spec.samples import Pixels, colour_count, white_level
+
+Numbers = NDArray[np.float64]
+
+_EXACT, _STEP = 60.0, 0.125
+"""Means in photons up to which photons are counted one by one, and from one mean to the next; above
+the distribution is normal to 3e-4 of sigma."""
+
+_MOST = 1000.0
+"""Photons up to which a table goes where nothing is clipped: f is inverted by its series there."""
+
+_ENTRIES = 4096
+"""Of a table of the inverse."""
+
+_NODES = np.linspace(-6, 6, 241)
+"""Of the normal distribution, in units of its sigma."""
+
+_WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
+
+_LINEAR = 1e-3
+"""A variance that differs by less than this share from black to white is the same everywhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Transform:
+    """f of one channel, and the table of its inverse; both in photons: samples / a.
+
+    Attributes
+    ----------
+    read_out : float
+        Variance of the normal noise, in photons².
+    start : float
+        f of black.
+    first, last : float
+        The values of f at the ends of the table.
+    means : ndarray of float64
+        The inverse, at even steps between these.
+    """
+
+    read_out: float
+    start: float
+    first: float
+    last: float
+    means: Numbers
+
+    @classmethod
+    def of(cls, read_out: float, white: float) -> _Transform:
+        """Return the transform for a variance of read-out; `white` is infinite without clipping."""
+        levels = _levels(min(white, _MOST) if math.isinf(white) else white)
+        expected = np.maximum.accumulate(_expected(levels, read_out, white))
+        first, last = float(expected[0]), float(expected[-1])
+        means = np.interp(np.linspace(first, last, _ENTRIES), expected, levels)
+        return cls(read_out, float(_anscombe(np.float64(0), read_out)), first, last, means)
+
+
+def _levels(last: float) -> Numbers:
+    """Return means from 0 to `last`, close to each other where the inverse bends."""
+    dense = np.arange(0, min(last, _EXACT), _STEP)
+    if last <= _EXACT:
+        return np.append(dense, last)
+    # Even steps of the square root, which f resembles.
+    return np.concatenate([dense, np.linspace(math.sqrt(_EXACT), math.sqrt(last), 2048) ** 2])
+
+
+def _anscombe(photons: Any, read_out: float) -> Any:
+    return 2 * np.sqrt(np.maximum(photons + 0.375 + read_out, 0))
+
+
+def _expected(levels: Numbers, read_out: float, white: float) -> Numbers:
+    """Return E[f(z)] for means in photons."""
+    few = levels[levels < _EXACT]
+    counts = np.arange(int(_EXACT + 12 * math.sqrt(_EXACT)))
+    logarithms = np.append(0, np.cumsum(np.log(counts[1:])))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chances = np.exp(counts * np.log(few)[:, None] - few[:, None] - logarithms)
+    chances[few == 0] = counts == 0
+    read = math.sqrt(read_out) * _NODES
+    # Without clipping, a count with its read-out may be below 0.
+    lowest = -math.inf if math.isinf(white) else 0.0
+    of_count = _anscombe(np.clip(counts[:, None] + read, lowest, white), read_out) @ _WEIGHTS
+    many = levels[levels >= _EXACT]
+    spread = np.sqrt(many + read_out)[:, None] * _NODES
+    of_many = _anscombe(np.clip(many[:, None] + spread, lowest, white), read_out) @ _WEIGHTS
+    return np.concatenate([chances @ of_count / chances.sum(1), of_many])
+
+
+@kernel
+def restore(
+    stable: Plane, samples: Array, scales: Array, table: Array, channel: Line, linear: Line
+) -> None:
+    """Write the means whose noisy samples have these means after `f`; see `Stabiliser`.
+
+    Parameters
+    ----------
+    stable : ndarray of float32, shape (rows, columns, channels)
+    samples : ndarray of float64
+        The result, in the same shape.
+    scales : ndarray of float64, shape (channels, 5)
+        1 / sigma of the result, f of black, first and last f of the table, and a.
+    table : ndarray of float64, shape (channels, entries)
+    channel : ndarray of int
+        The channels that are transformed.
+    linear : ndarray of float64
+        For channels that are only multiplied, the factor; else 0.
+    """
+    entries = table.shape[1]
+    for y in range(stable.shape[0]):
+        for x in range(stable.shape[1]):
+            for c in channel:
+                value = np.float64(stable[y, x, c])
+                if linear[c] != 0:
+                    samples[y, x, c] = value * linear[c]
+                    continue
+                inverse, start, first, last, photon = scales[c]
+                f = value * inverse + start
+                if f <= first:
+                    mean = 0.0
+                elif f < last:
+                    place = (f - first) * ((entries - 1) / (last - first))
+                    low = min(int(place), entries - 2)
+                    mean = table[c, low] + (place - low) * (table[c, low + 1] - table[c, low])
+                elif linear[-1] != 0:  # clipped
+                    mean = table[c, entries - 1]
+                else:  # the series, which the table joins; NaN stays
+                    mean = table[c, entries - 1] + (f * f - last * last) / 4
+                samples[y, x, c] = mean * photon
+
+
+class Stabiliser:
+    """Steps before and after a denoiser of white noise.
+
+    Between them the picture is float32 and has white noise of the standard deviation
+    `model.sigma` in all channels. Alpha, and channels without noise, stay as they are.
+    """
+
+    def __init__(self, model: NoiseModel, dtype: np.dtype[Any]) -> None:
+        self._dtype, self._white = dtype, white_level(dtype)
+        self._sigma = model.sigma
+        self._clips = dtype.kind == "u"
+        count = len(model.sigmas)
+        self._linear = np.zeros(count + 1)
+        self._linear[-1] = self._clips
+        self._scales = np.zeros((count, 5))
+        self._tables = np.zeros((count, _ENTRIES))
+        self._read_outs = np.zeros(count)
+        known: dict[tuple[float, float], _Transform] = {}
+        for c, sigma in enumerate(model.sigmas):
+            a, b = (model.slopes[c], model.offsets[c]) if model.slopes else (0.0, sigma**2)
+            if a <= _LINEAR * b:
+                self._linear[c] = math.sqrt(b) / self._sigma if b else 1.0
+                continue
+            if (a, b) not in known:
+                known[a, b] = _Transform.of(b / a**2, 1 / a if self._clips else math.inf)
+            found = known[a, b]
+            self._scales[c] = 1 / self._sigma, found.start, found.first, found.last, a
+            self._tables[c] = found.means
+            self._read_outs[c] = found.read_out
+
+    def forward(self, pixels: Pixels) -> NDArray[np.float32]:
+        """Return samples with white noise."""
+        stable = pixels.astype(np.float32)
+        count = min(len(self._scales), colour_count(pixels.shape[2]))
+
+        def channel(samples: Pixels, c: int) -> Numbers:
+            values = samples.astype(np.float64) / self._white
+            if self._linear[c]:
+                return np.asarray(values / self._linear[c])
+            inverse, start, *_, photon = self._scales[c]
+            return np.asarray((_anscombe(values / photon, self._read_outs[c]) - start) / inverse)
+
+        if self._clips:
+            levels = np.arange(int(self._white) + 1)
+            tables = [channel(levels, c).astype(np.float32) for c in range(count)]
+
+        def work(part: slice) -> None:
+            for c in range(count):
+                samples = pixels[part, :, c]
+                stable[part, :, c] = tables[c][samples] if self._clips else channel(samples, c)
+
+        in_parts(work, stable)
+        return stable
+
+    def backward(self, stable: NDArray[np.float32]) -> Pixels:
+        """Return the means of the samples whose means, with white noise, these are."""
+        samples = stable.astype(np.float64)
+        channels = np.arange(min(len(self._scales), colour_count(stable.shape[2])))
+        colours = np.s_[..., : len(channels)]
+
+        def work(part: slice) -> None:
+            restore(
+                stable[part],
+                samples[part],
+                self._scales,
+                self._tables,
+                channels,
+                self._linear,
+            )
+
+        in_parts(work, stable)
+        samples[colours] *= self._white
+        if self._clips:
+            np.clip(np.rint(samples), 0, self._white, out=samples)
+        return samples.astype(self._dtype)
+
+
+@functools.lru_cache(maxsize=16)
+def _steps_for(model: NoiseModel, sigma: float, dtype: np.dtype[Any]) -> Stabiliser | None:
+    """Return always the same object: by it the engine knows that a picture is stable already."""
+    return stabiliser(model.with_sigma(sigma), dtype)
+
+
+def stabiliser(model: NoiseModel, dtype: np.dtype[Any]) -> Stabiliser | None:
+    """Return the steps that make the noise of a camera white; None of other noise."""
+    if model.kind is not NoiseKind.CAMERA or not 0 < model.sigma < math.inf:
+        return None
+    return Stabiliser(model, dtype)
+
+
+# For the declarations of filters ------------------------------------------------------
+
+NOISE = ChoiceParameter(
+    name="noise",
+    label="Noise",
+    symbol="noise",
+    help="How the noise depends on the brightness and on its neighbours.",
+    default="auto",
+    choices=(
+        Choice("auto", "As the picture", "Found from the picture; a notice says how sure that is."),
+        Choice("white", "White", "The same everywhere."),
+        Choice(
+            "camera",
+            "Camera",
+            "Photons and read-out: variance a · mean + b, found from the picture. It is made "
+            "equal before, and brought back after (Anscombe's transform).",
+        ),
+        Choice(
+            "correlated",
+            "Correlated",
+            "Neighbours have noise in common, as after scaling or demosaicing: found as a "
+            "spectrum.",
+        ),
+    ),
+)
+"""The parameter of a filter whose `FilterSpec.noise` is `NOISE_STEPS`."""
+
+MODEL = "noise_model"
+"""Name of the `NoiseModel` among the parameters that `FilterSpec.resolve` gets."""
+
+
+def _find(pixels: Pixels, noise: str) -> NoiseModel:
+    return find_noise(pixels, None if noise == "auto" else NoiseKind(noise))
+
+
+def _steps(
+    model: NoiseModel, parameters: Mapping[str, Any] | None, dtype: np.dtype[Any]
+) -> Stabiliser | None:
+    if parameters and not parameters.get("strength", 1):
+        return None  # every sample stays
+    sigma = model.sigma
+    if parameters and "sigma" in parameters:  # in percent of white
+        sigma = parameters["sigma"] / 100
+    return _steps_for(model, sigma, dtype)
+
+
+def _describe(model: NoiseModel, noise: str, white: float) -> str:
+    return model.describe(white) if noise == "auto" else ""
+
+
+NOISE_STEPS = NoiseChoice(
+    parameter="noise",
+    found="auto",
+    white="white",
+    key=MODEL,
+    find=_find,
+    steps=_steps,
+    describe=_describe,
+)
+
+
+def estimated_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
+    """Return the standard deviation of the noise as a fraction of white, by its model."""
+    model: NoiseModel | None = parameters.get(MODEL)
+    return (model or _find(pixels, parameters.get("noise", "auto"))).sigma

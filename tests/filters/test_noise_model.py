@@ -1,0 +1,235 @@
+"""The kind of the noise in a picture, and the transform that makes camera noise white."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+from scipy.stats import norm, poisson
+from skimage import data
+
+from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise
+from kernelscope.filters.shared.stabilise import Stabiliser, stabiliser
+
+F = np.float32
+GREY = ("camera", "coins", "moon", "page", "text", "brick", "grass", "gravel")
+COLOUR = ("astronaut", "coffee", "chelsea", "immunohistochemistry", "retina")
+Picture = NDArray[Any]
+
+
+def clean(name: str) -> NDArray[np.float64]:
+    """Return the middle 256×256 of a picture, where white is 1."""
+    image = np.atleast_3d(getattr(data, name)())[:, :, :3]
+    top, left = (max(0, side - 256) // 2 for side in image.shape[:2])
+    return image[top : top + 256, left : left + 256] / np.float64(255)
+
+
+def white(picture: Picture, sigma: float = 20 / 255) -> Picture:
+    return picture + np.random.default_rng(1).normal(0, sigma, picture.shape)
+
+
+def camera(picture: Picture, photons: float = 100) -> Picture:
+    random = np.random.default_rng(7)
+    return (random.poisson(picture * photons) + random.normal(0, 1, picture.shape)) / photons
+
+
+def blurred(picture: Picture, sigma: float = 20 / 255) -> Picture:
+    noise = np.random.default_rng(3).normal(0, 1, picture.shape)
+    noise = gaussian_filter(noise, (0.7, 0.7, 0), mode="wrap")
+    return picture + noise * (sigma / noise.std())
+
+
+def in_type(samples: Picture, dtype: Any) -> Picture:
+    if dtype is np.float32:
+        return samples.astype(F)
+    most = np.iinfo(dtype).max
+    return np.clip(np.rint(samples * most), 0, most).astype(dtype)
+
+
+# Kinds --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.uint16])
+@pytest.mark.parametrize("picture", ["camera", "coins", "astronaut"])
+@pytest.mark.parametrize("make", [white, camera, blurred])
+def test_the_kind_is_recognised(make: Callable[..., Picture], picture: str, dtype: Any) -> None:
+    found = find_noise(in_type(make(clean(picture)), dtype))
+    kinds = {white: NoiseKind.WHITE, camera: NoiseKind.CAMERA, blurred: NoiseKind.CORRELATED}
+    assert found.kind == kinds[make]
+    if make is camera:
+        np.testing.assert_allclose(found.slopes, 1 / 100, rtol=0.1)
+        assert max(found.offsets) < 3e-4  # that is 1e-4
+    else:
+        np.testing.assert_allclose(found.sigmas, 20 / 255, rtol=0.06)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [*GREY, *COLOUR],
+)
+@pytest.mark.parametrize("sigma", [5, 10, 20, 50])
+def test_white_noise_is_not_taken_for_another(picture: str, sigma: float) -> None:
+    """Not even beside texture, whose spectrum falls as that of correlated noise does."""
+    noisy = white(clean(picture), sigma / 255).astype(F)
+    assert find_noise(noisy).kind == NoiseKind.WHITE
+
+
+def test_clipping_does_not_hide_the_variance_of_light() -> None:
+    """At 20 photons a third of white's noise is beyond it, and lost to bytes."""
+    found = find_noise(in_type(camera(clean("camera"), 20), np.uint8))
+    assert found.kind == NoiseKind.CAMERA
+    assert found.slopes[0] == pytest.approx(1 / 20, rel=0.06)
+
+
+def test_channels_have_variances_of_their_own() -> None:
+    noisy = np.concatenate(
+        [
+            camera(clean("astronaut")[..., c : c + 1], photons)
+            for c, photons in enumerate((50, 200, 800))
+        ],
+        axis=2,
+    )
+    found = find_noise(noisy.astype(F))
+    np.testing.assert_allclose(found.slopes, [1 / 50, 1 / 200, 1 / 800], rtol=0.2)
+    unequal = white(clean("astronaut")) + 0.0
+    unequal[..., 1] = clean("astronaut")[..., 1]
+    unequal[..., 1] += np.random.default_rng(5).normal(0, 40 / 255, unequal.shape[:2])
+    np.testing.assert_allclose(
+        np.array(find_noise(unequal.astype(F)).sigmas) * 255, [20, 40, 20], rtol=0.05
+    )
+
+
+def test_the_spectrum_is_that_of_the_noise() -> None:
+    """Of a grey plane: the transfer function of the blur, averaged by the blocks' window."""
+    found = find_noise(blurred(np.full((512, 512, 1), 0.5)).astype(F))
+    assert found.spectra is not None
+    noise = gaussian_filter(np.random.default_rng(9).normal(0, 1, (1024, 1024)), 0.7, mode="wrap")
+    blocks = noise.reshape(128, 8, 128, 8).transpose(0, 2, 1, 3)
+    k = np.arange(8)
+    matrix = np.cos(np.pi * np.outer(k, 2 * k + 1) / 16) / 2
+    matrix[0] /= math.sqrt(2)
+    wanted = ((matrix @ blocks @ matrix.T) ** 2).mean((0, 1))
+    wanted /= wanted.mean()
+    strong = wanted > 0.1
+    np.testing.assert_allclose(found.spectra[0][strong], wanted[strong], rtol=0.25)
+    assert (found.spectra[0][~strong] < 0.2).all()
+
+
+def test_the_line_names_kind_numbers_and_certainty() -> None:
+    model = NoiseModel(NoiseKind.CAMERA, (0.1,), (0.8 / 255,), (4 / 255**2,))
+    assert model.describe(255) == "camera noise: variance 0.8·mean + 4, sure"
+    grey = NoiseModel(NoiseKind.WHITE, (0.1, 0.102, 0.101), sure=False)
+    assert grey.describe(255) == "white noise: sigma 25.8, not sure"
+    unequal = NoiseModel(NoiseKind.CORRELATED, (0.1, 0.2))
+    assert unequal.describe(1) == "correlated noise: sigma 0.1; 0.2, sure"
+
+
+def test_a_picture_without_noise_to_find_has_white_noise() -> None:
+    for samples in (
+        np.full((1, 1, 1), 0.5, F),
+        np.full((9, 200, 3), 7, np.uint8),
+        np.zeros((100, 100, 1), F),
+        np.full((100, 100, 3), 255, np.uint8),
+        np.full((100, 100, 1), np.nan, F),
+        np.full((100, 100, 1), 1e20, F),
+    ):
+        for kind in (None, *NoiseKind):
+            found = find_noise(samples, kind)
+            assert found.kind == NoiseKind.WHITE
+            assert found.sigma == pytest.approx(
+                0, abs=1e-4 * max(1, float(np.nanmax(samples, initial=0)))
+            )
+
+
+@pytest.mark.parametrize("exponent", [-66, 66])
+@pytest.mark.parametrize("make", [white, camera, blurred])
+def test_scale_does_not_matter(make: Callable[..., Picture], exponent: int) -> None:
+    """Floats of 1e-20 and 1e20: sigma and b in their unit, and its square."""
+    picture, factor = make(clean("coins")), 2.0**exponent
+    one, other = find_noise(picture.astype(F)), find_noise((picture * factor).astype(F))
+    assert other.kind == one.kind
+    np.testing.assert_allclose(other.sigmas, np.array(one.sigmas) * factor, rtol=1e-4)
+    np.testing.assert_allclose(other.slopes, np.array(one.slopes) * factor, rtol=1e-3)
+    np.testing.assert_allclose(other.offsets, np.array(one.offsets) * factor**2, rtol=1e-3)
+
+
+def test_samples_without_a_value_do_not_count() -> None:
+    noisy = camera(clean("camera")).astype(F)
+    noisy[100:120, 100:120] = np.nan
+    found = find_noise(noisy)
+    assert found.kind == NoiseKind.CAMERA
+    assert found.slopes[0] == pytest.approx(1 / 100, rel=0.1)
+
+
+# The transform ------------------------------------------------------------------------
+
+
+def steps(a: float, b: float, dtype: Any = np.float32) -> Stabiliser:
+    return Stabiliser(NoiseModel(NoiseKind.CAMERA, (1.0,), (a,), (b,)), np.dtype(dtype))
+
+
+@pytest.mark.parametrize("a", [1.0, 0.1, 3e-20, 5e19])
+@pytest.mark.parametrize("read", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("photons", [0.0, 0.3, 1.0, 3.0, 20.0, 59.0, 70.0, 300.0, 5000.0])
+def test_the_inverse_is_exact_and_unbiased(a: float, read: float, photons: float) -> None:
+    """The mean of the transform, by SciPy's distributions, becomes the mean of the samples."""
+    transform = steps(a, (a * read) ** 2)
+    counts = np.arange(int(photons + 12 * math.sqrt(photons + 1)) + 10)
+    chances = poisson.pmf(counts, photons)
+    nodes = np.linspace(-7, 7, 141)
+    weights = norm.pdf(nodes) / norm.pdf(nodes).sum()
+    samples = a * (counts[:, None] + read * nodes)
+    stable = transform.forward(samples.reshape(-1, 1, 1).astype(F)).astype(np.float64)
+    expected = (stable.reshape(samples.shape) @ weights) @ chances
+    actual = transform.backward(np.full((1, 1, 1), expected, F))[0, 0, 0] / a
+    assert actual == pytest.approx(photons, rel=1e-3, abs=4e-3)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.1, 0.0), (2.0, 9.0)])
+def test_the_noise_becomes_white(a: float, b: float) -> None:
+    random = np.random.default_rng(2)
+    for mean in (5 * a, 30 * a, 1000 * a):
+        samples = a * random.poisson(mean / a, 200000) + random.normal(0, math.sqrt(b), 200000)
+        stable = steps(a, b).forward(samples.reshape(-1, 1, 1).astype(F))
+        assert stable.std() == pytest.approx(1, abs=0.03)  # `sigma` of the model
+
+
+def test_clipped_means_are_restored() -> None:
+    """White in bytes loses half of its noise, and half a sigma of its mean."""
+    a, b = 1 / 100, 1e-4
+    transform = steps(a, b, np.uint8)
+    random = np.random.default_rng(4)
+    for mean in (0.0, 0.5, 0.9, 0.97):
+        noisy = random.poisson(mean / a, 400000) * a + random.normal(0, 0.01, 400000)
+        stable = transform.forward(in_type(noisy, np.uint8).reshape(-1, 1, 1))
+        average = np.full((1, 1, 1), stable.mean(dtype=np.float64), F)
+        assert abs(float(transform.backward(average)[0, 0, 0]) - 255 * mean) <= 1.5
+
+
+def test_black_stays_black_and_no_value_none() -> None:
+    transform = steps(0.01, 1e-4)
+    assert transform.forward(np.zeros((1, 1, 1), F))[0, 0, 0] == 0
+    assert np.isnan(transform.backward(np.full((1, 1, 1), np.nan, F))).all()
+    assert transform.backward(np.full((1, 1, 1), np.inf, F))[0, 0, 0] == np.inf
+    assert transform.backward(np.full((1, 1, 1), -9, F))[0, 0, 0] == 0
+
+
+def test_alpha_stays() -> None:
+    model = NoiseModel(NoiseKind.CAMERA, (0.1,), (0.01,), (1e-4,))
+    source = np.array([[[10, 77], [200, 255]]], np.uint8)
+    transform = Stabiliser(model, source.dtype)
+    stable = transform.forward(source)
+    np.testing.assert_array_equal(stable[..., 1], source[..., 1])
+    np.testing.assert_array_equal(transform.backward(stable)[..., 1], source[..., 1])
+
+
+@pytest.mark.parametrize("kind", [NoiseKind.WHITE, NoiseKind.CORRELATED])
+def test_only_camera_noise_needs_steps(kind: NoiseKind) -> None:
+    for sigmas in ((0.0,), (0.05, 0.1, 0.2)):
+        assert stabiliser(NoiseModel(kind, sigmas), np.dtype(F)) is None
+    assert stabiliser(NoiseModel(NoiseKind.CAMERA, (0.0,), (0.0,), (0.0,)), np.dtype(F)) is None
