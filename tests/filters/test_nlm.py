@@ -50,8 +50,11 @@ CASES: list[dict[str, Any]] = [
         "weights": "uniform",
         "colour": "separate",
     },
-    {"patch": 5, "search_radius": 2, "sigma": 20.0, "filter_sigma": 0.1},
-    {"patch": 3, "search_radius": 3, "sigma": 1e3, "filter_sigma": 4e6, "colour": "separate"},
+    {"patch": 5, "search_radius": 2, "sigma": 20.0, "filter_sigma": 0.1, "noise": "white"},
+    # Of so few pixels, the noise is taken for white.
+    {"patch": 3, "search_radius": 3, "sigma": 1e3, "filter_sigma": 4e6, "colour": "separate"}
+    | {"noise": "correlated"},
+    {"patch": 3, "search_radius": 1, "sigma": 10.0, "filter_sigma": 0.1, "noise": "camera"},
     {
         "patch": 5,
         "search_radius": 2,

@@ -34,7 +34,6 @@ pytestmark = pytest.mark.slow
 
 CASES: list[dict[str, Any]] = [
     {"sigma": 4.0, "noise": "white"},
-    # Of so few pixels, the noise is taken for white.
     {"sigma": 15.0, "strength": 200.0, "noise": "correlated"},
     {"sigma": 0.0, "noise": "camera"},
     {"sigma": 1e6},
@@ -135,9 +134,11 @@ def oracle(
     source: NDArray[Any],
     parameters: Mapping[str, Any],
     border: Border,
-    spectra: NDArray[Any] = np.ones((3, 8, 8)),  # noqa: B008
+    spectra: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     values = SPEC.validate(parameters)
+    if spectra is None:  # that of large pictures, if they are to have one, is found
+        spectra = SPEC.resolve(source, values).get("spectra", np.ones((3, 8, 8)))
     sigma = values["sigma"] * values["strength"] / 100 / 100 * white_of(source)
     image = source
     if border is not Border.VALID:

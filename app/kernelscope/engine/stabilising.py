@@ -58,10 +58,13 @@ def _picture(request: Request) -> Image:
 
 def with_noise(request: Request) -> Request:
     """Return a request that has the model of its noise, if that has to be found."""
-    choice = request.step.filter.noise
+    step = request.step
+    choice = step.filter.noise
     if choice is None or request.noise is not None or not isinstance(request.source, Image):
         return request
-    if request.step.parameters[choice.parameter] == choice.white:
+    chosen = step.parameters[choice.parameter]
+    matters = step.filter.parameter(choice.parameter).matters(step.parameters)
+    if chosen == choice.white or not matters:
         return request
     return replace(request, noise=_models.of(request))
 

@@ -21,11 +21,14 @@ for image denoising", 2005; F as in their "Non-local means denoising", Image Pro
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernelscope.filters.nlm.cpu import plan_cpu
 from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
 from kernelscope.filters.nlm.search import radius, whole
 from kernelscope.filters.nlm.strength import estimate_patch, estimate_sigma, estimate_strength
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
+from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
 from kernelscope.spec.borders import Border
 from kernelscope.spec.explanation import Example, Explanation
 from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec, Unit
@@ -63,6 +66,11 @@ SPEC = FilterSpec(
         sigma_parameter(
             estimate_sigma,
             matters=lambda parameters: parameters["weights"] == "corrected",
+        ),
+        replace(
+            NOISE,
+            matters=lambda parameters: parameters["weights"] == "corrected",
+            formerly={1: "white", 2: "white"},
         ),
         STRENGTH,
         OddParameter(
@@ -159,6 +167,7 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     unit=Unit.WHITE,
+    noise=NOISE_STEPS,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_nlm, (GLOBAL, CONSTANT, HOST_PARTITIONS, SHARED, TEXTURE, TUNED), GAPS),

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared.flat_noise import flat_sigma
 from kernelscope.filters.shared.non_local import add_moments, noise_floor, patch_profile
+from kernelscope.filters.shared.stabilise import estimated_sigma
 from kernelscope.jit import Array, Index, Line, Number, Record, kernel
 from kernelscope.parallel import core_count
 from kernelscope.spec.samples import Pixels, white_level
@@ -186,7 +187,7 @@ def estimate_strength(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
 
 def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     """Return ``sigma``, in percent of white."""
-    return 100 * flat_sigma(pixels)
+    return 100 * estimated_sigma(pixels, parameters)
 
 
 def estimate_patch(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
