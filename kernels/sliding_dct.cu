@@ -20,6 +20,7 @@
 // a column of 8 rows, a layer of the grid a colour. *shared*: a block has TILE_COLUMNS x TILE_ROWS pixels, its
 // threads 32 x 8 blocks at a time.
 #include "common.cuh"
+#include "real.cuh"
 
 #define SIDE 8
 #define REACH (SIDE - 1)
@@ -47,16 +48,6 @@
 
 // For each plane the thresholds of pass 1, and 1 / sigma, for frequencies [k][q]; zeros: there is no noise.
 __constant__ float noise[3][2][SIDE * SIDE];
-
-// A number whose products and sums are rounded one by one.
-struct Real {
-    float value;
-};
-__device__ inline Real operator+(Real a, Real b) { return {__fadd_rn(a.value, b.value)}; }
-__device__ inline Real operator-(Real a, Real b) { return {__fsub_rn(a.value, b.value)}; }
-__device__ inline Real operator*(Real a, Real b) { return {__fmul_rn(a.value, b.value)}; }
-__device__ inline Real operator*(Real a, float b) { return {__fmul_rn(a.value, b)}; }
-__device__ inline Real operator/(Real a, Real b) { return {__fdiv_rn(a.value, b.value)}; }
 
 // The orthonormal DCT-II of eight numbers, `step` from one to the next.
 template <int STEP>

@@ -201,6 +201,8 @@ def test_volumes_equal_those_of_the_processor(
             values: dict[str, Any] = {"search_radius": 2, "sigma": 20.0}
             values |= {"sigma_from": "local", "sigma": ()} if components == 2 else {}
             known = spec.defaults()
+            if "window_radius" not in known and components == 2:
+                values["sigma_from"] = "adaptive"
             parameters = {name: value for name, value in values.items() if name in known}
             request = Request.create(scan, spec.id, parameters)
             wanted = cpu.run(request, cpu.levels(spec)[0], RunContext()).planes

@@ -1,0 +1,230 @@
+"""Parameters, noise and ends of filters of volumes that remove noise of sigma 1.
+
+Such a filter divides a volume by its sigma, which may vary from voxel to voxel, and makes Rician
+noise Gaussian (`kernelscope.filters.shared.rician`): that is `extend_stabilised`, which mirrors the
+volume beyond its border as well. `restore` brings the result back.
+
+`nodes` are a map of sigma as `kernelscope.filters.mri_nlm.sigma_map` makes it: a single one has
+the sigma of all voxels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.mri_nlm import noise as mri
+from kernelscope.filters.mri_nlm.sigma_map import SigmaMap, place_between
+from kernelscope.filters.shared.border_kernels import REFLECT, border_index
+from kernelscope.filters.shared.plain import no_simd
+from kernelscope.filters.shared.rician import Stabiliser, restored, stabilised, stabiliser
+from kernelscope.jit import Array, Flag, Index, Record, Voxels, kernel
+from kernelscope.spec.filter import Diagnostic
+from kernelscope.spec.parameters import Choice, ChoiceParameter, FloatParameter, NumbersParameter
+from kernelscope.spec.samples import Components, Pixels
+
+PARAMETERS = (
+    ChoiceParameter(
+        name="noise",
+        label="Noise",
+        help="Effect of the noise on the mean.",
+        default="auto",
+        choices=(
+            Choice(
+                "auto",
+                "As the data",
+                "Rician; Gaussian where a voxel is negative, which a magnitude never is, and "
+                "for files of a microscope.",
+            ),
+            Choice(
+                "rician",
+                "Rician",
+                "It brightens magnitude MRI, which is corrected.",
+                switch="rician",
+            ),
+            Choice("gaussian", "Gaussian", "None.", switch="gaussian"),
+        ),
+    ),
+    ChoiceParameter(
+        name="sigma_from",
+        label="Sigma from",
+        symbol="σ from",
+        help="How much noise there is.",
+        default="volume",
+        choices=(
+            Choice("volume", "Volume", "Estimated, one sigma for each volume."),
+            Choice(
+                "adaptive",
+                "Smooth map",
+                "Estimated everywhere from many voxels around: noise may vary over the head.",
+                switch="adaptive",
+            ),
+            Choice("given", "Numbers", "As written."),
+        ),
+    ),
+    NumbersParameter(
+        name="sigma",
+        label="Sigma",
+        symbol="σ",
+        help="Standard deviation of the noise in units of the voxels: one for all volumes, "
+        "or one for each.",
+        minimum=0.0,
+        maximum=float(np.finfo(np.float32).max),
+        most=4,
+        none="estimated",
+        of_samples=True,
+        implies={"sigma_from": "given"},
+        matters=lambda parameters: parameters["sigma_from"] == "given",
+    ),
+    FloatParameter(
+        name="strength",
+        label="Strength",
+        symbol="strength",
+        help="Of the noise, how much is removed: 100 % suits its sigma, more smooths more.",
+        default=100.0,
+        minimum=0.0,
+        maximum=1000.0,
+        slider=(25.0, 400.0),
+        geometric=True,
+        decimals=1,
+        unit="%",
+    ),
+)
+
+_IN_3D = {"dimensions": "3d"}
+
+check, estimates = mri.check, mri.estimates
+
+
+def resolve(source: Pixels | Components, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Fill in ``noise`` and ``sigma``, as for MRI NLM; an adaptive one has a ``sigma_map``."""
+    resolved = dict(mri.resolve(source, {**parameters, **_IN_3D}))
+    del resolved["dimensions"]
+    return resolved
+
+
+def measure(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mri.measure(source, {**parameters, **_IN_3D})
+
+
+def map_settings(parameters: Mapping[str, Any]) -> tuple[Any, ...]:
+    return None, parameters["noise"], True
+
+
+NOISE_MAP = Diagnostic(
+    name=mri.NOISE_MAP.name,
+    settings=map_settings,
+    compute=mri.NOISE_MAP.compute,
+    describe=mri.NOISE_MAP.describe,
+)
+
+
+def removed_sigma(parameters: Mapping[str, Any]) -> float:
+    """Return the sigma of the noise to remove, where that of all noise is 1."""
+    share: float = parameters["strength"] / 100
+    return share
+
+
+def noise_model(
+    parameters: Mapping[str, Any], components: int
+) -> tuple[NDArray[np.float32], tuple[int, int, int], Stabiliser]:
+    """Return the nodes of sigma, the voxels from one to the next, and the transform."""
+    tables = stabiliser(parameters["noise"] != "gaussian")
+    found = parameters.get("sigma_map")
+    if isinstance(found, SigmaMap):
+        return found.nodes, found.cell, tables
+    sigmas = np.resize(parameters["sigma"], components).astype(np.float32)
+    return sigmas.reshape(components, 1, 1, 1), (1, 1, 1), tables
+
+
+@kernel
+def sigma_between(nodes: Array, cell: Record, c: Index, place: Record) -> Any:
+    """Return sigma at a voxel (z, y, x)."""
+    _, deep, tall, wide = nodes.shape
+    z_low, z_high, z_part = place_between(place[0], cell[0], deep)
+    y_low, y_high, y_part = place_between(place[1], cell[1], tall)
+    x_low, x_high, x_part = place_between(place[2], cell[2], wide)
+    low = nodes[c, z_low, y_low, x_low]
+    low += y_part * (nodes[c, z_low, y_high, x_low] - low)
+    back = nodes[c, z_high, y_low, x_low]
+    back += y_part * (nodes[c, z_high, y_high, x_low] - back)
+    low += z_part * (back - low)
+    high = nodes[c, z_low, y_low, x_high]
+    high += y_part * (nodes[c, z_low, y_high, x_high] - high)
+    back = nodes[c, z_high, y_low, x_high]
+    back += y_part * (nodes[c, z_high, y_high, x_high] - back)
+    high += z_part * (back - high)
+    return low + x_part * (high - low)
+
+
+@kernel
+def extend_stabilised(
+    source: Voxels,
+    extended: Array,
+    before: Record,
+    model: Record,
+    plain: Flag,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Write slices `start` to `stop` of `extended` (components, slices, rows, columns).
+
+    Its voxel 0 is that of `source` at ``-before``; `model` is the result of `noise_model`.
+    """
+    if plain is not None:
+        no_simd()
+    depth, height, width, components = source.shape
+    nodes, cell, tables = model
+    for slice_ in range(start, stop):
+        z = border_index(slice_ - before[0], depth, REFLECT)
+        for row in range(extended.shape[2]):
+            y = border_index(row - before[1], height, REFLECT)
+            for column in range(extended.shape[3]):
+                x = border_index(column - before[2], width, REFLECT)
+                for c in range(components):
+                    sigma = sigma_between(nodes, cell, c, (z, y, x))
+                    magnitude = np.true_divide(source[z, y, x, c], sigma)
+                    extended[c, slice_, row, column] = stabilised(magnitude, tables)
+
+
+@kernel
+def restore(
+    filtered: Array,
+    output: Voxels,
+    first: Record,
+    model: Record,
+    plain: Flag,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Write slices `start` to `stop` of the result; `output` begins at voxel `first`.
+
+    `filtered` is (components, slices, rows, columns), without noise and stabilised.
+    """
+    if plain is not None:
+        no_simd()
+    nodes, cell, tables = model
+    for z in range(start, stop):
+        for y in range(output.shape[1]):
+            for x in range(output.shape[2]):
+                for c in range(output.shape[3]):
+                    place = (first[0] + z, first[1] + y, first[2] + x)
+                    sigma = sigma_between(nodes, cell, c, place)
+                    output[z, y, x, c] = restored(filtered[c, z, y, x], tables) * sigma
+
+
+@kernel
+def copy_slices(
+    source: Voxels, output: Voxels, first: Record, plain: Flag, start: Index, stop: Index
+) -> None:
+    """Write slices `start` to `stop` of the source itself: no noise is removed."""
+    if plain is not None:
+        no_simd()
+    for z in range(start, stop):
+        for y in range(output.shape[1]):
+            for x in range(output.shape[2]):
+                for c in range(output.shape[3]):
+                    output[z, y, x, c] = source[first[0] + z, first[1] + y, first[2] + x, c]
