@@ -1974,6 +1974,157 @@ def mri_nlm(
     """
 
 @overload
+def volume_collaborative(
+    volume: ArrayLike,
+    *,
+    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    sigma_from: Literal["volume", "adaptive", "given"] = "volume",
+    sigma: float | Sequence[float] = (),
+    strength: float = 100.0,
+    nan: float | None = None,
+    device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
+    level: Literal["serial", "parallel", "global", "shared"] | None = None,
+    progress: Callable[[str, float], object] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> NDArray[Any]:
+    """Return the result of the filter Volume collaborative.
+
+    Filters cubes that are alike together: keeps most of real heads, and takes longest.
+
+    For the cleanest result of one volume, where some seconds do not matter. Noise may be Rician
+    and vary over the head.
+
+    Parameters
+    ----------
+    volume : array_like, shape (depth, height, width)
+        Integers or floats, which are filtered as 32-bit floats.
+    noise : {'auto', 'rician', 'gaussian'}, default 'auto'
+        Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
+        which a magnitude never is, and for files of a microscope. 'rician': It brightens
+        magnitude MRI, which is corrected. 'gaussian': None.
+    sigma_from : {'volume', 'adaptive', 'given'}, default 'volume'
+        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
+        Estimated everywhere from many voxels around: noise may vary over the head. 'given': As
+        written.
+    sigma : float or sequence of float, optional
+        Standard deviation of the noise in units of the voxels: one for all volumes, or one for
+        each. Allowed: up to 4 numbers, 0 to 3.40282e+38.
+    strength : float, default 100.0
+        Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
+        to 1000 %.
+    components : sequence of array_like, optional
+        Up to 3 more volumes of the same head, such as T2w and PDw, filtered together with it.
+    nan : float, optional
+        Filter NaN as this number; the result has NaN there again.
+    device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
+        Where to compute. Integers have the same result on all of them.
+    level : {'serial', 'parallel', 'global', 'shared'}, optional
+        Way of computing; by default the fastest of the device.
+    progress : callable, optional
+        Called with a stage and the fraction of it that is done, 0 to 1.
+    cancel : callable, optional
+        Called often, on any thread; the function raises `Cancelled` soon after it returned
+        True.
+
+    Returns
+    -------
+    ndarray, or tuple of ndarray with `components`
+        New arrays of the shape of the volumes, and of their type where it holds the values.
+
+    Raises
+    ------
+    AppError
+        For every problem that the caller can correct; the message names the argument.
+    Cancelled
+        If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.volume_collaborative(volume, noise='gaussian')
+
+    References
+    ----------
+    Maggioni et al., IEEE Transactions on Image Processing 22, 2013 (BM4D).
+    """
+
+@overload
+def volume_collaborative(
+    volume: ArrayLike,
+    *,
+    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    sigma_from: Literal["volume", "adaptive", "given"] = "volume",
+    sigma: float | Sequence[float] = (),
+    strength: float = 100.0,
+    components: Sequence[ArrayLike],
+    nan: float | None = None,
+    device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
+    level: Literal["serial", "parallel", "global", "shared"] | None = None,
+    progress: Callable[[str, float], object] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> tuple[NDArray[Any], ...]:
+    """Return the result of the filter Volume collaborative.
+
+    Filters cubes that are alike together: keeps most of real heads, and takes longest.
+
+    For the cleanest result of one volume, where some seconds do not matter. Noise may be Rician
+    and vary over the head.
+
+    Parameters
+    ----------
+    volume : array_like, shape (depth, height, width)
+        Integers or floats, which are filtered as 32-bit floats.
+    noise : {'auto', 'rician', 'gaussian'}, default 'auto'
+        Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
+        which a magnitude never is, and for files of a microscope. 'rician': It brightens
+        magnitude MRI, which is corrected. 'gaussian': None.
+    sigma_from : {'volume', 'adaptive', 'given'}, default 'volume'
+        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
+        Estimated everywhere from many voxels around: noise may vary over the head. 'given': As
+        written.
+    sigma : float or sequence of float, optional
+        Standard deviation of the noise in units of the voxels: one for all volumes, or one for
+        each. Allowed: up to 4 numbers, 0 to 3.40282e+38.
+    strength : float, default 100.0
+        Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
+        to 1000 %.
+    components : sequence of array_like, optional
+        Up to 3 more volumes of the same head, such as T2w and PDw, filtered together with it.
+    nan : float, optional
+        Filter NaN as this number; the result has NaN there again.
+    device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
+        Where to compute. Integers have the same result on all of them.
+    level : {'serial', 'parallel', 'global', 'shared'}, optional
+        Way of computing; by default the fastest of the device.
+    progress : callable, optional
+        Called with a stage and the fraction of it that is done, 0 to 1.
+    cancel : callable, optional
+        Called often, on any thread; the function raises `Cancelled` soon after it returned
+        True.
+
+    Returns
+    -------
+    ndarray, or tuple of ndarray with `components`
+        New arrays of the shape of the volumes, and of their type where it holds the values.
+
+    Raises
+    ------
+    AppError
+        For every problem that the caller can correct; the message names the argument.
+    Cancelled
+        If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.volume_collaborative(volume, noise='gaussian')
+
+    References
+    ----------
+    Maggioni et al., IEEE Transactions on Image Processing 22, 2013 (BM4D).
+    """
+
+@overload
 def volume_dct(
     volume: ArrayLike,
     *,

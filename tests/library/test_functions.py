@@ -44,6 +44,7 @@ MORE: dict[str, dict[str, Any]] = {
     "gaussian_noise": {"sigma": 0.1, "seed": 7},
     "laplace": {"within": "ellipse 4,3 20,15"},
     "mri_nlm": {"search_radius": 2, "sigma": 20.0},
+    "volume_collaborative": {"sigma": 20.0},
     "volume_dct": {"sigma": 20.0},
 }
 """Arguments other than the defaults, of every type."""

@@ -218,8 +218,13 @@ class Kernel:
 
     @property
     def _can_batch(self) -> bool:
-        """Whether launches may follow each other: nothing of the host's comes between them."""
-        return self._place.is_whole and self._mapped is None and self._handed is None
+        """Whether launches may follow each other: nothing of the host's comes between them.
+
+        Nor do steps that have to wait for all blocks of the one before.
+        """
+        steps = max(self._launch.steps, 1)
+        in_one = steps <= (self._launch.steps_at_once or steps)
+        return self._place.is_whole and self._mapped is None and self._handed is None and in_one
 
     @functools.cached_property
     def _alike(self) -> Hashable:

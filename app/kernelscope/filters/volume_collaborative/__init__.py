@@ -1,0 +1,88 @@
+"""Collaborative filtering of volumes: cubes that are alike are filtered together.
+
+The noise is made one of sigma 1 first: voxels are divided by sigma, which may vary over the head,
+and Rician noise is made Gaussian. Reference cubes of 4×4×4 voxels lie 3 voxels apart, and around
+each one up to 32 that are most alike are found in a window of 11×11×11 places. They become a group:
+each is transformed by the discrete cosine transform, and the group by Haar's, so that what they
+share is in few coefficients. A first stage keeps those above 3.2 sigma; a second one finds the
+groups in the first result, and multiplies the coefficients of the noisy volume by
+b² / (b² + sigma²), where b are those of the first result (Wiener's filter):
+
+    g = mean of all cubes that cover a voxel, weighted by 1 / the coefficients that were kept, or
+        1 / the sum of the squares of the factors, and by a window that is less at their rims
+
+The result gets its sigma back, and its mean as it would be without Rician noise. Several volumes
+are filtered one by one.
+
+Cubes are added up as whole numbers, of 1 / 2^26 sigma, so that their order does not matter: all
+levels have the same bytes.
+
+Sources: Maggioni, Katkovnik, Egiazarian and Foi, "Nonlocal transform-domain filter for volumetric
+data denoising and reconstruction", IEEE Transactions on Image Processing 22, 2013 (BM4D); Rician
+noise after Foi, "Noise estimation and removal in MR imaging: the variance-stabilization approach",
+ISBI 2011.
+"""
+
+from __future__ import annotations
+
+from kernelscope.filters.shared import volume_noise
+from kernelscope.filters.volume_collaborative.cpu import plan_cpu
+from kernelscope.filters.volume_collaborative.cuda import GAPS, plan_cuda
+from kernelscope.filters.volume_collaborative.model import radius
+from kernelscope.spec.borders import Border
+from kernelscope.spec.crop import Crop
+from kernelscope.spec.explanation import Example, Explanation
+from kernelscope.spec.filter import Cpu, FilterSpec, Unit
+from kernelscope.spec.launch import Cuda
+from kernelscope.spec.levels import GLOBAL, SHARED
+from kernelscope.spec.samples import Kind
+
+_EDGE = (
+    (5, 5, 5, 102, 98, 100),
+    (5, 4, 6, 99, 103, 101),
+    (6, 5, 5, 97, 100, 98),
+    (4, 5, 6, 101, 102, 99),
+    (5, 6, 4, 100, 96, 103),
+    (5, 5, 5, 101, 99, 100),
+)
+"""The rim of a head in small."""
+
+SPEC = FilterSpec(
+    id="volume_collaborative",
+    name="Volume collaborative",
+    category="Denoising",
+    kind=Kind.VOLUME,
+    summary="Filters cubes that are alike together: keeps most of real heads, and takes longest.",
+    synonyms=("denoise", "block matching", "bm4d", "wiener", "rician", "brain", "volume"),
+    source="Maggioni et al., IEEE Transactions on Image Processing 22, 2013 (BM4D)",
+    parameters=volume_noise.PARAMETERS,
+    radius=radius,
+    unit=Unit.SQUARES,
+    borders=(Border.REFLECT,),
+    crop=Crop(boxes=True),
+    check=volume_noise.check,
+    resolve=volume_noise.resolve,
+    microscope={"noise": "gaussian"},
+    estimates=volume_noise.estimates,
+    measure=volume_noise.measure,
+    diagnostic=volume_noise.NOISE_MAP,
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
+    },
+    explanation=Explanation(
+        formula=r"g = \sigma f^{-1}\left( \frac{\sum_G w_G\, T^{-1}(\gamma\, T v_G)}{\sum_G w_G}"
+        r" \right), \quad v = f(u / \sigma), \quad"
+        r" \gamma_1 = [\,|T v_G| > 3.2\,], \quad \gamma_2 = \frac{b^2}{b^2 + 1}",
+        use="For the cleanest result of one volume, where some seconds do not matter. Noise may be "
+        "Rician and vary over the head.",
+        avoid="Noise that interpolation has smoothed is not found by its sigma: set a larger one. "
+        "*Volume DCT* is the quick one.",
+        example=Example(
+            patch=(_EDGE, _EDGE, _EDGE, _EDGE),
+            parameters={"noise": "gaussian", "sigma_from": "given", "sigma": (3.0,)},
+            radius=2,
+        ),
+        sample="",
+    ),
+)

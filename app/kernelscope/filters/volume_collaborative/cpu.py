@@ -1,0 +1,513 @@
+"""Collaborative filtering of volumes on the CPU.
+
+A row of reference cubes is compared with all places around at once: for each offset, the squared
+differences of `PITCH` columns. Level *serial* has the same loops without vectors: `plain` is None
+for level *parallel*.
+
+Groups add to sums that they share with their neighbours. References are cut into squares of 4 x 4
+rows, which are four passes like the colours of a chessboard: squares of a pass never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelscope.filters.shared.plain import no_simd
+from kernelscope.filters.shared.volume_noise import (
+    copy_slices,
+    extend_stabilised,
+    noise_model,
+    removed_sigma,
+    restore,
+)
+from kernelscope.filters.volume_collaborative.model import (
+    AFTER,
+    BEFORE,
+    GROUP,
+    PAD,
+    REACH,
+    SCALE,
+    SEARCH,
+    STEP,
+    numbers,
+    references,
+    window,
+)
+from kernelscope.jit import Array, Flag, Index, Line, Number, Record, kernel
+from kernelscope.spec.filter import CpuPass, CpuTask
+from kernelscope.spec.levels import SERIAL
+
+PITCH = 64
+"""Columns that are compared at once: the compiler knows it."""
+
+ROW = 21
+"""Reference cubes in them."""
+
+SQUARE = 4
+"""Rows of references of a square along z and y: those of a colour are 24 voxels apart, and what
+they add to is 23 high."""
+
+CELLS = 64
+"""Of a cube."""
+
+C1 = np.float32(0.65328148)
+C3 = np.float32(0.27059805)
+HALF = np.float32(0.5)
+ROOT = np.float32(0.70710678)
+ONE = np.float32(1)
+UNITS = np.float32(SCALE)
+SHARES = np.float32(2**18)
+"""Of the squares of factors, which are added up as whole numbers: 2048 of them are below 2^31."""
+
+
+class Part(NamedTuple):
+    """A part of the domain that buffers have.
+
+    Attributes
+    ----------
+    first, sides : tuple of int
+        The first voxel, and their numbers, along z, y and x.
+    sizes : tuple of int
+        Of the volume.
+    """
+
+    first: tuple[int, int, int]
+    sides: tuple[int, int, int]
+    sizes: tuple[int, int, int]
+
+    @classmethod
+    def around(
+        cls, first: Sequence[int], sides: Sequence[int], sizes: Sequence[int], reach: int
+    ) -> Part:
+        """Return a box and `reach` voxels around it, as far as there is a domain."""
+        starts = [max(start - reach, -PAD) for start in first]
+        ends = [
+            min(start + side + reach, size + PAD)
+            for start, side, size in zip(first, sides, sizes, strict=True)
+        ]
+        lengths = [end - start for start, end in zip(starts, ends, strict=True)]
+        return cls(_three(starts), _three(lengths), _three(sizes))
+
+
+def _three(values: Sequence[int]) -> tuple[int, int, int]:
+    z, y, x = values
+    return z, y, x
+
+
+@kernel
+def transform(cubes: Line, count: Index, plain: Flag) -> None:
+    """Replace cubes by their coefficients: along x, along y, along z."""
+    if plain is not None:
+        no_simd()
+    for axis in range(3):
+        step = 1 << 2 * axis  # from one number of a line to the next
+        for high in range(0, CELLS * count, 4 * step):
+            for low in range(step):
+                i = np.uintp(high + low)
+                s = np.uintp(step)
+                a, b = cubes[i], cubes[i + s]
+                c, d = cubes[i + np.uintp(2) * s], cubes[i + np.uintp(3) * s]
+                s0, s1, d0, d1 = a + d, b + c, a - d, b - c
+                cubes[i] = (s0 + s1) * HALF
+                cubes[i + s] = d0 * C1 + d1 * C3
+                cubes[i + np.uintp(2) * s] = (s0 - s1) * HALF
+                cubes[i + np.uintp(3) * s] = d0 * C3 - d1 * C1
+
+
+@kernel
+def transform_back(cubes: Line, count: Index, plain: Flag) -> None:
+    """Replace coefficients by cubes: along z, along y, along x."""
+    if plain is not None:
+        no_simd()
+    for turn in range(3):
+        step = 16 >> 2 * turn
+        for high in range(0, CELLS * count, 4 * step):
+            for low in range(step):
+                i = np.uintp(high + low)
+                s = np.uintp(step)
+                a, b = cubes[i], cubes[i + s]
+                c, d = cubes[i + np.uintp(2) * s], cubes[i + np.uintp(3) * s]
+                p, q = (a + c) * HALF, (a - c) * HALF
+                r, t = b * C1 + d * C3, b * C3 - d * C1
+                cubes[i] = p + r
+                cubes[i + s] = q + t
+                cubes[i + np.uintp(2) * s] = q - t
+                cubes[i + np.uintp(3) * s] = p - r
+
+
+@kernel
+def pair_up(cubes: Line, first: Index, second: Index) -> None:
+    """Replace two cubes by their sum and their difference, over the root of 2."""
+    for k in range(CELLS):
+        i, j = np.uintp(first + k), np.uintp(second + k)
+        a, b = cubes[i], cubes[j]
+        cubes[i] = (a + b) * ROOT
+        cubes[j] = (a - b) * ROOT
+
+
+@kernel
+def haar(cubes: Line, count: Index, back: Flag, plain: Flag) -> None:
+    """Transform the cells of `count` cubes, a power of two, along the group; or back.
+
+    Sums stay in the place of the first cube of a pair, differences in that of the second.
+    """
+    if plain is not None:
+        no_simd()
+    step = count >> 1 if back else 1
+    while 0 < step < count:
+        for m in range(0, count, 2 * step):
+            pair_up(cubes, CELLS * m, CELLS * (m + step))
+        step = step >> 1 if back else step << 1
+
+
+@kernel
+def shrink_hard(cubes: Line, count: Index, threshold: Number, plain: Flag) -> Any:
+    """Zero coefficients of up to `threshold`; return 1 / how many are left."""
+    if plain is not None:
+        no_simd()
+    zero = np.float32(0)
+    kept: Any = np.int32(0)
+    for k in range(CELLS * count):
+        i = np.uintp(k)
+        keep = abs(cubes[i]) > threshold
+        cubes[i] = cubes[i] if keep else zero
+        kept += np.int32(keep)
+    return np.true_divide(ONE, np.float32(max(kept, 1)))
+
+
+@kernel
+def shrink_wiener(cubes: Line, guides: Line, count: Index, inverse: Number, plain: Flag) -> Any:
+    """Multiply coefficients by b² / (b² + sigma²); return 1 / the sum of the factors' squares."""
+    if plain is not None:
+        no_simd()
+    half = np.float32(0.5)
+    total: Any = np.int32(0)
+    for k in range(CELLS * count):
+        i = np.uintp(k)
+        ratio = guides[i] * inverse
+        gain = ONE - np.true_divide(ONE, ratio * ratio + ONE)
+        cubes[i] *= gain
+        total += np.int32(gain * gain * SHARES + half)
+    return np.true_divide(ONE, max(np.true_divide(np.float32(total), SHARES), ONE))
+
+
+@kernel
+def gather(volume: Line, pitch: Record, places: Line, count: Index, cubes: Line) -> None:
+    """Copy cubes; `pitch` is from slice to slice and from row to row of the volume."""
+    for m in range(count):
+        at = np.uintp(places[m])
+        for n in range(16):
+            i = at + np.uintp((n >> 2) * pitch[0] + (n & 3) * pitch[1])
+            k = np.uintp(CELLS * m + 4 * n)
+            for x in range(4):
+                cubes[k + np.uintp(x)] = volume[i + np.uintp(x)]
+
+
+@kernel
+def scatter(
+    cubes: Line,
+    pitch: Record,
+    places: Line,
+    count: Index,
+    weight: Number,
+    window: Line,
+    sums: Line,
+    weights: Line,
+) -> None:
+    """Add cubes times `weight` and `window` to the sums, and `weight` to those of the places."""
+    share = np.int64(np.rint(weight * UNITS))
+    for m in range(count):
+        at = np.uintp(places[m])
+        weights[at] += share
+        for n in range(16):
+            i = at + np.uintp((n >> 2) * pitch[0] + (n & 3) * pitch[1])
+            for x in range(4):
+                k = np.uintp(4 * n + x)
+                value = cubes[np.uintp(CELLS * m) + k] * weight * (window[k] * UNITS)
+                sums[i + np.uintp(x)] += np.int64(np.rint(value))
+
+
+@kernel
+def differences(volume: Line, own: Index, other: Index, pitch: Record, line: Line) -> None:
+    """Write for each of `PITCH` columns the sum of 4 x 4 squared differences."""
+    for x in range(PITCH):
+        line[np.uintp(x)] = np.float32(0)
+    for n in range(16):
+        row = (n >> 2) * pitch[0] + (n & 3) * pitch[1]
+        p, q = np.uintp(own + row), np.uintp(other + row)
+        for x in range(PITCH):
+            difference = volume[p + np.uintp(x)] - volume[q + np.uintp(x)]
+            line[np.uintp(x)] += difference * difference
+
+
+@kernel
+def insert(best: Line, places: Line, count: Index, distance: Number, place: Index) -> Any:
+    """Put a place where its distance belongs; return how many there are. Equal ones stay first."""
+    m = count
+    if m == GROUP:
+        m -= 1
+    else:
+        count += 1
+    while m > 1 and best[m - 1] > distance:
+        best[m], places[m] = best[m - 1], places[m - 1]
+        m -= 1
+    best[m], places[m] = distance, place
+    return count
+
+
+@kernel
+def match_row(
+    volume: Line,
+    pitch: Record,
+    row: Index,
+    columns: Line,
+    many: Index,
+    low: Record,
+    high: Record,
+    alike: Number,
+    best: Array,
+    places: Array,
+    counts: Line,
+    plain: Flag,
+) -> None:
+    """Find the cubes that are most alike for a row of references, the own one first.
+
+    Parameters
+    ----------
+    row : int
+        Where the first reference of the row is in `volume`.
+    columns : ndarray
+        Of the `many` references, counted from there.
+    low, high : tuple of int
+        The smallest and largest offset along z and y, and along x the smallest and largest column.
+    """
+    if plain is not None:
+        no_simd()
+    line = np.empty(PITCH, np.float32)
+    for j in range(many):
+        counts[j], best[j, 0], places[j, 0] = 1, np.float32(-1), row + columns[j]
+    for dz in range(low[0], high[0] + 1):
+        for dy in range(low[1], high[1] + 1):
+            for dx in range(-SEARCH, SEARCH + 1):
+                if dz == 0 and dy == 0 and dx == 0:
+                    continue
+                other = row + dz * pitch[0] + dy * pitch[1] + dx
+                differences(volume, row, other, pitch, line)
+                for j in range(many):
+                    x = columns[j]
+                    if x + dx < low[2] or x + dx > high[2]:
+                        continue
+                    i = np.uintp(x)
+                    distance = line[i] + line[i + np.uintp(1)] + line[i + np.uintp(2)]
+                    distance += line[i + np.uintp(3)]
+                    if distance > alike or (counts[j] == GROUP and distance >= best[j, GROUP - 1]):
+                        continue
+                    counts[j] = insert(best[j], places[j], counts[j], distance, other + x)
+
+
+@kernel
+def filter_squares(
+    volume: Array,
+    guide: Array,
+    part: Record,
+    grid: Record,
+    noise: Record,
+    window: Line,
+    wiener: Flag,
+    sums: Array,
+    weights: Array,
+    plain: Flag,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Match, filter and add up the groups of squares `start` to `stop` of a colour.
+
+    Parameters
+    ----------
+    volume, guide : ndarray of float32, shape (components, slices, rows, columns)
+        The noisy volume, and that in which cubes are compared, with `SEARCH` voxels in front of
+        `part` and behind it, and `PITCH` columns more.
+    part : tuple
+        Its first voxel, and the sizes of the volume: see `Part`.
+    grid : tuple
+        Numbers of the first references, how many there are along each axis, and the colour.
+    noise : tuple of float32
+        Bound of distances, and threshold or 1 / sigma.
+    """
+    if plain is not None:
+        no_simd()
+    first, sizes = part
+    begin, counts_, colour = grid
+    pitch = (volume.shape[2] * volume.shape[3], volume.shape[3])
+    best = np.empty((ROW, GROUP), np.float32)
+    places = np.empty((ROW, GROUP), np.int64)
+    counts = np.empty(ROW, np.int64)
+    columns = np.empty(ROW, np.int64)
+    cubes = np.empty(CELLS * GROUP, np.float32)
+    guides = np.empty(CELLS * GROUP, np.float32)
+    tall = (-(-counts_[1] // SQUARE) + 1 - colour[1]) // 2
+    deep = (-(-counts_[0] // SQUARE) + 1 - colour[0]) // 2
+    for unit in range(start, stop):
+        c = unit // (deep * tall)
+        front = (2 * (unit // tall % deep) + colour[0]) * SQUARE
+        top = (2 * (unit % tall) + colour[1]) * SQUARE
+        noisy, compared = volume[c].reshape(-1), guide[c].reshape(-1)
+        own, shares = sums[c].reshape(-1), weights[c].reshape(-1)
+        for n in range(SQUARE * SQUARE):
+            kz, ky = front + n // SQUARE, top + n % SQUARE
+            if kz >= counts_[0] or ky >= counts_[1]:
+                continue
+            z = min(STEP * (begin[0] + kz) - PAD, sizes[0])
+            y = min(STEP * (begin[1] + ky) - PAD, sizes[1])
+            low_z, high_z = max(-SEARCH, -PAD - z), min(SEARCH, sizes[0] - z)
+            low_y, high_y = max(-SEARCH, -PAD - y), min(SEARCH, sizes[1] - y)
+            for left in range(0, counts_[2], ROW):
+                many = min(ROW, counts_[2] - left)
+                x = min(STEP * (begin[2] + left) - PAD, sizes[2])
+                for j in range(many):
+                    columns[j] = min(STEP * (begin[2] + left + j) - PAD, sizes[2]) - x
+                row = (z - first[0] + SEARCH) * pitch[0] + (y - first[1] + SEARCH) * pitch[1]
+                row += x - first[2] + SEARCH
+                low, high = (low_z, low_y, -PAD - x), (high_z, high_y, sizes[2] - x)
+                match_row(
+                    compared,
+                    pitch,
+                    row,
+                    columns,
+                    many,
+                    low,
+                    high,
+                    noise[0],
+                    best,
+                    places,
+                    counts,
+                    plain,
+                )
+                for j in range(many):
+                    count = 1
+                    while 2 * count <= counts[j]:
+                        count *= 2
+                    gather(noisy, pitch, places[j], count, cubes)
+                    transform(cubes, count, plain)
+                    haar(cubes, count, False, plain)
+                    if wiener:
+                        gather(compared, pitch, places[j], count, guides)
+                        transform(guides, count, plain)
+                        haar(guides, count, False, plain)
+                        weight = shrink_wiener(cubes, guides, count, noise[1], plain)
+                    else:
+                        weight = shrink_hard(cubes, count, noise[1], plain)
+                    haar(cubes, count, True, plain)
+                    transform_back(cubes, count, plain)
+                    scatter(cubes, pitch, places[j], count, weight, window, own, shares)
+
+
+@kernel
+def clear(sums: Array, weights: Array, start: Index, stop: Index) -> None:
+    """Zero slices `start` to `stop`."""
+    sums[:, start:stop] = 0
+    weights[:, start:stop] = 0
+
+
+@kernel
+def divide(
+    sums: Array,
+    weights: Array,
+    window: Line,
+    shift: Record,
+    output: Array,
+    corner: Record,
+    size: Record,
+    plain: Flag,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Write the means of slices `start` to `stop` of a box of the output.
+
+    The box has `size` and begins at `corner` of the output and at `shift` of the sums.
+    """
+    if plain is not None:
+        no_simd()
+    lines = np.empty(size[2], np.float32)
+    for z in range(start, stop):
+        for c in range(output.shape[0]):
+            for y in range(size[1]):
+                lines[:] = 0
+                for k in range(CELLS):
+                    row = weights[c, z + shift[0] - (k >> 4), y + shift[1] - (k >> 2 & 3)]
+                    before = shift[2] - (k & 3)
+                    for x in range(size[2]):
+                        lines[x] += np.float32(row[np.uintp(before + x)]) * window[k]
+                row = sums[c, z + shift[0], y + shift[1]]
+                for x in range(size[2]):
+                    mean = np.float32(row[np.uintp(shift[2] + x)])
+                    output[c, corner[0] + z, corner[1] + y, corner[2] + x] = np.true_divide(
+                        mean, lines[np.uintp(x)]
+                    )
+
+
+def grid_of(part: Part) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Return the first references whose cubes can reach a part, and how many along each axis."""
+    begin, counts = [], []
+    for first, side, size in zip(part.first, part.sides, part.sizes, strict=True):
+        last = references(size) - 1
+        low = min(max(-(-(first - BEFORE + PAD) // STEP), 0), last)
+        end = first + side - 1 + AFTER
+        # The last reference is less than a step from the one before it.
+        high = last if end >= size else (end + PAD) // STEP
+        begin.append(low)
+        counts.append(high + 1 - low)
+    return _three(begin), _three(counts)
+
+
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
+    source, output, parameters = task.source, task.output, task.parameters
+    components, plain = source.shape[3], (True if task.level == SERIAL.id else None)
+    first = task.part.first if task.part is not None else (0, 0, 0)
+    sides, sizes = output.shape[:3], source.shape[:3]
+    if not removed_sigma(parameters):
+        return [CpuPass(copy_slices, (source, output, first, plain), sides[0])]
+    everything = Part.around(first, sides, sizes, 2 * REACH)
+    needed = Part.around(first, sides, sizes, REACH)
+    result = Part(_three(first), _three(sides), _three(sizes))
+    pads = (2 * SEARCH, 2 * SEARCH, 2 * SEARCH + PITCH)
+    shape = (components, *(n + pad for n, pad in zip(everything.sides, pads, strict=True)))
+    extended, basic = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    sums, weights = np.empty(shape, np.int64), np.empty(shape, np.int64)
+    filtered = np.empty((components, *sides), np.float32)
+    model, noise, cells = noise_model(parameters, components), numbers(parameters), window()
+    before = tuple(SEARCH - start for start in everything.first)
+    extending = (source, extended, before, model, plain)
+    passes = [CpuPass(extend_stabilised, extending, shape[1], cost=0.02)]
+
+    def stage(guide: Any, part: Part, wiener: bool, target: Any, corner: Any) -> None:
+        passes.append(CpuPass(clear, (sums, weights), shape[1], cost=0.01))
+        grid = grid_of(part)
+        bounds = (noise[1], noise[3]) if wiener else (noise[0], noise[2])
+        squares = [-(-count // SQUARE) for count in grid[1][:2]]
+        for colour in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            units = [(n + 1 - odd) // 2 for n, odd in zip(squares, colour, strict=True)]
+            arguments = (
+                *(extended, guide, (everything.first, everything.sizes), (*grid, colour)),
+                *(bounds, cells, wiener, sums, weights, plain),
+            )
+            count = components * units[0] * units[1]
+            if count:  # of a small volume, some colours have no squares
+                passes.append(CpuPass(filter_squares, arguments, count, cost=0.25))
+        shift = tuple(
+            start - begin + SEARCH
+            for start, begin in zip(part.first, everything.first, strict=True)
+        )
+        dividing = (sums, weights, cells, shift, target, corner, part.sides, plain)
+        passes.append(CpuPass(divide, dividing, part.sides[0], cost=0.02))
+
+    inside = tuple(
+        start - begin + SEARCH for start, begin in zip(needed.first, everything.first, strict=True)
+    )
+    stage(extended, needed, False, basic, inside)
+    stage(basic, result, True, filtered, (0, 0, 0))
+    passes.append(CpuPass(restore, (filtered, output, first, model, plain), sides[0], cost=0.02))
+    return passes
