@@ -30,8 +30,16 @@ from kernelscope.errors import InvalidParameter
 from kernelscope.gui.model.history import History, Moment
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, Place
-from kernelscope.gui.session.observed import Fields, Observed
-from kernelscope.gui.session.session import FILTER, MIB, PLACES, SETTINGS, Session, Values
+from kernelscope.gui.session.session import (
+    FILTER,
+    MIB,
+    PLACES,
+    SETTINGS,
+    Fields,
+    Observed,
+    Session,
+    Values,
+)
 from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
 from kernelscope.spec.samples import Kind

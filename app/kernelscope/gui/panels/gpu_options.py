@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QFormLayout, QLabel, QWidget
 from kernelscope.engine.options import Device
 from kernelscope.errors import InvalidParameter
 from kernelscope.gui.panels.editors import shrink, tell_of_refusals
-from kernelscope.gui.session.observed import Fields
 from kernelscope.gui.session.session import (
     FILTER,
     MIB,
@@ -19,6 +18,7 @@ from kernelscope.gui.session.session import (
     MOST_REPEATS,
     OPTIONS,
     PLACES,
+    Fields,
     Session,
 )
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox

@@ -21,8 +21,7 @@ from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.filter_form import FilterForm
 from kernelscope.gui.panels.run_options import RunOptionsForm
-from kernelscope.gui.session.observed import Fields
-from kernelscope.gui.session.session import FILTER, KIND, VALUES, Session
+from kernelscope.gui.session.session import FILTER, KIND, VALUES, Fields, Session
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.controls import ChoiceBox

@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QToolButton, QWidg
 from kernelscope.gui.panels.editors import shrink
 from kernelscope.gui.panels.gpu_options import GpuOptions
 from kernelscope.gui.panels.within_box import WithinBox
-from kernelscope.gui.session.observed import Fields
-from kernelscope.gui.session.session import FILTER, KIND, OPTIONS, Session
+from kernelscope.gui.session.session import FILTER, KIND, OPTIONS, Fields, Session
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.spec.borders import Border

@@ -5,8 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QCheckBox, QWidget
 
-from kernelscope.gui.session.observed import Fields
-from kernelscope.gui.session.session import KIND, REGION, Session
+from kernelscope.gui.session.session import KIND, REGION, Fields, Session
 
 _TIP = (
     "Filters the selected region of interest and keeps the rest of the picture. The region keeps "

@@ -10,9 +10,9 @@ A wish that the filter or the machine does not offer is kept for one that does: 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from kernelscope import filters
 from kernelscope.engine.area import Area
@@ -23,7 +23,6 @@ from kernelscope.errors import InvalidParameter
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, Place, Rung, chosen_place, rungs
-from kernelscope.gui.session.observed import Observed
 from kernelscope.spec.blocks import block_name, read_block, takes_block
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
@@ -69,6 +68,70 @@ class Values:
 
 def _same(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) is not tuple and bool(one == other))
+
+
+Fields: TypeAlias = frozenset[str]
+"""Names of the attributes that are others now."""
+
+Watcher: TypeAlias = Callable[[Fields], object]
+
+
+class Observed:
+    """Calls its followers when attributes have changed.
+
+    Those of `follow` are called at the end of each change: the form and the picture. Those of
+    `follow_later` are called once for all changes of a turn of the event loop, after the paint,
+    if `schedule` brings its argument there.
+    """
+
+    def __init__(self, schedule: Callable[[], object] | None = None) -> None:
+        self.schedule: Callable[[], object] = schedule or (lambda: None)
+        """Has `call_later` called soon."""
+        self._now: list[Watcher] = []
+        self._later: list[Watcher] = []
+        self._changed: set[str] = set()
+        self._due: set[str] = set()
+        self._depth = 0
+
+    def follow(self, follower: Watcher) -> None:
+        """Call `follower` at the end of each change."""
+        self._now.append(follower)
+
+    def follow_later(self, follower: Watcher) -> None:
+        """Call `follower` once for several changes, after the paint."""
+        self._later.append(follower)
+
+    @contextlib.contextmanager
+    def changing(self, *fields: str) -> Iterator[None]:
+        """Note that attributes change in this block, whose changes are one."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._changed.update(fields)
+            self._depth -= 1
+            if not self._depth:
+                self._tell()
+
+    def _tell(self) -> None:
+        # A follower may change something itself, as the form does that rounds a number.
+        while self._changed and not self._depth:
+            fields = frozenset(self._changed)
+            self._changed.clear()
+            self._due |= fields
+            with self.changing():
+                for follower in tuple(self._now):
+                    follower(fields)
+        if self._due:
+            self.schedule()
+
+    def call_later(self) -> None:
+        """Call those of `follow_later`, if anything has changed since."""
+        fields = frozenset(self._due)
+        self._due.clear()
+        if fields:
+            for follower in tuple(self._later):
+                follower(fields)
 
 
 class Session(Observed):

@@ -28,8 +28,7 @@ from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Scene, Sketch, Sketches, kind_of_sketch, sketch
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.filter_browser import FilterBrowser
-from kernelscope.gui.session.observed import Fields
-from kernelscope.gui.session.session import FILTER, Session
+from kernelscope.gui.session.session import FILTER, Fields, Session
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.runner import Runner

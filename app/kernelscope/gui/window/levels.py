@@ -37,8 +37,7 @@ from kernelscope.gui.model.ladder import Ladder as State
 from kernelscope.gui.model.rungs import Place, Rung, marked, only_cpu
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.ladder import Ladder
-from kernelscope.gui.session.observed import Fields
-from kernelscope.gui.session.session import PLACES, Session
+from kernelscope.gui.session.session import PLACES, Fields, Session
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.runner import Runner

@@ -40,8 +40,7 @@ from kernelscope.gui.model.freshness import (
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.freshness_badge import FreshnessBadge
-from kernelscope.gui.session.observed import Fields
-from kernelscope.gui.session.session import PLACES, SETTINGS, Session
+from kernelscope.gui.session.session import PLACES, SETTINGS, Fields, Session
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.estimates import Estimates

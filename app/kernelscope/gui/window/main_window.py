@@ -35,8 +35,7 @@ from kernelscope.gui.model.kept_memory import describe, kept_by
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.pages.page import Page
 from kernelscope.gui.panels.parameter_panel import ParameterPanel
-from kernelscope.gui.session.observed import Fields
-from kernelscope.gui.session.session import FILTER
+from kernelscope.gui.session.session import FILTER, Fields
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import action
