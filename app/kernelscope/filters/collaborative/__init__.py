@@ -1,0 +1,102 @@
+"""Collaborative filtering: blocks that are alike are filtered together, as a stack.
+
+The picture has many blocks of 8×8 pixels that are nearly alike. For every third block along both
+axes, those most like it are searched for up to 19 pixels away and stacked. Each is transformed, and
+then the stack along its third axis: what the blocks have in common, and most of what each has by
+itself, is now in few coefficients, while the noise of sigma is in all of them alike.
+
+    g = mean of all blocks that cover a pixel, weighted by 1 / the coefficients that were kept
+
+The first stage compares noisy blocks, stacks up to 16 and keeps the coefficients of wavelets above
+2.7 sigma. The second compares blocks of the first result, the guide, stacks up to 32 of the noisy
+picture, and multiplies the coefficients of the cosine transform by b² / (b² + sigma²), where b is
+that of the guide (Wiener's filter). With sigma 10, a coefficient whose b is 30 has the factor
+900 / 1000 = 0.9. Blocks are weighed by 1 / the sum of the squares of their stack's factors, and by
+Kaiser's window, so that the middle of a block counts more than its rim.
+
+Colours are filtered as (R + G + B) / √3, (R - B) / √2 and (R - 2G + B) / √6, in which the noise is
+as large as in R, G and B. Blocks are compared in R + G + B alone, where it is least, and all three
+have the same stacks.
+
+Pixels get blocks in any order, so the sums are of integers: 4096 stand for sigma. What is summed is
+the noise that the blocks lose, which is small whatever the samples are; the picture less that is
+the result. All levels compute the same floats before that, and so the same bytes.
+
+Sources: Dabov, Foi, Katkovnik and Egiazarian, "Image denoising by sparse 3-D transform-domain
+collaborative filtering", IEEE Transactions on Image Processing 16, 2007 (the method, BM3D, and for
+colours C-BM3D); Lebrun, "An analysis and implementation of the BM3D image denoising method", Image
+Processing On Line 2, 2012.
+"""
+
+from __future__ import annotations
+
+from kernelscope.filters.collaborative.cpu import plan_cpu
+from kernelscope.filters.collaborative.model import GRID, SETTING, estimate_sigma, radius
+from kernelscope.spec.borders import Border
+from kernelscope.spec.crop import Crop
+from kernelscope.spec.explanation import Explanation
+from kernelscope.spec.filter import Absent, Cpu, FilterSpec, Unit
+from kernelscope.spec.parameters import FloatParameter
+
+SPEC = FilterSpec(
+    id="collaborative",
+    name="Collaborative filtering",
+    category="Denoising",
+    summary="Filters blocks that are alike together: what they share is kept, noise is not.",
+    synonyms=("denoise", "bm3d", "block matching", "wavelet", "wiener", "shrinkage"),
+    source="Dabov, Foi, Katkovnik and Egiazarian, IEEE TIP 16, 2007; Lebrun, IPOL 2012",
+    parameters=(
+        FloatParameter(
+            name="sigma",
+            label="Noise sigma",
+            symbol="σ",
+            help="Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %.",
+            default=4.0,
+            minimum=0.0,
+            maximum=1e6,
+            slider=(0.1, 50.0),
+            geometric=True,
+            decimals=6,
+            unit="%",
+            estimate=estimate_sigma,
+            estimated=True,
+        ),
+        FloatParameter(
+            name="strength",
+            label="Strength",
+            symbol="strength",
+            help="Of the noise, how much is removed: 100 % suits its sigma, more smooths more.",
+            default=100.0,
+            minimum=0.0,
+            maximum=1000.0,
+            slider=(25.0, 400.0),
+            geometric=True,
+            decimals=1,
+            unit="%",
+        ),
+        SETTING,
+    ),
+    radius=radius,
+    restores=True,
+    unit=Unit.WHITE,
+    # Blocks are parts of the picture and of eight pixels around it. `valid` and `keep` would leave
+    # out the 90 pixels that a result may depend on; a block of `reduce` would have fewer cells; and
+    # with `wrap` blocks would have to be compared across both ends.
+    borders=(Border.REFLECT, Border.MIRROR, Border.NEAREST, Border.CONSTANT),
+    crop=Crop(grid=GRID),
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Absent("This filter has no kernel yet."),
+    },
+    explanation=Explanation(
+        formula=r"g = u - \frac{\sum_G w_G\, T_G^{-1}\bigl((1 - \gamma)\, T_G u\bigr)}"
+        r"{\sum_G w_G}, \quad \gamma_1 = [\,|T_G u| > 2.7 \sigma\,], \quad"
+        r" \gamma_2 = \frac{b^2}{b^2 + \sigma^2}",
+        use="For Gaussian noise: the cleanest result of the filters here, above all where a "
+        "picture repeats itself, as text, fabric and walls do. *Estimate* finds sigma.",
+        avoid="Specks are no Gaussian noise: use the median. Texture as fine as noise is taken "
+        "for it where sigma is estimated: set it, or lower the strength. The sliding DCT is "
+        "quicker, to look at settings.",
+        sample="camera-gaussian.png",
+    ),
+)

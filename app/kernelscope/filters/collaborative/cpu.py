@@ -1,0 +1,783 @@
+"""Collaborative filtering on the CPU.
+
+A stage goes down the rows of blocks that have a group. For one row of them and one offset, the
+squared differences of eight rows are added up at each column, and those of eight columns: all
+blocks of the row are compared at once. Then each group is filtered by itself, its blocks side by
+side, so that all loops are over lanes, which the compiler turns into vectors. Level *serial* has
+the same loops without vectors: `plain` is None for level *parallel*, where the compiler then leaves
+out what forbids them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope.filters.collaborative.model import (
+    MARGIN,
+    ONE,
+    SIDE,
+    WEIGHT_STEPS,
+    WIENER,
+    numbers,
+    search,
+    window,
+)
+from kernelscope.filters.shared.border_kernels import border_index
+from kernelscope.filters.shared.correlation import Finish, settle
+from kernelscope.filters.shared.cosine import GREEN, GREY, RED_BLUE, backward, forward
+from kernelscope.filters.shared.plain import no_simd
+from kernelscope.jit import (
+    Array,
+    Flag,
+    Index,
+    Line,
+    Number,
+    Plane,
+    Record,
+    inlined,
+    intrinsic,
+    kernel,
+)
+from kernelscope.spec.filter import CpuPass, CpuTask
+from kernelscope.spec.levels import SERIAL
+from kernelscope.spec.samples import colour_count
+
+PITCH = SIDE * WIENER
+"""From a line of a group to the next: there are eight lanes for each block."""
+
+# The wavelet bior1.5 of eight numbers on a circle, by lifting: Haar's, whose first sums get UPDATE
+# times a difference of differences. Rows of the transform are scaled to the norm 1.
+UPDATE = np.float32(0.171875)
+N1 = np.float32(0.70710678)
+N2 = np.float32(0.48585335)
+N3 = np.float32(0.33435070)
+N4 = np.float32(0.35355339)
+HALF = np.float32(0.5)
+I1 = np.float32(1.41421356)
+I2 = np.float32(2.05823431)
+I3 = np.float32(1.49543840)
+I4 = np.float32(1.41421356)
+
+
+@inlined
+def to_wavelets(samples: Record) -> Any:
+    a0, a1, a2, a3, a4, a5, a6, a7 = samples
+    d0, d1, d2, d3 = a1 - a0, a3 - a2, a5 - a4, a7 - a6
+    u, v = (d3 - d1) * UPDATE, (d0 - d2) * UPDATE
+    s0, s1, s2, s3 = a0 + a1 + u, a2 + a3 + v, a4 + a5 - u, a6 + a7 - v
+    p, q = s0 + s1, s2 + s3
+    return (
+        (p + q) * N4,
+        (q - p) * N3,
+        (s1 - s0) * N2,
+        (s3 - s2) * N2,
+        d0 * N1,
+        d1 * N1,
+        d2 * N1,
+        d3 * N1,
+    )
+
+
+@inlined
+def from_wavelets(coefficients: Record) -> Any:
+    b0, b1, b2, b3, b4, b5, b6, b7 = coefficients
+    p, q = b0 * I4 - b1 * I3, b0 * I4 + b1 * I3
+    e, f = b2 * I2, b3 * I2
+    d0, d1, d2, d3 = b4 * I1, b5 * I1, b6 * I1, b7 * I1
+    u, v = (d3 - d1) * UPDATE, (d0 - d2) * UPDATE
+    s0, s1 = (p - e) * HALF - u, (p + e) * HALF - v
+    s2, s3 = (q - f) * HALF + u, (q + f) * HALF + v
+    return (
+        (s0 - d0) * HALF,
+        (s0 + d0) * HALF,
+        (s1 - d1) * HALF,
+        (s1 + d1) * HALF,
+        (s2 - d2) * HALF,
+        (s2 + d2) * HALF,
+        (s3 - d3) * HALF,
+        (s3 + d3) * HALF,
+    )
+
+
+@inlined
+def get(numbers: Line, place: Index) -> Any:
+    """Return eight numbers, `PITCH` apart."""
+    i, s = np.uintp(place), np.uintp(PITCH)
+    return (
+        numbers[i],
+        numbers[i + s],
+        numbers[i + np.uintp(2) * s],
+        numbers[i + np.uintp(3) * s],
+        numbers[i + np.uintp(4) * s],
+        numbers[i + np.uintp(5) * s],
+        numbers[i + np.uintp(6) * s],
+        numbers[i + np.uintp(7) * s],
+    )
+
+
+@inlined
+def put(numbers: Line, place: Index, values: Any) -> None:
+    i, s = np.uintp(place), np.uintp(PITCH)
+    numbers[i] = values[0]
+    numbers[i + s] = values[1]
+    numbers[i + np.uintp(2) * s] = values[2]
+    numbers[i + np.uintp(3) * s] = values[3]
+    numbers[i + np.uintp(4) * s] = values[4]
+    numbers[i + np.uintp(5) * s] = values[5]
+    numbers[i + np.uintp(6) * s] = values[6]
+    numbers[i + np.uintp(7) * s] = values[7]
+
+
+@intrinsic
+def add_atomically(
+    context: Any, builder: Any, types: Any, numbers: Any, place: Any, value: Any
+) -> None:
+    """Add to a number of a line that other threads add to as well."""
+    data = context.make_array(types[0])(context, builder, numbers).data
+    builder.atomic_rmw("add", builder.gep(data, [place]), value, "monotonic")
+
+
+@inlined
+def squared_difference(a: Line, b: Line, i: Index, j: Index) -> Any:
+    difference = a[np.uintp(i)] - b[np.uintp(j)]
+    return difference * difference
+
+
+@kernel
+def compare_rows(
+    cells: Line,
+    width: Index,
+    here: Index,
+    there: Index,
+    start: Index,
+    stop: Index,
+    columns: Line,
+    sums: Line,
+    plain: Flag,
+) -> None:
+    """Write the sums of squared differences of blocks from column `start` on to `sums`.
+
+    `here` and `there` are the places of column 0 of the first rows that are compared. Columns to
+    `stop` are compared; the sums of the last seven have no meaning.
+    """
+    if plain is not None:
+        no_simd()
+    w = width
+    for x in range(start, stop):
+        i, j = here + x, there + x
+        columns[np.uintp(x)] = (
+            squared_difference(cells, cells, i, j)
+            + squared_difference(cells, cells, i + w, j + w)
+            + squared_difference(cells, cells, i + 2 * w, j + 2 * w)
+            + squared_difference(cells, cells, i + 3 * w, j + 3 * w)
+            + squared_difference(cells, cells, i + 4 * w, j + 4 * w)
+            + squared_difference(cells, cells, i + 5 * w, j + 5 * w)
+            + squared_difference(cells, cells, i + 6 * w, j + 6 * w)
+            + squared_difference(cells, cells, i + 7 * w, j + 7 * w)
+        )
+    for x in range(start, stop - 7):
+        i = np.uintp(x)
+        sums[i] = (
+            columns[i]
+            + columns[i + np.uintp(1)]
+            + columns[i + np.uintp(2)]
+            + columns[i + np.uintp(3)]
+            + columns[i + np.uintp(4)]
+            + columns[i + np.uintp(5)]
+            + columns[i + np.uintp(6)]
+            + columns[i + np.uintp(7)]
+        )
+
+
+@inlined
+def insert(best: Line, places: Line, count: Index, total: Number, place: Index) -> Any:
+    """Insert a block into a sorted list behind those that are as good; return the list's length.
+
+    The last of a full list goes; it is not as good.
+    """
+    m = min(count, best.size - 1)
+    length = m + 1
+    while m > 1 and best[m - 1] > total:
+        best[m] = best[m - 1]
+        places[m] = places[m - 1]
+        m -= 1
+    best[m] = total
+    places[m] = place
+    return length
+
+
+@kernel
+def match_row(
+    cells: Line,
+    height: Index,
+    width: Index,
+    y: Index,
+    step: Index,
+    reach: Index,
+    most: Index,
+    tolerance: Number,
+    columns: Line,
+    sums: Line,
+    best: Array,
+    places: Array,
+    counts: Line,
+    plain: Flag,
+) -> None:
+    """Find the blocks most like those of row `y` that have a group: `places` and their `counts`.
+
+    The block itself comes first. Of others that are equally alike the upper one comes first, then
+    the left one. A group has a power of two of blocks.
+    """
+    if plain is not None:
+        no_simd()
+    last = width - 8
+    for j in range(counts.size):
+        counts[j] = 1
+        best[j, 0] = np.float32(-1)
+        best[j, most - 1] = tolerance
+        places[j, 0] = y * width + min(j * step, last)
+    for dy in range(max(-reach, -y), min(reach, height - 8 - y) + 1):
+        for dx in range(-reach, reach + 1):
+            if dx == 0 and dy == 0:
+                continue
+            # Blocks from `first` to `final` have another one at this offset.
+            first, final = max(0, -dx), min(last, last - dx)
+            if first > final:
+                continue
+            here, there = y * width, (y + dy) * width + dx
+            compare_rows(cells, width, here, there, first, final + 8, columns, sums, plain)
+            for j in range((first + step - 1) // step, counts.size):
+                x = min(j * step, last)
+                if x > final or x < first:
+                    continue
+                total = sums[np.uintp(x)]
+                # The last of a full list is better than the tolerance.
+                if not total < best[j, most - 1]:
+                    continue
+                counts[j] = insert(best[j], places[j], counts[j], total, there + x)
+    for j in range(counts.size):
+        count = 1
+        while 2 * count <= counts[j]:
+            count *= 2
+        counts[j] = count
+
+
+@kernel
+def transform_group(
+    cells: Line,
+    width: Index,
+    places: Line,
+    count: Index,
+    wavelets: Flag,
+    lines: Line,
+    out: Line,
+    plain: Flag,
+) -> None:
+    """Write the spectra of a group of blocks, and add up over the group: see `add_up`.
+
+    Line k of `out` has, for each block, the eight coefficients along y whose number along x is k.
+    """
+    if plain is not None:
+        no_simd()
+    lanes = 8 * count
+    for b in range(count):
+        place = np.uintp(places[b])
+        for j in range(8):
+            for x in range(8):
+                lines[np.uintp(j * PITCH + 8 * b + x)] = cells[place + np.uintp(j * width + x)]
+    if wavelets:
+        for i in range(lanes):
+            put(lines, i, to_wavelets(get(lines, i)))
+    else:
+        for i in range(lanes):
+            put(lines, i, forward(get(lines, i)))
+    turn(lines, count, out, plain)
+    if wavelets:
+        for i in range(lanes):
+            put(out, i, to_wavelets(get(out, i)))
+    else:
+        for i in range(lanes):
+            put(out, i, forward(get(out, i)))
+    add_up(out, count, lines, plain)
+
+
+@kernel
+def turn(lines: Line, count: Index, out: Line, plain: Flag) -> None:
+    """Exchange the axes of each block."""
+    if plain is not None:
+        no_simd()
+    for j in range(8):
+        for b in range(count):
+            for x in range(8):
+                out[np.uintp(j * PITCH + 8 * b + x)] = lines[np.uintp(x * PITCH + 8 * b + j)]
+
+
+@kernel
+def add_up(lines: Line, count: Index, spare: Line, plain: Flag) -> None:
+    """Transform along the group by Haar's wavelet, in place: sums and differences alone.
+
+    The first is the sum of all blocks, the second the first half less the second one, then come two
+    differences of quarters, and so on. That of which 2^t blocks were added up is the coefficient of
+    the orthonormal transform times the root of 2^t.
+    """
+    if plain is not None:
+        no_simd()
+    for line in range(0, 8 * PITCH, PITCH):
+        n = count
+        while n > 1:
+            n //= 2
+            for i in range(n):
+                for q in range(8):
+                    a = lines[np.uintp(line + 16 * i + q)]
+                    b = lines[np.uintp(line + 16 * i + 8 + q)]
+                    spare[np.uintp(8 * i + q)] = a + b
+                    spare[np.uintp(8 * (n + i) + q)] = a - b
+            for i in range(16 * n):
+                lines[np.uintp(line + i)] = spare[np.uintp(i)]
+
+
+@kernel
+def take_apart(lines: Line, count: Index, spare: Line, plain: Flag) -> None:
+    """Transform back, in place, what `add_up` made, each divided by its 2^t."""
+    if plain is not None:
+        no_simd()
+    for line in range(0, 8 * PITCH, PITCH):
+        n = 1
+        while n < count:
+            for i in range(n):
+                for q in range(8):
+                    a = lines[np.uintp(line + 8 * i + q)]
+                    b = lines[np.uintp(line + 8 * (n + i) + q)]
+                    spare[np.uintp(16 * i + q)] = a + b
+                    spare[np.uintp(16 * i + 8 + q)] = a - b
+            n *= 2
+            for i in range(8 * n):
+                lines[np.uintp(line + i)] = spare[np.uintp(i)]
+
+
+@inlined
+def added(number: Index, count: Index) -> Any:
+    """Return t: of coefficient `number` along a group of `count` blocks, 2^t were added up."""
+    t = 0
+    while count > max(1, number):
+        count //= 2
+        t += 1
+    return t
+
+
+@kernel
+def shrink_hard(spectra: Line, count: Index, thresholds: Line, plain: Flag) -> Any:
+    """Leave the coefficients of up to their threshold, which are noise; return the group's weight.
+
+    A coefficient without a value is none. The mean of the group is not noise.
+    """
+    if plain is not None:
+        no_simd()
+    kept = 0
+    zero = np.float32(0)
+    mean = spectra[0]
+    for number in range(count):
+        t = added(number, count)
+        threshold, part = thresholds[t], np.float32(1 / (1 << t))
+        for line in range(8 * number, 8 * number + 8 * PITCH, PITCH):
+            large = np.int32(0)
+            for q in range(8):
+                i = np.uintp(line + q)
+                noise = abs(spectra[i]) <= threshold
+                spectra[i] = spectra[i] * part if noise else zero
+                large += np.int32(0) if noise else np.int32(1)
+            kept += int(large)
+    if abs(mean) <= thresholds[added(0, count)]:
+        kept += 1
+        spectra[0] = zero
+    return np.true_divide(np.float32(1), np.float32(kept))
+
+
+@kernel
+def shrink_wiener(spectra: Line, guides: Line, count: Index, variances: Line, plain: Flag) -> Any:
+    """Leave sigma² / (b² + sigma²) of each coefficient, b that of the guide; return the weight.
+
+    These factors have 16 bits, and what remains 15, so that sums of its squares are of integers.
+    """
+    if plain is not None:
+        no_simd()
+    total = 0
+    most = np.float32(65535)
+    mean = guides[0]
+    guides[0] = np.float32(np.inf)
+    for number in range(count):
+        t = added(number, count)
+        variance, part = variances[t], np.float32(1 / (65536 << t))
+        for line in range(8 * number, 8 * number + 8 * PITCH, PITCH):
+            squares = np.int32(0)
+            for q in range(8):
+                i = np.uintp(line + q)
+                noise = np.true_divide(variance, guides[i] * guides[i] + variance) * most
+                noise = np.rint(noise if noise <= most else np.float32(0))
+                spectra[i] = spectra[i] * noise * part
+                left = (np.int32(65535) - np.int32(noise)) >> np.int32(1)
+                squares += (left * left) >> np.int32(14)
+            total += int(squares)
+    guides[0] = mean
+    return np.true_divide(np.float32(ONE), np.float32(total))
+
+
+@kernel
+def add_group(
+    spectra: Line,
+    lines: Line,
+    places: Line,
+    count: Index,
+    wavelets: Flag,
+    width: Index,
+    first: Index,
+    weight: Number,
+    steps: Number,
+    limit: Number,
+    factors: Line,
+    sums: Line,
+    weights: Line,
+    plain: Flag,
+) -> None:
+    """Transform back what is left of a group, and add it to the sums of its pixels.
+
+    `sums` and `weights` begin with place `first`.
+    """
+    if plain is not None:
+        no_simd()
+    lanes = 8 * count
+    take_apart(spectra, count, lines, plain)
+    if wavelets:
+        for i in range(lanes):
+            put(spectra, i, from_wavelets(get(spectra, i)))
+    else:
+        for i in range(lanes):
+            put(spectra, i, backward(get(spectra, i)))
+    turn(spectra, count, lines, plain)
+    if wavelets:
+        for i in range(lanes):
+            put(lines, i, from_wavelets(get(lines, i)))
+    else:
+        for i in range(lanes):
+            put(lines, i, backward(get(lines, i)))
+    scale = weight * steps
+    whole = np.int32(np.rint(weight * np.float32(WEIGHT_STEPS)))
+    for b in range(count):
+        place = np.uintp(places[b] - first)
+        weights[place] += whole
+        for j in range(8):
+            for x in range(8):
+                value = lines[np.uintp(j * PITCH + 8 * b + x)]
+                value = value if value < limit else limit
+                value = value if value > -limit else -limit
+                value = np.rint(value * (scale * factors[np.uintp(8 * j + x)]))
+                sums[place + np.uintp(j * width + x)] += np.int32(value)
+
+
+@kernel
+def filter_groups(
+    planes: Array,
+    guides: Array,
+    cells: Array,
+    sums: Array,
+    weights: Array,
+    numbers: Record,
+    factors: Line,
+    plain: Flag,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Add what the groups of the blocks in rows `start` to `stop` take off to `sums`.
+
+    Parameters
+    ----------
+    planes, guides : ndarray of float32, shape (planes, rows * columns)
+        The noisy picture, and what the first stage made of it.
+    cells : ndarray, shape (rows, columns)
+        The picture in which blocks are compared.
+    sums, weights : ndarray of int32, shape (planes, rows * columns)
+    numbers : Record
+        See `plan_cpu`.
+    factors : ndarray
+        The window, row by row.
+    """
+    if plain is not None:
+        no_simd()
+    step, reach, most, wiener, tolerance, levels, unit_steps, limit = numbers
+    height, width = cells.shape
+    colours = planes.shape[0]
+    last = height - 8
+    compared = cells.reshape(height * width)
+    across = -(-(width - 8) // step) + 1
+    columns = np.empty(width, np.float32)
+    totals = np.empty(width, np.float32)
+    best = np.empty((across, most), np.float32)
+    places = np.empty((across, most), np.int64)
+    counts = np.empty(across, np.int64)
+    lines = np.empty(8 * PITCH, np.float32)
+    spectra = np.empty(8 * PITCH, np.float32)
+    guide = np.empty(8 * PITCH, np.float32)
+    if start == stop:
+        return
+    top = max(0, min(start * step, last) - reach)
+    bottom = min(height, min((stop - 1) * step, last) + reach + 8)
+    first = top * width
+    size = bottom * width - first
+    own_sums = np.zeros((colours, size), np.int32)
+    own_weights = np.zeros((colours, size), np.int32)
+    for i in range(start, stop):
+        y = min(i * step, last)
+        match_row(
+            compared,
+            height,
+            width,
+            y,
+            step,
+            reach,
+            most,
+            tolerance,
+            columns,
+            totals,
+            best,
+            places,
+            counts,
+            plain,
+        )
+        for j in range(across):
+            for c in range(colours):
+                there, count = places[j], counts[j]
+                transform_group(planes[c], width, there, count, not wiener, lines, spectra, plain)
+                if wiener:
+                    transform_group(guides[c], width, there, count, False, lines, guide, plain)
+                    weight = shrink_wiener(spectra, guide, count, levels, plain)
+                else:
+                    weight = shrink_hard(spectra, count, levels, plain)
+                add_group(
+                    spectra,
+                    lines,
+                    there,
+                    count,
+                    not wiener,
+                    width,
+                    first,
+                    weight,
+                    unit_steps,
+                    limit,
+                    factors,
+                    own_sums[c],
+                    own_weights[c],
+                    plain,
+                )
+    for c in range(colours):
+        all_sums, all_weights = sums[c], weights[c]
+        for i in range(size):
+            if own_sums[c, i] != 0:
+                add_atomically(all_sums, np.uintp(first + i), own_sums[c, i])
+            if own_weights[c, i] != 0:
+                add_atomically(all_weights, np.uintp(first + i), own_weights[c, i])
+
+
+@kernel
+def extend(
+    source: Plane,
+    planes: Array,
+    cells: Array,
+    border: Index,
+    whole: Flag,
+    plain: Flag,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Write rows `start` to `stop` of the picture with its border, colours as opponents.
+
+    `cells` gets the mean of the colours, of integer samples rounded.
+    """
+    if plain is not None:
+        no_simd()
+    height, width, _ = source.shape
+    wide = cells.shape[1]
+    colours = planes.shape[0]
+    pixel = np.zeros(3, np.float32)
+    for row in range(start, stop):
+        y = border_index(row - MARGIN, height, border)
+        for column in range(wide):
+            x = border_index(column - MARGIN, width, border)
+            i = row * wide + column
+            for c in range(colours):
+                pixel[c] = source[y, x, c] if y >= 0 and x >= 0 else 0
+            if colours == 3:
+                red, green, blue = pixel[0], pixel[1], pixel[2]
+                planes[0, i] = (red + green + blue) * GREY
+                planes[1, i] = (red - blue) * RED_BLUE
+                planes[2, i] = ((red + blue) - (green + green)) * GREEN
+            else:
+                planes[0, i] = pixel[0]
+            cells[row, column] = cell_of(planes[0, i], colours, whole)
+
+
+@inlined
+def cell_of(grey: Number, colours: Index, whole: Flag) -> Any:
+    """Return the cell to compare of a pixel whose first plane this is.
+
+    Differences of integers are exact in floats, in whichever order they are added up.
+    """
+    if colours == 3:
+        grey = grey * GREY
+    return np.rint(grey) if whole else grey
+
+
+@kernel
+def divide_sums(
+    sums: Line,
+    weights: Line,
+    width: Index,
+    y: Index,
+    quotient: Number,
+    curve: Line,
+    out: Line,
+    plain: Flag,
+) -> None:
+    """Write what a stage takes off the pixels of row `y`."""
+    if plain is not None:
+        no_simd()
+    row = y * width
+    for x in range(width):
+        total = np.float32(0)
+        for j in range(min(8, y + 1)):
+            line = np.float32(0)
+            for k in range(min(8, x + 1)):
+                line += curve[k] * np.float32(weights[np.uintp(row - j * width + x - k)])
+            total += curve[j] * line
+        out[x] = np.true_divide(np.float32(sums[np.uintp(row + x)]) * quotient, total)
+
+
+@kernel
+def make_guide(
+    planes: Array,
+    sums: Array,
+    weights: Array,
+    guides: Array,
+    cells: Array,
+    high: Number,
+    quotient: Number,
+    curve: Line,
+    plain: Flag,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Write rows `start` to `stop` of the first stage's result; clear its sums."""
+    if plain is not None:
+        no_simd()
+    width = cells.shape[1]
+    removed = np.empty(width, np.float32)
+    for y in range(start, stop):
+        for c in range(planes.shape[0]):
+            divide_sums(sums[c], weights[c], width, y, quotient, curve, removed, plain)
+            for x in range(width):
+                i = y * width + x
+                guides[c, i] = planes[c, i] - removed[x]
+                if c == 0:
+                    cell = cell_of(guides[0, i], planes.shape[0], high > 0)
+                    if high > 0:
+                        cell = min(max(cell, np.float32(0)), high)
+                    cells[y, x] = cell
+
+
+@kernel
+def finish_rows(
+    source: Plane,
+    sums: Array,
+    weights: Array,
+    output: Plane,
+    finish: Record,
+    quotient: Number,
+    curve: Line,
+    plain: Flag,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Write rows `start` to `stop` of the result."""
+    if plain is not None:
+        no_simd()
+    colours = sums.shape[0]
+    width = output.shape[1] + 2 * MARGIN
+    removed = np.empty((3, width), np.float32)
+    for y in range(start, stop):
+        for c in range(colours):
+            divide_sums(sums[c], weights[c], width, y + MARGIN, quotient, curve, removed[c], plain)
+        for x in range(output.shape[1]):
+            if colours == 3:
+                grey = removed[0, x + MARGIN] * GREY
+                across = removed[1, x + MARGIN] * RED_BLUE
+                green = removed[2, x + MARGIN] * GREEN
+                taken = grey + across + green, grey - (green + green), grey - across + green
+                for c in range(3):
+                    output[y, x, c] = settle(np.float32(source[y, x, c]) - taken[c], finish)
+            else:
+                taken_off = removed[0, x + MARGIN]
+                output[y, x, 0] = settle(np.float32(source[y, x, 0]) - taken_off, finish)
+
+
+@kernel
+def copy_rows(source: Plane, output: Plane, start: Index, stop: Index) -> None:
+    """Write rows `start` to `stop` of the source itself: there is no noise."""
+    for y in range(start, stop):
+        for x in range(output.shape[1]):
+            for c in range(output.shape[2]):
+                output[y, x, c] = source[y, x, c]
+
+
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
+    source, output = task.source, task.output
+    height, width, channels = output.shape
+    found = numbers(source.dtype, channels, task.parameters)
+    if found is None:
+        return [CpuPass(copy_rows, (source, output), height)]
+    plain = True if task.level == SERIAL.id else None
+    where = search(task.parameters)
+    rows, columns = height + 2 * MARGIN, width + 2 * MARGIN
+    shape = colour_count(channels), rows * columns
+    picture, guide = np.empty(shape, np.float32), np.empty(shape, np.float32)
+    cells, guide_cells = (np.empty((rows, columns), np.float32) for _ in range(2))
+    hard, hard_weights, wiener, wiener_weights = (np.zeros(shape, np.int32) for _ in range(4))
+    curve = window()
+    factors = np.outer(curve, curve).ravel()
+    is_bytes = source.dtype == np.uint8
+    high = np.float32(255 if is_bytes else 0)
+    ends = found.steps, found.limit
+    first = (*where, found.most, False, found.tolerances[0], found.thresholds, *ends)
+    second = (*where, WIENER, True, found.tolerances[1], found.variances, *ends)
+    groups = where.count(rows)
+    divided = found.quotient, curve, plain
+    finish = Finish.of(source.dtype, np.float32)
+    return [
+        CpuPass(
+            extend, (source, picture, cells, task.border.code, is_bytes, plain), rows, cost=0.01
+        ),
+        CpuPass(
+            filter_groups,
+            (picture, picture, cells, hard, hard_weights, first, factors, plain),
+            groups,
+        ),
+        CpuPass(
+            make_guide,
+            (picture, hard, hard_weights, guide, guide_cells, high, *divided),
+            rows,
+            cost=0.02,
+        ),
+        CpuPass(
+            filter_groups,
+            (picture, guide, guide_cells, wiener, wiener_weights, second, factors, plain),
+            groups,
+            cost=1.5,
+        ),
+        CpuPass(
+            finish_rows,
+            (source, wiener, wiener_weights, output, finish, *divided),
+            height,
+            cost=0.02,
+        ),
+    ]

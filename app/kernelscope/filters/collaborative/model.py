@@ -1,0 +1,178 @@
+"""The numbers of collaborative filtering that all levels share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.flat_noise import flat_sigma
+from kernelscope.spec.parameters import Choice, ChoiceParameter
+from kernelscope.spec.samples import Pixels, colour_count, white_level
+
+SIDE = 8
+"""Of a block."""
+
+MARGIN = SIDE
+"""Pixels around the picture that blocks may have: no block has fewer cells, and corners have as
+many blocks as other pixels."""
+
+HARD, WIENER = 16, 32
+"""Most blocks of a group in the first stage, and in the second; both 32 in strong noise."""
+
+LIMIT = 64
+"""Most that a stage takes off a pixel, in units of `Numbers.unit`."""
+
+STEPS = 4096
+"""Of a unit, in the integers that are added up: see `Numbers`."""
+
+WEIGHT_STEPS = 2**23
+"""Of a weight of 1, in the integers that are added up."""
+
+ONE = 65532
+"""What a factor of 1 adds to the sum of squared factors, see `cpu.shrink_wiener`."""
+
+_LAMBDA = 2.7
+"""Coefficients of up to this many sigma are noise."""
+
+_TOLERANCE = 2500 / 255**2, 400 / 255**2
+"""Largest mean squared difference of blocks that are alike, in the picture and in the guide, where
+white is 1; in noticeable noise twice as much."""
+
+_NOTICEABLE, _STRONG = 35 / 255, 40 / 255
+"""A sigma, where white is 1, above which settings differ."""
+
+_LEAST = 1e-12
+"""Of white: less noise than that is none."""
+
+
+class Search(NamedTuple):
+    """Where blocks are, and where those like them are looked for.
+
+    Attributes
+    ----------
+    step : int
+        Pixels from one block that a group is formed for to the next.
+    reach : int
+        How far around it blocks are compared with it.
+    """
+
+    step: int
+    reach: int
+
+    @property
+    def radius(self) -> int:
+        """How far a result looks: in each stage a block that has the pixel belongs to the group of
+        a block `reach` away, which looks at all blocks as far away again."""
+        return 2 * (SIDE - 1 + 2 * self.reach)
+
+    def count(self, side: int) -> int:
+        """Return how many blocks have a group along a side: the last one ends with it."""
+        return -(-(side - SIDE) // self.step) + 1
+
+
+GRID = 12
+"""A part of a picture that begins at a multiple of this has the same blocks as the whole."""
+
+SEARCHES = {"full": Search(3, 19), "fast": Search(4, 12)}
+
+SETTING = ChoiceParameter(
+    name="setting",
+    label="Setting",
+    help="How many blocks are compared, and how far away.",
+    default="full",
+    choices=(
+        Choice("full", "Full", "Every third block, with all up to 19 pixels away."),
+        Choice("fast", "Fast", "Every fourth, up to 12 pixels away: 0.1 dB less, half the time."),
+    ),
+)
+
+
+def search(parameters: Mapping[str, Any]) -> Search:
+    return SEARCHES[parameters["setting"]]
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return search(parameters).radius
+
+
+def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
+    return 100 * flat_sigma(pixels)
+
+
+def window() -> NDArray[np.float32]:
+    """Return Kaiser's window: pixels in the middle of a block count more than those at its rim."""
+    return np.kaiser(SIDE, 2.0).astype(np.float32)
+
+
+class Numbers(NamedTuple):
+    """Values in units of a sample, float32, and the integers of sums.
+
+    Sums are of what is taken off, not of what is left: that is as large as noise, whatever the
+    samples are, and a picture without noise keeps its samples. A pixel gets, from each group, at
+    most `LIMIT` units, weighed by a weight of up to 1 and by the window for each of its up to
+    `WIENER` blocks, whose places differ. Blocks that have the pixel begin up to 7 pixels before it,
+    and their groups belong to blocks up to 19 away: at step 3 these are at most 17 x 17 groups, one
+    of these rows and columns the last of the picture. The 32 largest products of the window add up
+    to 25.0, so that the magnitude of a sum is below 289 x 25.1 x 64 x 4096 = 1.91e9 < 2^31. A block
+    belongs to at most 14 x 14 groups: 196 x 2^23 = 1.65e9 < 2^31.
+
+    Attributes
+    ----------
+    most : int
+        Blocks of a group in the first stage.
+    tolerances : tuple of float
+        Largest sum of squared differences of blocks that are alike, in each stage.
+    thresholds : ndarray
+        Of the first stage, for coefficients of which as many as 2 to the power of the index were
+        added up.
+    variances : ndarray
+        Likewise the squared sigma of the second stage.
+    unit : float
+        Sigma, or a quarter of white if that is less.
+    """
+
+    most: int
+    tolerances: tuple[np.float32, np.float32]
+    thresholds: NDArray[np.float32]
+    variances: NDArray[np.float32]
+    unit: np.float32
+
+    @property
+    def limit(self) -> np.float32:
+        return np.float32(LIMIT * self.unit)
+
+    @property
+    def steps(self) -> np.float32:
+        """Integers for each sample value."""
+        return np.float32(STEPS / self.unit)
+
+    @property
+    def quotient(self) -> np.float32:
+        """The sample values of a sum of 1 and a weight of 1."""
+        return np.float32(float(self.unit) * (WEIGHT_STEPS // STEPS))
+
+
+def numbers(dtype: np.dtype[Any], channels: int, parameters: Mapping[str, Any]) -> Numbers | None:
+    """Return the numbers for a picture; None if there is no noise to remove."""
+    white = white_level(dtype)
+    part = parameters["sigma"] * parameters["strength"] / 100 / 100
+    if part < _LEAST:
+        return None
+    sigma = part * white
+    # Blocks are compared in the mean of the colours, where there is less noise. What noise alone
+    # makes two blocks differ by, 2 sigma squared, must never exclude a block.
+    noise = part**2 / colour_count(channels)
+    first, second = (each * (2 if part > _NOTICEABLE else 1) for each in _TOLERANCE)
+    first = max(first, 3.2 * noise)
+    block = SIDE**2 * white**2
+    added = 2.0 ** np.arange(6)
+    return Numbers(
+        WIENER if part > _STRONG else HARD,
+        (np.float32(first * block), np.float32(second * block)),
+        (_LAMBDA * sigma * np.sqrt(added)).astype(np.float32),
+        (sigma**2 * added).astype(np.float32),
+        np.float32(min(sigma, white / 4)),
+    )

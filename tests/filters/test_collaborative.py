@@ -1,0 +1,342 @@
+"""Collaborative filtering against NumPy to the last bit, and against the noise it is there for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from skimage import data
+from skimage.metrics import peak_signal_noise_ratio
+
+import kernelscope
+from kernelscope.filters.collaborative import SPEC
+from kernelscope.filters.collaborative.model import (
+    LIMIT,
+    ONE,
+    SEARCHES,
+    SIDE,
+    STEPS,
+    WEIGHT_STEPS,
+    WIENER,
+    estimate_sigma,
+    window,
+)
+from kernelscope.library.session import session
+from kernelscope.spec.borders import Border
+from tests.filters import apply
+from tests.filters.test_sliding_dct import backward, forward, noisy
+from tests.noise import white_of
+from tests.oracle import PAD_MODES
+
+pytestmark = pytest.mark.slow
+
+CASES: list[dict[str, Any]] = [
+    {"sigma": 8.0},
+    {"sigma": 12.0, "strength": 150.0, "setting": "fast"},
+    {"sigma": 0.0},
+]
+
+F = np.float32
+Floats = NDArray[np.float32]
+
+
+def tolerance(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
+    """Allow nothing: all levels compute the same floats, and add up integers."""
+    return 0
+
+
+def slow_levels(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Leave the largest picture out at all levels: it is the oracle that takes long."""
+    return ("serial", "parallel")
+
+
+def to_wavelets(a: list[Any]) -> list[Any]:
+    """Return the coefficients of bior1.5 of eight numbers on a circle, by lifting."""
+    d = [a[2 * i + 1] - a[2 * i] for i in range(4)]
+    u, v = (d[3] - d[1]) * F(0.171875), (d[0] - d[2]) * F(0.171875)
+    s = [a[0] + a[1] + u, a[2] + a[3] + v, a[4] + a[5] - u, a[6] + a[7] - v]
+    p, q = s[0] + s[1], s[2] + s[3]
+    coarse = [(p + q) * F(0.35355339), (q - p) * F(0.33435070)]
+    middle = [(s[1] - s[0]) * F(0.48585335), (s[3] - s[2]) * F(0.48585335)]
+    return coarse + middle + [each * F(0.70710678) for each in d]
+
+
+def from_wavelets(b: list[Any]) -> list[Any]:
+    p, q = (b[0] * F(1.41421356) + sign * (b[1] * F(1.49543840)) for sign in (F(-1), F(1)))
+    e, f = b[2] * F(2.05823431), b[3] * F(2.05823431)
+    d = [each * F(1.41421356) for each in b[4:]]
+    u, v = (d[3] - d[1]) * F(0.171875), (d[0] - d[2]) * F(0.171875)
+    half = F(0.5)
+    s = [(p - e) * half - u, (p + e) * half - v, (q - f) * half + u, (q + f) * half + v]
+    return [(s[i] + sign * d[i]) * half for i in range(4) for sign in (F(-1), F(1))]
+
+
+def along(transform: Any, blocks: Floats, axis: int) -> Floats:
+    return np.stack(transform(list(np.moveaxis(blocks, axis, 0))), axis)
+
+
+def counts_of(count: int) -> list[int]:
+    """Return how many blocks were added up for each coefficient of a stack."""
+    return [count, *(count >> int(np.log2(number)) for number in range(1, count))]
+
+
+def stacked(stacks: Floats) -> Floats:
+    """Return sums and differences along stacks, shape (stacks, blocks, 8, 8)."""
+    sums, found = stacks, list[Floats]()
+    while sums.shape[1] > 1:
+        found.insert(0, sums[:, ::2] - sums[:, 1::2])
+        sums = sums[:, ::2] + sums[:, 1::2]
+    return np.concatenate([sums, *found], axis=1)
+
+
+def unstacked(stacks: Floats) -> Floats:
+    sums = stacks[:, :1]
+    while (n := sums.shape[1]) < stacks.shape[1]:
+        differences = stacks[:, n : 2 * n]
+        sums = np.stack([sums + differences, sums - differences], axis=2)
+        sums = sums.reshape(len(stacks), 2 * n, 8, 8)
+    return sums
+
+
+def matches(
+    cells: Floats, setting: str, most: int, largest: np.float32
+) -> dict[int, list[list[tuple[int, int]]]]:
+    """Return the groups of blocks, by how many they have."""
+    step, reach = SEARCHES[setting]
+    blocks = np.lib.stride_tricks.sliding_window_view(cells, (8, 8))
+    height, width = blocks.shape[:2]
+    found: dict[int, list[list[tuple[int, int]]]] = {}
+    for y in sorted({*range(0, height, step), height - 1}):
+        for x in sorted({*range(0, width, step), width - 1}):
+            top, left = max(0, y - reach), max(0, x - reach)
+            others = blocks[top : y + reach + 1, left : x + reach + 1]
+            squares = np.square(others - blocks[y, x])
+            columns = squares[..., 0, :]
+            for row in range(1, 8):
+                columns = columns + squares[..., row, :]
+            total = columns[..., 0]
+            for column in range(1, 8):
+                total = total + columns[..., column]
+            total[y - top, x - left] = -1
+            total = np.where(total < largest, total, np.inf)
+            order = np.argsort(total, axis=None, kind="stable")[:most]
+            count = int(np.isfinite(total.ravel()[order]).sum())
+            count = 1 << (count.bit_length() - 1)
+            rows, columns_ = np.unravel_index(order[:count], total.shape)
+            places = [(top + int(r), left + int(c)) for r, c in zip(rows, columns_, strict=True)]
+            found.setdefault(count, []).append(places)
+    return found
+
+
+def stage(
+    planes: list[Floats],
+    guides: list[Floats] | None,
+    groups: dict[int, Any],
+    sigma: float,
+    white: float,
+) -> list[Floats]:
+    """Return what a stage takes off each plane."""
+    curve = np.kaiser(8, 2).astype(F)
+    unit = F(min(sigma, white / 4))
+    sums = [np.zeros(plane.shape, np.int64) for plane in planes]
+    weights = [np.zeros(plane.shape, np.int64) for plane in planes]
+    for count, group in groups.items():
+        places = np.array(group)
+        ys, xs = places[..., 0], places[..., 1]
+        rows = ys[..., None, None] + np.arange(8)[:, None]
+        columns = xs[..., None, None] + np.arange(8)
+        added = np.array(counts_of(count))[:, None, None]
+        for c, plane in enumerate(planes):
+            change, back = (forward, backward) if guides else (to_wavelets, from_wavelets)
+            spectra = stacked(along(change, along(change, plane[rows, columns], 2), 3))
+            if guides is None:
+                threshold = (2.7 * sigma * np.sqrt(added)).astype(F)
+                noise = np.abs(spectra) <= threshold
+                noise[:, 0, 0, 0] = False
+                left = np.where(noise, spectra * (F(1) / added.astype(F)), F(0))
+                weight = F(1) / (~noise).sum((1, 2, 3)).astype(F)
+            else:
+                guide = stacked(along(forward, along(forward, guides[c][rows, columns], 2), 3))
+                variance = (sigma**2 * added).astype(F)
+                factor = np.rint(variance / (guide * guide + variance) * F(65535))
+                factor[:, 0, 0, 0] = 0
+                left = spectra * factor * (F(1) / (65536 * added).astype(F))
+                other = (65535 - factor.astype(np.int64)) >> 1
+                total = ((other * other) >> 14).sum((1, 2, 3))
+                weight = F(ONE) / total.astype(F)
+            removed = along(back, along(back, unstacked(left), 3), 2)
+            removed = np.clip(removed, -F(LIMIT * unit), F(LIMIT * unit))
+            scale = (weight * F(STEPS / unit))[:, None, None, None]
+            steps = np.rint(removed * (scale * np.outer(curve, curve))).astype(np.int64)
+            np.add.at(sums[c], (rows, columns), steps)
+            whole = np.rint(weight * F(WEIGHT_STEPS)).astype(np.int64)
+            np.add.at(weights[c], (ys, xs), np.broadcast_to(whole[:, None], ys.shape))
+    quotient = F(float(unit) * (WEIGHT_STEPS // STEPS))
+    found = []
+    for total, weight in zip(sums, weights, strict=True):
+        assert max(np.abs(total).max(), weight.max()) < 2**31
+        height, width = planes[0].shape
+        wide = np.pad(weight.astype(F), ((7, 0), (7, 0)))
+        below = np.zeros(weight.shape, F)
+        for j in range(8):
+            line = np.zeros(weight.shape, F)
+            for k in range(8):
+                line = line + curve[k] * wide[7 - j :, 7 - k :][:height, :width]
+            below = below + curve[j] * line
+        found.append(total.astype(F) * quotient / below)
+    return found
+
+
+def cells_of(plane: Floats, colours: int, dtype: np.dtype[Any]) -> Floats:
+    cells = plane * F(0.57735027) if colours == 3 else plane
+    return np.rint(cells) if dtype == np.uint8 else cells
+
+
+def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
+    values = SPEC.validate(parameters)
+    white = float(white_of(source))
+    part = values["sigma"] * values["strength"] / 100 / 100
+    if part == 0:
+        return source
+    pad = ((8, 8), (8, 8), (0, 0))
+    image = np.pad(source, pad, mode=PAD_MODES[border])  # type: ignore[call-overload]
+    planes = [image[:, :, c].astype(F) for c in range(image.shape[2])]
+    colours = len(planes)
+    if colours == 3:
+        red, green, blue = planes
+        planes = [
+            (red + green + blue) * F(0.57735027),
+            (red - blue) * F(0.70710678),
+            (red + blue - (green + green)) * F(0.40824829),
+        ]
+    twice = 2 if part > 35 / 255 else 1
+    first = max(twice * 2500 / 255**2, 3.2 * part**2 / colours)
+    most = 32 if part > 40 / 255 else 16
+    cells = cells_of(planes[0], colours, source.dtype)
+    groups = matches(cells, values["setting"], most, F(64 * first * white**2))
+    removed = stage(planes, None, groups, part * white, white)
+    guides = [plane - noise for plane, noise in zip(planes, removed, strict=True)]
+    cells = cells_of(guides[0], colours, source.dtype)
+    if source.dtype == np.uint8:
+        cells = np.clip(cells, 0, 255)
+    second = twice * 400 / 255**2
+    groups = matches(cells, values["setting"], 32, F(64 * second * white**2))
+    removed = stage(planes, guides, groups, part * white, white)
+    taken = [each[8:-8, 8:-8] for each in removed]
+    if colours == 3:
+        grey, across = taken[0] * F(0.57735027), taken[1] * F(0.70710678)
+        middle = taken[2] * F(0.40824829)
+        taken = [grey + across + middle, grey - (middle + middle), grey - across + middle]
+    return source.astype(F) - np.stack(taken, axis=-1)
+
+
+def test_the_wavelet_transform_is_bior_1_5() -> None:
+    """Of PyWavelets' taps on a circle, each row scaled to the norm 1; and its inverse."""
+    pywt = pytest.importorskip("pywt")
+    taps = np.array(pywt.Wavelet("bior1.5").dec_lo)
+
+    def analyse(v: NDArray[Any]) -> NDArray[Any]:
+        if v.size == 1:
+            return v
+        places = (2 * np.arange(v.size // 2)[:, None] + np.arange(10) - 4) % v.size
+        return np.concatenate([analyse(v[places] @ taps), (v[1::2] - v[::2]) / 2**0.5])
+
+    rows = np.stack([analyse(each) for each in np.eye(8)], axis=1)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    found = np.stack(to_wavelets(list(np.eye(8, dtype=F))))
+    np.testing.assert_allclose(found, rows, atol=1e-6)
+    back = np.stack(from_wavelets(list(found)))
+    np.testing.assert_allclose(back, np.eye(8), atol=1e-6)
+
+
+@pytest.mark.parametrize("setting", SEARCHES)
+def test_sums_fit_into_their_integers(setting: str) -> None:
+    """At the bound that `Numbers` names: all groups that reach a pixel, at their largest."""
+    step, reach = SEARCHES[setting]
+    groups = (2 * reach + SIDE - 1) // step + 2  # along an axis, the last block's group as well
+    most = np.sort(np.outer(window(), window()).astype(np.float64), axis=None)[-WIENER:].sum()
+    assert groups**2 * (most + 1e-3) * LIMIT * STEPS + groups**2 * WIENER < 2**31
+    assert (2 * reach // step + 2) ** 2 * WEIGHT_STEPS < 2**31
+
+
+@pytest.mark.parametrize(
+    ("picture", "sigma", "least"),
+    [("camera", 20, 30.4), ("coins", 20, 28.85), ("moon", 20, 37.0), ("camera", 50, 26.5)],
+)
+def test_removes_noise(picture: str, sigma: float, least: float) -> None:
+    """Above the sliding DCT: 30.0, 28.7, 36.8 and 25.9 dB."""
+    clean = getattr(data, picture)().astype(np.float64)
+    y, x = (side // 2 - 128 for side in clean.shape)
+    clean = clean[y : y + 256, x : x + 256, None] / 255
+    source = noisy(clean, sigma / 255)
+    result = apply(SPEC, source, {"sigma": sigma / 2.55})
+    quality = peak_signal_noise_ratio(clean, np.clip(result, 0, 1), data_range=1)
+    assert quality > least
+
+
+def test_filters_colours_better_than_one_by_one() -> None:
+    clean = data.astronaut()[100:228, 150:278].astype(np.float64) / 255
+    source = noisy(clean, 20 / 255)
+    values = {"sigma": 20 / 2.55, "setting": "fast"}
+    together = apply(SPEC, source, values)
+    single = [apply(SPEC, source[:, :, c : c + 1], values) for c in range(3)]
+    errors = [
+        np.mean((np.clip(each, 0, 1) - clean) ** 2)
+        for each in (together, np.concatenate(single, axis=2))
+    ]
+    assert errors[0] < 0.9 * errors[1]
+
+
+@pytest.mark.parametrize("exponent", [-66, 66])
+def test_scale_does_not_matter(exponent: int) -> None:
+    """Floats of 1e-20 and 1e20, and an estimated sigma."""
+    source = np.random.default_rng(1).uniform(0.1, 1, (70, 80, 3)).astype(F)
+    source[0, 0] = 1
+    large = (source * 2.0**exponent).astype(F)
+    try:
+        wanted = kernelscope.collaborative(source, setting="fast")
+        actual = kernelscope.collaborative(large, setting="fast")
+    finally:
+        session().close()
+    assert np.abs(wanted - source).max() > 0.01
+    np.testing.assert_allclose(actual, wanted * np.float64(2.0**exponent), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (40, 50)])
+@pytest.mark.parametrize("sigma", [0.0, 1e-6, 5.0, 1e6])
+def test_constant_pictures_stay_as_they_are(
+    dtype: Any, shape: tuple[int, int], sigma: float
+) -> None:
+    for value in (0, 1, 0.3 if dtype is np.float32 else np.iinfo(dtype).max - 2):
+        source = np.full((*shape, 1), value, dtype)
+        values = {"sigma": sigma, "setting": "fast"}
+        np.testing.assert_array_equal(apply(SPEC, source, values), source)
+        assert estimate_sigma(source, {}) == pytest.approx(0, abs=1e-4)
+
+
+def test_without_noise_every_sample_stays() -> None:
+    source = np.random.default_rng(3).normal(0, 1e20, (9, 11, 3)).astype(F)
+    for values in ({"sigma": 0.0}, {"sigma": 5.0, "strength": 0.0}):
+        np.testing.assert_array_equal(apply(SPEC, source, values), source)
+
+
+def test_a_sigma_above_all_samples_leaves_the_brightness() -> None:
+    source = np.random.default_rng(4).uniform(0.2, 0.8, (40, 40, 1)).astype(F)
+    result = apply(SPEC, source, {"sigma": 1e6, "setting": "fast"})
+    assert np.std(result) < 0.3 * np.std(source)
+    assert np.mean(result) == pytest.approx(np.mean(source), abs=0.01)
+
+
+def test_samples_without_a_value_stay_alone() -> None:
+    """Blocks that have one lose no noise."""
+    source = np.random.default_rng(6).normal(0.5, 0.05, (40, 40, 1)).astype(F)
+    values = {"sigma": 5.0, "setting": "fast"}
+    assert np.isnan(apply(SPEC, source * np.nan, values)).all()
+    source[20, 20] = np.nan
+    result = apply(SPEC, source, values)
+    assert np.argwhere(np.isnan(result[..., 0])).tolist() == [[20, 20]]
+    assert np.std(result[:8]) < 0.5 * np.std(source[:8])
