@@ -22,8 +22,10 @@ from kernelscope.files.volumes import read_volume
 from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm import sigma_map as mri_sigma_map
 from kernelscope.filters.mri_nlm.sigma import (
+    air_sigma,
     estimate_global,
     estimate_local,
+    object_sigma,
     rician_factor,
     rician_variance,
     rician_variances,
@@ -37,6 +39,8 @@ from tests.filters import apply
 from tests.scans import MNI_T1
 
 pytestmark = pytest.mark.slow
+
+F = np.float32
 
 CASES: list[dict[str, Any]] = [
     {"dimensions": dimensions, "noise": noise, "sigma_from": sigma_from}
@@ -663,3 +667,52 @@ def test_the_kind_of_noise_that_was_found_is_named() -> None:
     assert "MRI NLM: noise is gaussian, as the data have it." in result.notices
     assert result.output.samples[0].dtype == np.int16
     assert (result.output.samples[0] == -1000).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint16])
+@pytest.mark.parametrize("sigma", [2.55, 12.75, 23.0])
+def test_sigma_of_air_is_that_of_rayleigh_noise(sigma: float, dtype: Any) -> None:
+    """Detail of the object, which raises its estimate at 1 %, has no part in it."""
+    truth = head((64, 64, 64)).truth[Contrast.T1W].astype(np.float64)
+    random = np.random.default_rng(6)
+    noisy = np.hypot(
+        truth + random.normal(0, sigma, truth.shape), random.normal(0, sigma, truth.shape)
+    )
+    volume = noisy.astype(F) if dtype is np.float32 else np.rint(noisy).astype(dtype)
+    assert air_sigma(volume) == pytest.approx(sigma, rel=0.02)
+    assert estimate_global(volume) == air_sigma(volume)
+    for exponent in (-60, 60):
+        scaled = (noisy * 2.0**exponent).astype(F)
+        assert air_sigma(scaled) == pytest.approx(sigma * 2.0**exponent, rel=0.02)
+
+
+def test_texture_in_slices_far_apart_is_not_noise_beside_air() -> None:
+    """Voxels that differ from all their neighbours, as anatomy of thick slices does."""
+    random = np.random.default_rng(8)
+    truth = np.zeros((10, 128, 128))
+    truth[:, 32:96, 32:96] = 400 + random.normal(0, 30, (10, 64, 64))
+    noisy = np.hypot(truth + random.normal(0, 13, truth.shape), random.normal(0, 13, truth.shape))
+    assert object_sigma(noisy) > 26
+    assert estimate_global(noisy) == pytest.approx(13, rel=0.03)
+
+
+def test_air_that_is_not_noise_is_left_alone() -> None:
+    random = np.random.default_rng(9)
+    truth = head((64, 64, 64)).truth[Contrast.T1W].astype(np.float64)
+    first, second = random.normal(0, 10, (2, *truth.shape))
+    noisy = np.hypot(truth + first, second)
+    places = np.indices(truth.shape) / 31.5 - 1
+    uneven = 3 - 2 * np.sqrt((places**2).sum(0) / 3)
+    for volume in (
+        truth,
+        np.where(truth > 0, noisy, 0),
+        np.abs(truth + first),  # half a normal distribution
+        ndimage.uniform_filter(noisy, 3),
+        np.hypot(truth + first * uneven, second * uneven),
+        noisy + 50,
+        np.full(truth.shape, 7.0),
+        np.zeros((1, 1, 1)),
+        noisy[:2, :8, :8],
+        np.full(truth.shape, np.nan),
+    ):
+        assert air_sigma(volume.astype(F)) is None

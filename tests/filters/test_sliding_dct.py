@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,10 @@ from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
 import kernelscope
-from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.emulator import EmulatorBackend
-from kernelscope.engine.context import RunContext
-from kernelscope.engine.request import Request
-from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel
 from kernelscope.filters.sliding_dct import SPEC
 from kernelscope.filters.sliding_dct.model import estimate_sigma
-from kernelscope.images.image import Image
 from kernelscope.library.session import session
 from kernelscope.spec.borders import Border
-from tests.backends.emulated import needs_compiler
-from tests.backends.quick_compiler import quick_compiler
 from tests.filters import apply
 from tests.noise import white_of
 from tests.oracle import PAD_MODES
@@ -255,27 +246,3 @@ def test_samples_without_a_value_spread_and_end() -> None:
     assert np.isnan(result[20, 20])
     assert np.isfinite(result[0, 0])
     assert np.isfinite(result[35:, 35:]).all()
-
-
-@needs_compiler
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
-def test_every_frequency_has_its_own_sigma(channels: int, dtype: Any, border: Border) -> None:
-    """On all levels of the CPU and of the emulated GPU, to the last bit."""
-    random = np.random.default_rng(channels)
-    source = random.uniform(0, 1, (41, 57, channels))
-    source = np.rint(source * 255).astype(dtype) if dtype is np.uint8 else source.astype(dtype)
-    spectra = random.uniform(0.01, 2, (channels, 8, 8))
-    model = NoiseModel(NoiseKind.CORRELATED, (0.1,) * channels, spectra=spectra)
-    values = SPEC.validate({"sigma": 12.0, "noise": "correlated"})
-    wanted = oracle(source, values, border, spectra)
-    if dtype is np.uint8:
-        wanted = np.clip(np.rint(wanted), 0, 255).astype(np.uint8)
-    request = Request.create(Image.from_array(source), "sliding_dct", values, border=border)
-    request = replace(request, noise=model)
-    for backend in (CpuBackend(threads=1), EmulatorBackend(quick_compiler(), threads=1)):
-        for level in backend.levels(SPEC):
-            made = backend.run(request, level, RunContext())
-            np.testing.assert_array_equal(made.planes, wanted, err_msg=level.id)
-        backend.close()
