@@ -65,6 +65,7 @@ def test_nothing_else_loads_code() -> None:
     assert found == {
         "backends/cuda/probe.py": 1,
         "bench/peers/npp.py": 1,
+        "compile_process.py": 1,
         "compiled.py": 1,
         "jit.py": 2,
         "sandbox.py": 2,

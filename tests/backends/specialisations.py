@@ -17,7 +17,6 @@ from kernelscope.spec import launch as launching
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.spec.levels import TUNED, Level
-from tests.contract.test_pictures import parameters_of, test_module
 
 DTYPES = tuple(map(np.dtype, (np.uint8, np.uint16, np.float32)))
 
@@ -29,6 +28,9 @@ def tuned_at_any_size() -> AbstractContextManager[Any]:
 
 def _tasks(spec: FilterSpec) -> Iterator[tuple[Level, CudaTask]]:
     """Yield the filter's test cases at every level, type, border and number of channels."""
+    # Modules of filters use what stands here, and the contract imports them all.
+    from tests.contract.test_pictures import parameters_of, test_module
+
     module = test_module(spec.id)
     assert module is not None
     for case, level, dtype, border, channels in itertools.product(

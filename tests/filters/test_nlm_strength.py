@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernelscope.engine.chain import estimate
 from numpy.typing import NDArray
 from skimage import data
 

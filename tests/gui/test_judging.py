@@ -571,7 +571,7 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
     judged = counted(monkeypatch, picture_page, "judge_both")
     spread = counted(monkeypatch, Histogram, "of")
     drawn = counted(monkeypatch, picture_page, "draw")
-    followed = counted(monkeypatch, Actions, "name_steps")
+    followed = counted(monkeypatch, Actions, "refresh")
     window.session.set_filter("median")
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")

@@ -46,6 +46,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
+from kernelscope.engine.steps import estimate
 from kernelscope.errors import AppError, ImageWriteError
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.gui.application import BugCatcher
@@ -69,7 +70,6 @@ from kernelscope.images.image import Image
 from kernelscope.spec.borders import Border
 from kernelscope.spec.filter import FilterSpec
 from kernelscope.spec.levels import GPU_LEVELS
-from kernelscope.spec.parameters import FloatParameter
 from tests.gui.helpers import (
     NO_GPU,
     WIDTH,
@@ -80,7 +80,6 @@ from tests.gui.helpers import (
     choose_files,
     choose_place,
     dialog,
-    estimated,
     load,
     offers,
     press,
@@ -805,14 +804,12 @@ def test_every_filter_runs_with_the_values_that_its_form_shows(
     action.trigger()
     run(qtbot, window)
     assert cpu.requests[-1].step.filter is spec
-    wanted = spec.validate({})
-    for parameter in spec.parameters:
-        if parameter.is_estimated:  # its button is down from the start
-            assert isinstance(parameter, FloatParameter)
-            wanted[parameter.name] = estimated(
-                parameter, window.pictures.images.input.image.planes, wanted
-            )
-    assert dict(cpu.requests[-1].step.parameters) == wanted
+    image = window.pictures.images.input.image
+    assert image is not None
+    names = [each.name for each in spec.parameters if each.is_estimated]  # from the start
+    found = estimate(Request.create(image, spec.id), names)
+    assert dict(cpu.requests[-1].step.parameters) == spec.validate({}) | found
+    assert dict(window.session.values.numbers) == spec.validate({}) | found
     child(window, QComboBox, "filter")
     assert action.isChecked()
 

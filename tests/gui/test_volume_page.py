@@ -952,7 +952,7 @@ def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
     panel = window.findChild(QTreeWidget, "qualityFigures")
     qtbot.waitUntil(lambda: panel.topLevelItemCount() > 0)
     judged = counted(monkeypatch, volume_page, "judge_volumes")
-    followed = counted(monkeypatch, Actions, "name_steps")
+    followed = counted(monkeypatch, Actions, "refresh")
     drawn = counted(monkeypatch, VolumeViewer, "show_output")
     run(qtbot, window)
     qtbot.waitUntil(lambda: panel.topLevelItem(0).text(2) not in ("", "–"))

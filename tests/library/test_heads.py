@@ -25,7 +25,7 @@ def photo(dtype: Any = np.uint8, channels: int = 3) -> NDArray[Any]:
     ("line", "truth", "noise"),
     [
         ("", {}, {}),
-        ("--weighting t2 --noise gaussian --sigma 7 --seed 5", {"weighting": "t2"}, None),
+        ("--weighting t2 --sigma 7 --seed 5", {"weighting": "t2"}, None),
         ("--voxel 9x8x7", {"voxel": (7, 8, 9)}, {"kind": "varying-rician"}),
     ],
 )

@@ -179,8 +179,8 @@ def air_sigma(volume: NDArray[Any]) -> float | None:
     cells = where[air] * _CELLS // np.array([depth, height, width])
     numbers = cells @ np.array([_CELLS**2, _CELLS, 1])
     counts = np.bincount(numbers)
-    means = np.bincount(numbers, power[air])[counts >= _FEWEST_OF_CELL]
-    means /= counts[counts >= _FEWEST_OF_CELL]
+    full = counts >= _FEWEST_OF_CELL
+    means = np.bincount(numbers, power[air])[full] / counts[full]
     away = np.sqrt(means / 2) / sigma - 1
     return None if len(away) and np.square(away).mean() > _UNEVEN**2 else sigma
 

@@ -134,12 +134,16 @@ class Actions(Mapping[str, QAction]):
 
     def refresh(self, state: State) -> None:
         """Enable the actions that this state allows, and name the steps of Undo and Redo."""
-        if state != self.state:
-            self.state = state
-            self._enable()
+        self.apply(state)
         if self["run"].iconText() != (word := "Restart" if state.busy else "Run"):
             self["run"].setIconText(word)
         self._name_steps(state.undo, state.redo)
+
+    def apply(self, state: State) -> None:
+        """Enable the actions that this state allows."""
+        if state != self.state:
+            self.state = state
+            self._enable()
 
     def _enable(self) -> None:
         for made in self._made.values():

@@ -501,7 +501,7 @@ class MainWindow(Frame):
     def _on_drawn(self, page: Page[Any, Any], gain: int | None, savable: bool) -> None:
         if page is self.page:
             self._view_bar.show_gain(gain)
-            self.actions_.refresh(replace(self.actions_.state, difference=savable))
+            self.actions_.apply(replace(self.actions_.state, difference=savable))
             self.runner.show_state()
             self.run_shelf.show_state()
 

@@ -333,7 +333,7 @@ class RunShelf(QObject):
         problem = self._no_baseline(run)
         kept = bool(chosen) and all(each.result is not None for each in chosen)
         able = run is not None and not problem
-        self._actions.refresh(
+        self._actions.apply(
             replace(
                 self._actions.state,
                 runs=len(self.gallery),

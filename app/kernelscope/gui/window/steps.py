@@ -146,13 +146,13 @@ class Steps(QObject):
         pipeline, page = self.pipeline, self._page()
         if pipeline is None:
             self._panel.show_rows(())
-            self._actions.refresh(replace(self._actions.state, cards=0, later=False))
+            self._actions.apply(replace(self._actions.state, cards=0, later=False))
             self._actions.tick(self)
             return
         subjects = self._subjects(pipeline)
         rows = rows_of(pipeline, subjects, self._last)
         self._panel.show_rows(rows, self._problem(pipeline))
-        self._actions.refresh(
+        self._actions.apply(
             replace(self._actions.state, cards=len(pipeline.cards), later=bool(pipeline.after))
         )
         self._actions.tick(self)
