@@ -35,6 +35,9 @@ COLUMNS = (
     "scikit-image NLM",
     "sliding DCT",
     "sliding DCT, estimate",
+    "collaborative",
+    "collaborative, estimate",
+    "collaborative, fast",
 )
 
 REFERENCES = {
@@ -100,6 +103,9 @@ def main() -> None:
                 nlm_of_scikit(noisy, sigma / 255),
                 apply(noisy, "sliding_dct", {"sigma": sigma / 2.55}),
                 estimated(noisy, "sliding_dct", {}),
+                apply(noisy, "collaborative", {"sigma": sigma / 2.55}),
+                estimated(noisy, "collaborative", {}),
+                apply(noisy, "collaborative", {"sigma": sigma / 2.55, "setting": "fast"}),
             )
             found[sigma] = [psnr(result, clean) for result in results]
             print(name, sigma, *(f"{value:.2f}" for value in found[sigma]), flush=True)

@@ -340,3 +340,4 @@ def test_samples_without_a_value_stay_alone() -> None:
     result = apply(SPEC, source, values)
     assert np.argwhere(np.isnan(result[..., 0])).tolist() == [[20, 20]]
     assert np.std(result[:8]) < 0.5 * np.std(source[:8])
+    assert np.nanmax(np.abs(result - source)) < 0.25  # five sigma

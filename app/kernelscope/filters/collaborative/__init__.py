@@ -31,12 +31,15 @@ Processing On Line 2, 2012.
 from __future__ import annotations
 
 from kernelscope.filters.collaborative.cpu import plan_cpu
+from kernelscope.filters.collaborative.cuda import GAPS, plan_cuda
 from kernelscope.filters.collaborative.model import GRID, SETTING, estimate_sigma, radius
+from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
 from kernelscope.spec.borders import Border
 from kernelscope.spec.crop import Crop
 from kernelscope.spec.explanation import Explanation
-from kernelscope.spec.filter import Absent, Cpu, FilterSpec, Unit
-from kernelscope.spec.parameters import FloatParameter
+from kernelscope.spec.filter import Cpu, FilterSpec, Unit
+from kernelscope.spec.launch import Cuda
+from kernelscope.spec.levels import GLOBAL, SHARED
 
 SPEC = FilterSpec(
     id="collaborative",
@@ -45,37 +48,7 @@ SPEC = FilterSpec(
     summary="Filters blocks that are alike together: what they share is kept, noise is not.",
     synonyms=("denoise", "bm3d", "block matching", "wavelet", "wiener", "shrinkage"),
     source="Dabov, Foi, Katkovnik and Egiazarian, IEEE TIP 16, 2007; Lebrun, IPOL 2012",
-    parameters=(
-        FloatParameter(
-            name="sigma",
-            label="Noise sigma",
-            symbol="σ",
-            help="Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %.",
-            default=4.0,
-            minimum=0.0,
-            maximum=1e6,
-            slider=(0.1, 50.0),
-            geometric=True,
-            decimals=6,
-            unit="%",
-            estimate=estimate_sigma,
-            estimated=True,
-        ),
-        FloatParameter(
-            name="strength",
-            label="Strength",
-            symbol="strength",
-            help="Of the noise, how much is removed: 100 % suits its sigma, more smooths more.",
-            default=100.0,
-            minimum=0.0,
-            maximum=1000.0,
-            slider=(25.0, 400.0),
-            geometric=True,
-            decimals=1,
-            unit="%",
-        ),
-        SETTING,
-    ),
+    parameters=(sigma_parameter(estimate_sigma), STRENGTH, SETTING),
     radius=radius,
     restores=True,
     unit=Unit.WHITE,
@@ -86,7 +59,7 @@ SPEC = FilterSpec(
     crop=Crop(grid=GRID),
     implementations={
         "cpu": Cpu(plan_cpu),
-        "gpu": Absent("This filter has no kernel yet."),
+        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
     },
     explanation=Explanation(
         formula=r"g = u - \frac{\sum_G w_G\, T_G^{-1}\bigl((1 - \gamma)\, T_G u\bigr)}"

@@ -471,6 +471,7 @@ def add_group(
         for j in range(8):
             for x in range(8):
                 value = lines[np.uintp(j * PITCH + 8 * b + x)]
+                value = value if value == value else np.float32(0)  # has no value
                 value = value if value < limit else limit
                 value = value if value > -limit else -limit
                 value = np.rint(value * (scale * factors[np.uintp(8 * j + x)]))
