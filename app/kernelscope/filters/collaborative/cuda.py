@@ -41,7 +41,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
     """Return the launches of a level; ``collaborative.cu`` explains them."""
     found = numbers(task.dtype, task.shape[2], task.parameters)
     if found is None:
-        copy = Launch("collaborative_copy", task.defines(), BLOCK, 2.0 * task.dtype.itemsize, 0.0)
+        copy = Launch("collaborative_copy", task.defines(), BLOCK, 2.0 * task.dtype.itemsize, 1.0)
         return CudaPlan((copy,))
     step, reach = search(task.parameters)
     shared = task.level == SHARED.id
@@ -50,6 +50,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
     halo = 2 * (SIDE - 1 + 2 * reach)
     width = task.output_shape[1] + 2 * MARGIN
     inner = replace(task, border=Border.REFLECT)
+    floats = replace(inner, dtype=np.dtype(np.float32))
     plain = {"GRID_STEP": step, "REACH": reach}
     region = tuple((side - 1) * step + 2 * reach + SIDE for side in TILE)
     region_bytes = 2 * 4 * region[0] * region[1]
@@ -64,14 +65,14 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         *scratch: str,
         stage: int = 0,
         operations: float = 1.0,
+        defines: dict[str, str] | None = None,
         tile: tuple[int, int] = BLOCK,
         block: tuple[int, int] = BLOCK,
         shared_bytes: int = 0,
     ) -> Launch:
-        most = WIENER if stage else found.most
         return Launch(
             kernel=f"collaborative_{kernel}",
-            defines=inner.defines(**plain, MOST=most, WIENER_STAGE=stage),
+            defines=inner.defines(**plain) if defines is None else defines,
             block=block,
             tile=tile,
             constants={"numbers": _constants(found, stage)},
@@ -85,12 +86,16 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         cells, guides = ("guide_cells", "guides") if number else ("cells", "planes")
         grid = (BLOCK[0] * step, BLOCK[1] * step)
         more = () if shared else ("work",)
+        # Samples are floats by then: types and borders share the code.
+        common = floats.defines(**plain, WIENER_STAGE=number)
+        most = WIENER if number else found.most
         return (
             launch(
                 f"{level}_match",
                 *(cells, "places", "counts"),
                 stage=number,
                 operations=work,
+                defines={**common, "MOST": str(most)},
                 tile=grid,
                 shared_bytes=cells_bytes if shared else 0,
             ),
@@ -99,11 +104,12 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
                 *("planes", guides, "places", "counts", "tiles", *more),
                 stage=number,
                 operations=work / 2,
+                defines=common,
                 tile=(TILE[0] * step, TILE[1] * step),
                 block=(32, WARPS),
                 shared_bytes=_STACK_BYTES + region_bytes if shared else 0,
             ),
-            launch("sum", "tiles", "sums", stage=number, operations=20),
+            launch("sum", "tiles", "sums", stage=number, operations=20, defines=common),
         )
 
     pad = replace(launch("pad", "planes", "cells"), defines=task.defines(**plain))
