@@ -12,6 +12,7 @@ import statistics
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from kernelscope import filters
+from kernelscope import filters, jit
+from kernelscope.compile_process import CompileProcess
 from kernelscope.engine.backend import Availability
 from kernelscope.gui import application
 from kernelscope.gui.widgets.settings import Settings
@@ -84,6 +86,16 @@ def report(hand: Hand, errors: list[BaseException]) -> str:
 
 
 @pytest.fixture
+def compiled_elsewhere() -> Iterator[None]:
+    """Compile as the program does, which otherwise would take memory for each kernel."""
+    compiler = CompileProcess()
+    jit.compile_elsewhere(compiler)
+    yield
+    jit.compile_elsewhere(None)
+    compiler.close()
+
+
+@pytest.fixture
 def no_files_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a dialog for files come up and be closed, whatever was typed into it."""
     monkeypatch.setattr(QFileDialog, "accept", lambda self: self.reject())
@@ -101,7 +113,7 @@ def strays(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     return found
 
 
-@pytest.mark.usefixtures("compiled_judging", "no_files_are_written")
+@pytest.mark.usefixtures("compiled_elsewhere", "compiled_judging", "no_files_are_written")
 @pytest.mark.parametrize(("seed", "actions"), ACTIONS)
 def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     qtbot: QtBot,
