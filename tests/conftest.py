@@ -165,6 +165,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     item.session.stash[_TESTS_RUN] = count
     if count % FULL_COLLECTION_EVERY == 0:
         gc.collect()
+        gc.freeze()  # what is left stays to the end: a second a time late in a session
     elif count % COLLECTION_EVERY == 0 or "qapp" in getattr(item, "fixturenames", ()):
         gc.collect(1)
     return done
