@@ -70,6 +70,13 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Yield a cluster for tests that leave it as it was: its processes take seconds to start."""
+    with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
 def batch(*arguments: object) -> int:
     return main(["batch", *map(str, arguments)])
 
@@ -158,9 +165,10 @@ def test_the_scheduler_goes_away_and_the_batch_is_resumed(
 
 @pytest.mark.slow
 def test_a_file_that_ends_every_worker_is_a_failure_of_its_own(
-    folder: Path, tmp_path: Path, cluster: Cluster
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is tried by four workers, as the scheduler's limit is; the rest goes on."""
+    """It is tried by three workers, as the scheduler's limit is; the rest goes on."""
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "2")
     (tmp_path / "deadly").mkdir()
     (tmp_path / "deadly" / "sitecustomize.py").write_text(
         "import os, kernelscope.batch.task as task\n"
@@ -171,16 +179,13 @@ def test_a_file_that_ends_every_worker_is_a_failure_of_its_own(
         "    return before(content, item, noted)\n"
         "task._filtered = deadly\n"
     )
-    for each in cluster.workers:
-        kill(each)
     path = os.pathsep.join([str(tmp_path / "deadly"), str(ROOT / "app"), str(ROOT)])
-    for _ in range(5):
-        cluster.workers.append(cluster.add_worker(PYTHONPATH=path))
     out = tmp_path / "out"
     items = find_items([folder], out).items
     journal = Journal(out, RECIPE)
-    with connected(cluster.address) as client:
-        client.wait_for_workers(5)
+    with Cluster(tmp_path, 0) as cluster, connected(cluster.address) as client:
+        cluster.workers += [cluster.add_worker(PYTHONPATH=path) for _ in range(4)]
+        client.wait_for_workers(4)
         outcomes = ClusterBatch(items, settings_of(out), client).run(journal, CancelToken())
     journal.close()
     (failed,) = (each for each in outcomes if each.status is Status.FAILED)
@@ -215,11 +220,11 @@ def test_the_command_line_on_workers_of_its_own(
 
 @pytest.mark.slow
 def test_the_command_line_on_a_scheduler(
-    recipe: Path, folder: Path, tmp_path: Path, cluster: Cluster,
+    recipe: Path, folder: Path, tmp_path: Path, shared: Cluster,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     out = tmp_path / "out"
-    command = recipe, folder, "--out", out, "--device", "cpu", "--scheduler", cluster.address
+    command = recipe, folder, "--out", out, "--device", "cpu", "--scheduler", shared.address
     assert batch(*command) == 0
     assert contents(out) == local(recipe, folder)
     (out / "00.png").write_bytes(b"mine")
@@ -294,11 +299,11 @@ def test_keys_that_are_missing_or_of_no_use(
 
 
 @pytest.mark.slow
-def test_a_cancelled_batch_leaves_no_parts(folder: Path, tmp_path: Path, cluster: Cluster) -> None:
+def test_a_cancelled_batch_leaves_no_parts(folder: Path, tmp_path: Path, shared: Cluster) -> None:
     out, token = tmp_path / "out", CancelToken()
     items = find_items([folder], out).items
     journal = Journal(out, RECIPE)
-    with connected(cluster.address) as client:
+    with connected(shared.address) as client:
         outcomes = ClusterBatch(items, settings_of(out), client).run(
             journal, token, lambda outcome: token.cancel()
         )

@@ -51,6 +51,13 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Yield a cluster for tests that leave it as it was: its processes take seconds to start."""
+    with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
 def run(
     backend: CpuBackend, target: str, workers: Workers | None = None, recipe: Recipe = RECIPE,
     token: CancelToken | None = None,
@@ -67,21 +74,22 @@ def left() -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["tif", "ome.zarr"])
 def test_a_worker_is_killed_in_the_middle(
-    suffix: str, backend: CpuBackend, cluster: Cluster
+    suffix: str, backend: CpuBackend, shared: Cluster
 ) -> None:
-    count, load = list[int](), remote.Remote._taken
+    count, load, victim = list[int](), remote.Remote._taken, shared.add_worker()
+    shared.workers.append(victim)
 
     def taken(self: remote.Remote, answer: dict[str, object]) -> object:
         count.append(0)
         if len(count) == 5:
-            kill(cluster.workers[0])
+            kill(victim)
         return load(self, answer)
 
-    with connected(cluster.address) as client, pytest.MonkeyPatch.context() as patch:
+    with connected(shared.address) as client, pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote.Remote, "_taken", taken)
-        client.wait_for_workers(2)
+        client.wait_for_workers(3)
         report = run(backend, f"far.{suffix}", Workers(client, 1))
-    assert cluster.workers[0].poll() is not None
+    assert victim.poll() is not None
     assert report.streamed.blocks == len(count) == 12
     assert report.streamed.peak_bytes
     run(backend, f"near.{suffix}")
@@ -98,10 +106,10 @@ def test_a_worker_is_killed_in_the_middle(
 
 
 @pytest.mark.slow
-def test_estimates_and_surveys_are_made_once(backend: CpuBackend, cluster: Cluster) -> None:
+def test_estimates_and_surveys_are_made_once(backend: CpuBackend, shared: Cluster) -> None:
     values = {"search_radius": 2, "patch": 3, "filter_sigma": ESTIMATE}
     recipe = Recipe((Step.create("nlm", values), Step.create("sobel", {})))
-    with connected(cluster.address) as client:
+    with connected(shared.address) as client:
         far = run(backend, "far.tif", Workers(client, 1), recipe)
     near = run(backend, "near.tif", recipe=recipe)
     assert far.steps == near.steps
@@ -146,7 +154,7 @@ def test_cancelled_while_it_waits_for_workers(tmp_path: Path, backend: CpuBacken
 
 @pytest.mark.slow
 def test_a_file_that_is_not_there_for_workers(
-    backend: CpuBackend, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    backend: CpuBackend, shared: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = remote.describe
     monkeypatch.setattr(
@@ -154,7 +162,7 @@ def test_a_file_that_is_not_there_for_workers(
         lambda *them: {**real(*them), "source": "/elsewhere/in.tif"},
     )
     with (
-        connected(cluster.address) as client,
+        connected(shared.address) as client,
         pytest.raises(AppError, match=r"/elsewhere/in\.tif: there is no such file on .*share"),
     ):
         run(backend, "far.tif", Workers(client, 1))
