@@ -421,7 +421,7 @@ def test_a_first_run_loads_what_came_with_the_package(prebuilt: Path, tmp_path: 
     [
         "jit._BASELINE_FEATURES = ('no such feature',)",
         "jit.portable_name = lambda: 'numba-0.1'",
-        "folder = folder / 'elsewhere'",
+        pytest.param("folder = folder / 'elsewhere'", marks=pytest.mark.exhaustive),
     ],
 )
 def test_code_for_other_machines_or_versions_is_left_alone(
@@ -441,6 +441,7 @@ def test_damaged_code_is_compiled_again(prebuilt: Path, tmp_path: Path) -> None:
     load(folder.parent, tmp_path / "cache", compiles=True)
 
 
+@pytest.mark.exhaustive
 def test_filters_that_share_a_kernel_are_compiled_one_after_the_other(tmp_path: Path) -> None:
     script = [sys.executable, str(ROOT / ".ci" / "prebuild.py"), "--out", str(tmp_path)]
     done = subprocess.run(

@@ -68,6 +68,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+@pytest.mark.exhaustive
 def test_every_page_has_a_place_in_the_site(site: Path) -> None:
     assert {path.name for path in DOCS.iterdir()} == set(PAGES)
     for page in PAGES:
@@ -77,6 +78,7 @@ def test_every_page_has_a_place_in_the_site(site: Path) -> None:
     assert (site / "bench" / "index.html").is_file()
 
 
+@pytest.mark.exhaustive
 def test_filters_can_be_searched(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     found = {entry["location"] for entry in index["docs"]}

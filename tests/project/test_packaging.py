@@ -157,6 +157,7 @@ def test_installed_program_works_elsewhere(installed: Path, tmp_path: Path) -> N
         np.testing.assert_array_equal(np.asarray(before), np.asarray(after))
 
 
+@pytest.mark.exhaustive
 @needs_compiler
 def test_installed_kernels_run_on_the_emulated_gpu(installed: Path, tmp_path: Path) -> None:
     sample = str(installed / "kernelscope" / "resources" / "camera.bmp")
@@ -191,6 +192,7 @@ raise SystemExit(application.run())
 """
 
 
+@pytest.mark.exhaustive
 def test_installed_window_opens_its_sample(installed: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-c", WINDOW],
