@@ -240,7 +240,7 @@ def test_several_tiles_and_all_sizes(patch: int) -> None:
     """Wider and higher than a tile, with a rest."""
     border = Border.REDUCE if patch in (5, 9) else Border.REFLECT
     source = np.random.default_rng(patch).random((70, 521, 1), np.float32)
-    parameters = SPEC.validate({"patch": patch, "search_radius": 4, "filter_sigma": patch**2 / 9})
+    parameters = SPEC.validate({"patch": patch, "search_radius": 2, "filter_sigma": patch**2 / 9})
     wanted = oracle(source, parameters, border)
     actual = apply(SPEC, source, parameters, border)
     np.testing.assert_allclose(actual, wanted, rtol=0, atol=2e-6)
