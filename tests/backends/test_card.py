@@ -26,6 +26,7 @@ from tests.backends.fake_card import (
     FakeStream,
     install,
 )
+from tests.pairs import in_turn
 
 CHUNK = memory.CHUNK_BYTES
 SIZES = [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5, (memory.CHUNKS + 3) * CHUNK]
@@ -91,8 +92,14 @@ def test_several_arrays_arrive_together(device: Card) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cards", [1, 2, 3, 4, 9])
-@pytest.mark.parametrize("size", [(memory.CHUNKS + 7) * CHUNK, 7 * memory.CHUNKS * CHUNK // 2 + 5])
+@pytest.mark.parametrize(
+    ("cards", "size"),
+    in_turn(
+        (1, 2, 3, 4, 9),
+        ((memory.CHUNKS + 7) * CHUNK, 7 * memory.CHUNKS * CHUNK // 2 + 5),
+        every=2,
+    ),
+)
 def test_no_buffer_is_filled_again_before_its_round_was_sent(
     device: Card, driver: Driver, size: int, cards: int
 ) -> None:

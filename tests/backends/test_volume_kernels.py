@@ -187,7 +187,14 @@ CHOICES: list[tuple[int, dict[str, Any]]] = [
 @pytest.mark.parametrize(
     ("components", "parameters", "architecture"),
     # The architectures take turns: both for each choice would take a minute more.
-    [(*choice, ("sm_75", "sm_90")[number % 2]) for number, choice in enumerate(CHOICES)],
+    [
+        pytest.param(
+            *choice,
+            ("sm_75", "sm_90")[number % 2],
+            marks=pytest.mark.exhaustive if choice == (1, {"patch_radius": 5}) else (),
+        )
+        for number, choice in enumerate(CHOICES)
+    ],
 )
 def test_compiles(
     components: int, parameters: dict[str, Any], architecture: str, compiler: CubinCache

@@ -25,6 +25,7 @@ from kernelscope.images.image import DTYPES, Image
 from kernelscope.spec.borders import Border
 from kernelscope.spec.levels import GLOBAL, SHARED, TEXTURE, Level
 from kernelscope.spec.samples import Kind
+from tests.pairs import in_turn
 
 SHAPE = (37, 41)
 
@@ -77,8 +78,9 @@ def test_kernels_with_weights_or_tables_have_no_template() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [GLOBAL, SHARED, TEXTURE], ids=lambda level: level.id)
-@pytest.mark.parametrize("number", range(len(BORDERS)), ids=[str(each) for each in BORDERS])
+@pytest.mark.parametrize(
+    ("level", "number"), in_turn((GLOBAL, SHARED, TEXTURE), range(len(BORDERS)), every=2)
+)
 def test_a_template_copies_the_picture_without_mistakes(
     level: Level, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,8 +93,10 @@ def test_a_template_copies_the_picture_without_mistakes(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [GLOBAL, SHARED, TEXTURE], ids=lambda level: level.id)
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID, Border.WRAP])
+@pytest.mark.parametrize(
+    ("level", "border"),
+    in_turn((GLOBAL, SHARED, TEXTURE), (Border.REFLECT, Border.VALID, Border.WRAP), every=3),
+)
 def test_the_examples_in_the_comments_make_a_mean(
     level: Level, border: Border, monkeypatch: pytest.MonkeyPatch
 ) -> None:
