@@ -25,6 +25,7 @@ def collaborative(
     image: ArrayLike,
     *,
     sigma: float | Literal["estimate"] = "estimate",
+    noise: Literal["auto", "white", "camera", "correlated"] = "auto",
     strength: float = 100.0,
     setting: Literal["full", "fast"] = "full",
     border: Literal["reflect", "mirror", "nearest", "constant"] = "reflect",
@@ -33,7 +34,7 @@ def collaborative(
     axis: Literal["z", "y", "x"] | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
-    level: Literal["serial", "parallel"] | None = None,
+    level: Literal["serial", "parallel", "global", "shared"] | None = None,
     progress: Callable[[str, float], object] | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> NDArray[Any]:
@@ -50,8 +51,14 @@ def collaborative(
         uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
         last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
     sigma : float or 'estimate', default 'estimate'
-        Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %.
-        Allowed: 0 to 1e+06 %.
+        Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %; of
+        camera noise, that of its mean variance. Allowed: 0 to 1e+06 %.
+    noise : {'auto', 'white', 'camera', 'correlated'}, default 'auto'
+        How the noise depends on the brightness and on its neighbours. 'auto': Found from the
+        picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
+        and read-out: variance a · mean + b, found from the picture. It is made equal before,
+        and brought back after (Anscombe's transform). 'correlated': Neighbours have noise in
+        common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
@@ -73,7 +80,7 @@ def collaborative(
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
         Where to compute. Integers have the same result on all of them.
-    level : {'serial', 'parallel'}, optional
+    level : {'serial', 'parallel', 'global', 'shared'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
@@ -788,6 +795,7 @@ def nlm(
     image: ArrayLike,
     *,
     sigma: float | Literal["estimate"] = "estimate",
+    noise: Literal["auto", "white", "camera", "correlated"] = "auto",
     strength: float = 100.0,
     patch: int | Literal["estimate"] = "estimate",
     search: Literal["window", "image"] = "window",
@@ -838,8 +846,14 @@ def nlm(
         uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
         last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
     sigma : float or 'estimate', default 'estimate'
-        Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %.
-        Allowed: 0 to 1e+06 %.
+        Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %; of
+        camera noise, that of its mean variance. Allowed: 0 to 1e+06 %.
+    noise : {'auto', 'white', 'camera', 'correlated'}, default 'auto'
+        How the noise depends on the brightness and on its neighbours. 'auto': Found from the
+        picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
+        and read-out: variance a · mean + b, found from the picture. It is made equal before,
+        and brought back after (Anscombe's transform). 'correlated': Neighbours have noise in
+        common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
@@ -1284,6 +1298,7 @@ def sliding_dct(
     image: ArrayLike,
     *,
     sigma: float | Literal["estimate"] = "estimate",
+    noise: Literal["auto", "white", "camera", "correlated"] = "auto",
     strength: float = 100.0,
     border: Literal[
         "reflect",
@@ -1316,8 +1331,14 @@ def sliding_dct(
         uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
         last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
     sigma : float or 'estimate', default 'estimate'
-        Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %.
-        Allowed: 0 to 1e+06 %.
+        Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %; of
+        camera noise, that of its mean variance. Allowed: 0 to 1e+06 %.
+    noise : {'auto', 'white', 'camera', 'correlated'}, default 'auto'
+        How the noise depends on the brightness and on its neighbours. 'auto': Found from the
+        picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
+        and read-out: variance a · mean + b, found from the picture. It is made equal before,
+        and brought back after (Anscombe's transform). 'correlated': Neighbours have noise in
+        common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.

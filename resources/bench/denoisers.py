@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kernelscope.engine.chain import estimate
 from numpy.typing import NDArray
 from skimage import data
 from skimage.restoration import denoise_nl_means

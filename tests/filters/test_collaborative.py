@@ -34,9 +34,10 @@ from tests.oracle import PAD_MODES
 pytestmark = pytest.mark.slow
 
 CASES: list[dict[str, Any]] = [
-    {"sigma": 8.0},
-    {"sigma": 12.0, "strength": 150.0, "setting": "fast"},
-    {"sigma": 0.0},
+    {"sigma": 8.0, "noise": "white"},
+    {"sigma": 12.0, "strength": 150.0, "setting": "fast", "noise": "correlated"},
+    {"sigma": 0.0, "noise": "camera"},
+    {"sigma": 5.0},
 ]
 
 F = np.float32

@@ -58,7 +58,7 @@ class Card:
         context.progress("kernel", 1.0)
         shape, dtype = request.source.pixels.shape, request.source.dtype
         image = Image.from_array(at(source, shape, dtype).copy())
-        real = Request(image, request.step, request.options)
+        real = Request(image, request.step, request.options, noise=request.noise)
         made = self._cpu.run(real, PARALLEL, RunContext(token=context.token))
         at(target, made.shape, dtype)[...] = made.planes
 

@@ -45,9 +45,11 @@ from kernelscope.images.volume import Volume
 from kernelscope.judging import colours
 from kernelscope.judging.metrics import Quality, judge
 from kernelscope.judging.volumes import judge_volume
+from kernelscope.judging.whiteness import structure_notice
 from kernelscope.spec.blocks import block_name, takes_block
 from kernelscope.spec.crop import Box
 from kernelscope.spec.levels import Level
+from kernelscope.spec.samples import Kind
 
 _logger = logging.getLogger(__name__)
 
@@ -169,6 +171,7 @@ def _run(
     with shortage_explained(request.source):
         output = _compute(request, backend, level, context)
         quality = _judge(request, output, backend, context)
+        _look_for_structure(request, output, context)
     result = Result(
         request,
         output,
@@ -291,6 +294,20 @@ def _compute(
         return image
 
     return filter_slices(request, filter_slice, context)
+
+
+def _look_for_structure(request: Request, output: Source, context: RunContext) -> None:
+    """Warn where a denoiser of volumes removed more than noise."""
+    spec, source = request.step.filter, request.source
+    denoises = spec.kind is Kind.VOLUME and spec.category == "Denoising"
+    whole = request.region is None and not request.live and not request.timed
+    if not (denoises and whole and isinstance(source, Scan) and isinstance(output, Scan)):
+        return
+    with context.log.stage("judge", counted=False):
+        for before, after in zip(source.volumes, output.volumes, strict=True):
+            warning = structure_notice(before.voxels, after.voxels, before.title)
+            if warning:
+                context.log.notices.append(warning)
 
 
 def _judge(

@@ -56,17 +56,27 @@ def _picture(request: Request) -> Image:
     return to_grey(visible(request)) if request.step.grey else visible(request)
 
 
+def finds_noise(step: Step) -> bool:
+    """Return whether the noise of a picture has to be found for a step."""
+    choice = step.filter.noise
+    if choice is None or step.parameters[choice.parameter] == choice.white:
+        return False
+    return step.filter.parameter(choice.parameter).matters(step.parameters)
+
+
 def with_noise(request: Request) -> Request:
     """Return a request that has the model of its noise, if that has to be found."""
-    step = request.step
-    choice = step.filter.noise
-    if choice is None or request.noise is not None or not isinstance(request.source, Image):
+    if request.noise is not None or not isinstance(request.source, Image):
         return request
-    chosen = step.parameters[choice.parameter]
-    matters = step.filter.parameter(choice.parameter).matters(step.parameters)
-    if chosen == choice.white or not matters:
-        return request
-    return replace(request, noise=_models.of(request))
+    return replace(request, noise=_models.of(request)) if finds_noise(request.step) else request
+
+
+def needs_steps(request: Request) -> bool:
+    """Return whether `run_stabilised` changes a picture."""
+    choice, model = request.step.filter.noise, request.noise
+    if choice is None or model is None:
+        return False
+    return choice.steps(model, request.step.parameters, request.source.dtype) is not None
 
 
 def stabilised(request: Request, pixels: Pixels) -> tuple[Pixels, Mapping[str, Any]]:

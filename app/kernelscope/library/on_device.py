@@ -20,6 +20,7 @@ from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
+from kernelscope.engine.stabilising import finds_noise, needs_steps, with_noise
 from kernelscope.engine.steps import RecipeRun, naming, over_all
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
 from kernelscope.library.device_arrays import DeviceArray
@@ -95,8 +96,10 @@ def run_there(
                 if unsure and white_of(_read(image, array, card).planes) != 1:
                     return None
                 with naming(recipe, run.number):
-                    source = _read(image, array, card) if run.step.estimates else image
-                    request = run.request(source)
+                    looks = run.step.estimates or finds_noise(run.step)
+                    request = with_noise(run.request(_read(image, array, card) if looks else image))
+                    if needs_steps(request):
+                        return None  # the host makes its noise white
                     target = array.empty(_shape(request, array), array.dtype)
                     context = RunContext(RunLog(), token, report(run.number))
                     level = _level(request, card)

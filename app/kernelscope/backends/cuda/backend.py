@@ -141,7 +141,8 @@ class CudaBackend:
         Parameters
         ----------
         request : Request
-            Its source has the shape and type of the picture, and is not read.
+            Its source has the shape and type of the picture, and is not read: the request has
+            everything that parameters need to know of it.
         source, target : int
             Device addresses; the memory belongs to others.
         """
@@ -149,7 +150,8 @@ class CudaBackend:
         try:
             with self._translated_errors([device]):
                 context.progress("compile", 0.0)
-                steps = device.call(self._steps, device, request, request.known, level)
+                values = request.step.filter.resolve(request.source.planes, request.known)
+                steps = device.call(self._steps, device, request, values, level)
                 device.call(
                     lent.apply, DeviceRun(device, self._cache, steps), source, target, context
                 )

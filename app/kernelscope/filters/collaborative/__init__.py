@@ -34,6 +34,7 @@ from kernelscope.filters.collaborative.cpu import plan_cpu
 from kernelscope.filters.collaborative.cuda import GAPS, plan_cuda
 from kernelscope.filters.collaborative.model import GRID, SETTING, estimate_sigma, radius
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
+from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
 from kernelscope.spec.borders import Border
 from kernelscope.spec.crop import Crop
 from kernelscope.spec.explanation import Explanation
@@ -48,10 +49,11 @@ SPEC = FilterSpec(
     summary="Filters blocks that are alike together: what they share is kept, noise is not.",
     synonyms=("denoise", "bm3d", "block matching", "wavelet", "wiener", "shrinkage"),
     source="Dabov, Foi, Katkovnik and Egiazarian, IEEE TIP 16, 2007; Lebrun, IPOL 2012",
-    parameters=(sigma_parameter(estimate_sigma), STRENGTH, SETTING),
+    parameters=(sigma_parameter(estimate_sigma), NOISE, STRENGTH, SETTING),
     radius=radius,
     restores=True,
     unit=Unit.WHITE,
+    noise=NOISE_STEPS,
     # Blocks are parts of the picture and of eight pixels around it. `valid` and `keep` would leave
     # out the 90 pixels that a result may depend on; a block of `reduce` would have fewer cells; and
     # with `wrap` blocks would have to be compared across both ends.

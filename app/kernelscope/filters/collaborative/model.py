@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.shared.flat_noise import flat_sigma
+from kernelscope.filters.shared.stabilise import estimated_sigma
 from kernelscope.spec.parameters import Choice, ChoiceParameter
 from kernelscope.spec.samples import Pixels, colour_count, white_level
 
@@ -99,7 +99,7 @@ def radius(parameters: Mapping[str, Any]) -> int:
 
 
 def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
-    return 100 * flat_sigma(pixels)
+    return 100 * estimated_sigma(pixels, parameters)
 
 
 def window() -> NDArray[np.float32]:

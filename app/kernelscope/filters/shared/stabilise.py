@@ -51,6 +51,9 @@ _MOST = 1000.0
 _ENTRIES = 4096
 """Of a table of the inverse."""
 
+_ROWS = 16
+"""That are restored at a time."""
+
 _NODES = np.linspace(-6, 6, 241)
 """Of the normal distribution, in units of its sigma."""
 
@@ -221,25 +224,22 @@ class Stabiliser:
 
     def backward(self, stable: NDArray[np.float32]) -> Pixels:
         """Return the means of the samples whose means, with white noise, these are."""
-        samples = stable.astype(np.float64)
+        output = np.empty(stable.shape, self._dtype)
         channels = np.arange(min(len(self._scales), colour_count(stable.shape[2])))
-        colours = np.s_[..., : len(channels)]
 
         def work(part: slice) -> None:
-            restore(
-                stable[part],
-                samples[part],
-                self._scales,
-                self._tables,
-                channels,
-                self._linear,
-            )
+            # Some rows at a time, which stay in the cache.
+            for first in range(part.start, part.stop, _ROWS):
+                rows = slice(first, min(first + _ROWS, part.stop))
+                samples = stable[rows].astype(np.float64)
+                restore(stable[rows], samples, self._scales, self._tables, channels, self._linear)
+                samples[..., : len(channels)] *= self._white
+                if self._clips:
+                    np.clip(np.rint(samples, out=samples), 0, self._white, out=samples)
+                output[rows] = samples
 
         in_parts(work, stable)
-        samples[colours] *= self._white
-        if self._clips:
-            np.clip(np.rint(samples), 0, self._white, out=samples)
-        return samples.astype(self._dtype)
+        return output
 
 
 @functools.lru_cache(maxsize=16)
