@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.options import Device, RunOptions
-from kernelscope.engine.region import Region
+from kernelscope.engine.region import Region, window
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
@@ -24,7 +24,7 @@ from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Box
+from kernelscope.spec.crop import Box, Crop
 from kernelscope.spec.levels import Level
 from kernelscope.spec.samples import Kind
 from tests.contract.test_pictures import each_case, is_slow, levels, make, parameters_of, variants
@@ -310,6 +310,15 @@ def test_a_gpu_says_that_it_filters_volumes_as_a_whole(backends: dict[str, CpuBa
         with pytest.raises(InvalidParameter, match="GPU filters volumes as a whole"):
             execute(request, {"gpu": card, **backends})
     card.close()
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 8), (5, 7), (8, 1), (15, 2), (21, 4)])
+def test_a_filter_of_whole_tiles_gets_whole_tiles(first: int, count: int) -> None:
+    """From the tile of its first row to that of its last one, or to the end of the picture."""
+    needed = window(Region(first, 0, count, 3), (25, 30, 1), 0, Border.REFLECT, Crop(grid=8))
+    assert needed.rows == range(first // 8 * 8, min(25, -(-(first + count) // 8) * 8))
+    assert needed.columns == range(8)
+    assert (needed.inside.top, needed.inside.height) == (first % 8, count)
 
 
 def test_a_region_outside_of_the_result_is_refused() -> None:

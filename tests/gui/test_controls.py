@@ -547,3 +547,24 @@ def test_a_choice_that_is_too_long_ends_in_dots(qtbot: QtBot) -> None:
     assert box.currentText().endswith("4096²)"), "the text itself, as screen readers take it"
     box.setFixedWidth(600)
     assert shown() == box.currentText()
+
+
+@pytest.mark.parametrize("geometric", [False, True])
+def test_a_slider_has_the_usual_range_and_no_more(qtbot: QtBot, geometric: bool) -> None:
+    parameter = FloatParameter(
+        name="strength",
+        label="Strength",
+        help="How much.",
+        default=12.0,
+        minimum=5.0,
+        maximum=1000.0,
+        slider=(10.0, 40.0),
+        geometric=geometric,
+    )
+    qtbot.addWidget(editor := NumberEditor(parameter))
+    slider = child(editor, Slider, "strengthSlider")
+    for share, wanted in ((1.0, 40), (0.0, 10), (0.5, 20 if geometric else 25)):
+        slider.setValue(round(share * slider.maximum()))
+        assert editor.value() == pytest.approx(wanted, rel=1e-3)
+    editor.set_value(1000.0)
+    assert slider.value() == slider.maximum()

@@ -37,6 +37,19 @@ def test_a_call_follows_the_paint(qtbot: QtBot) -> None:
         assert seen == ["paint", "call"]
 
 
+def test_a_call_that_waits_for_a_paint_is_due(qtbot: QtBot) -> None:
+    calls: list[object] = []
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    later = Later(lambda: calls.append(None), parent)
+    later.after_paint()
+    assert later.is_due
+    later.soon()
+    assert not later.findChildren(QTimer)[0].isActive(), "it would call once more"
+    qtbot.waitUntil(lambda: bool(calls))
+    assert not later.is_due
+
+
 def test_requests_are_answered_once_and_not_put_off(qtbot: QtBot) -> None:
     calls: list[object] = []
     parent = QWidget()

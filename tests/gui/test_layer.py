@@ -116,6 +116,12 @@ def test_transparency_lets_chequers_through() -> None:
     assert {tuple(pixel) for pixel in drawn[:, :30].reshape(-1, 3)} == {(0xC8,) * 3, (0x98,) * 3}
 
 
+def test_pixels_end_with_the_picture() -> None:
+    layer = layer_of(np.arange(6, dtype=np.uint8).reshape(2, 3), offset=1)
+    read = [layer.samples_at(x, y) for x, y in ((1, 1), (3, 2), (0, 1), (1, 0), (4, 1), (1, 3))]
+    assert [None if each is None else each.tolist() for each in read] == [[0], [5], *[None] * 4]
+
+
 def test_nothing_is_drawn_outside_of_the_picture() -> None:
     pixels = np.full((15, 17), 255, np.uint8)
     for scale in (1 / 4, 1, 2.5):

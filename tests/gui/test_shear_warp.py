@@ -91,6 +91,18 @@ def test_surfaces_are_lit_by_their_slope() -> None:
         assert slope == pytest.approx(255 * (0.2 + 0.8 * np.sqrt(1 - (13 / 15.5) ** 2)), abs=25)
 
 
+def test_the_surface_in_front_hides_those_behind() -> None:
+    """A slope in front of a wall, from both sides: the wall is lit in full."""
+    voxels = np.zeros((30, 30, 30), np.uint8)
+    voxels[:, 25:] = 200
+    for column in range(30):
+        voxels[:, column // 2 : column // 2 + 3, column] = 200
+    made, style = Scene.of(Volume.from_array(voxels), WINDOW), Style(surface=True, threshold=100)
+    for yaw, lit in ((0, 0.2 + 0.8 * np.cos(np.arctan(0.5))), (180, 1)):
+        middle = render(made, Camera(yaw, 0), style).steps[12:18, 12:18]
+        assert middle.mean() == pytest.approx(255 * lit, abs=8)
+
+
 def test_through_a_clear_surface_the_maximum_is_seen() -> None:
     made = scene((10, 2, 14), (10, 21, 14))
     solid, clear = (render(made, Camera(0, 0), Style(True, 100, o)).steps.max() for o in (1.0, 0.0))

@@ -34,7 +34,7 @@ def test_opacity_and_gain_scale_the_layer() -> None:
 
 
 def test_differences_below_the_threshold_are_left_out() -> None:
-    below, above, negative = layer(Look(threshold=30), 29, 30, -31)
+    below, above, negative = layer(Look(threshold=30), 29, 30, -30)
     assert below[3] == 0
     assert above[3] > 0
     assert negative[3] > 0

@@ -72,6 +72,12 @@ def test_files_without_a_volume_of_their_own_say_why(tmp_path: Path) -> None:
     assert read[3].problem.startswith("the file does not exist."), "it stands behind the name"
 
 
+def test_the_same_voxels_of_another_size_are_no_copy(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.nii", voxels())
+    other = write(tmp_path / "b.nii", voxels(), np.diag([1.0, 1.5, 2.5, 1.0]))
+    assert [each.problem for each in read_together([first, other])] == ["", ""]
+
+
 def test_a_dicom_series_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(
