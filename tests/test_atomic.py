@@ -50,6 +50,20 @@ def start(folder: Path, what: str) -> subprocess.Popen[str]:
     return process
 
 
+def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+    def fail(name: str) -> None:
+        with atomic.new_file(tmp_path / name) as handle:
+            handle.write(b"half")
+            raise ZeroDivisionError
+
+    (tmp_path / "a").write_bytes(b"before")
+    for name in ("a", "new"):
+        with pytest.raises(ZeroDivisionError):
+            fail(name)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"before"
+
+
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_what_a_killed_process_left_goes_with_the_next_save(tmp_path: Path, what: str) -> None:
     process = start(tmp_path, what)

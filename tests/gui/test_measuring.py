@@ -60,8 +60,8 @@ def figures(qtbot: QtBot, window: MainWindow, lines: int) -> list[list[str]]:
     def table() -> list[list[str]]:
         return [line.split("\t") for line in window.measure.text().split("\n")[1:]]
 
-    qtbot.waitUntil(lambda: len(table()) == lines)
-    qtbot.wait(100)  # a table of the earlier place would be replaced by then
+    # A table of the earlier place would be replaced by then.
+    qtbot.waitUntil(lambda: len(table()) == lines and not window.measuring._later.is_due)
     return table()
 
 

@@ -29,6 +29,7 @@ from kernelscope.lazy.streaming import stream
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
 from tests.contract.test_pictures import make
+from tests.patience import PATIENCE
 
 
 def hollow(shape: Sides, kind: Kind, dtype: str = "uint16") -> ArraySource:
@@ -210,17 +211,22 @@ class Kept:
 
 
 class Slow(ArraySource):
-    """Takes longer for the first blocks than for the last, and counts those at work."""
+    """Takes longer for the first blocks than for the last, and counts those at work.
+
+    The first blocks wait for each other, so that as many are at work as there may be.
+    """
 
     def __init__(self, array: NDArray[Any]) -> None:
         super().__init__(array, Kind.VOLUME)
         self.most = self.working = 0
-        self.lock = threading.Lock()
+        self.lock, self.first = threading.Lock(), threading.Barrier(AT_ONCE)
 
     def read(self, box: Box) -> NDArray[Any]:
         with self.lock:
             self.working += 1
             self.most = max(self.most, self.working)
+        if box.first[0] < AT_ONCE:
+            self.first.wait(PATIENCE)
         time.sleep(0.02 / (1 + box.first[0]))
         with self.lock:
             self.working -= 1
