@@ -39,6 +39,7 @@ from kernelscope.lazy.zarr_source import open_zarr
 from kernelscope.spec.borders import Border
 from kernelscope.spec.crop import Box
 from kernelscope.spec.samples import Kind
+from tests.pairs import in_turn
 
 VOLUME = (21, 53, 47)
 FORMATS = {"0.4": 2, "0.5": 3}
@@ -99,8 +100,10 @@ def in_small_blocks(monkeypatch: pytest.MonkeyPatch, *sides: int) -> None:
     monkeypatch.setattr(blocks, "_sides", lambda *_: sides)
 
 
-@pytest.mark.parametrize("version", FORMATS)
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize(
+    ("version", "dtype"),
+    in_turn(tuple(FORMATS), ("uint8", "uint16", "int16", "float32"), every=2),
+)
 def test_a_volume_has_the_samples_of_the_whole(
     version: str, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,8 +128,7 @@ def test_a_volume_has_the_samples_of_the_whole(
     )
 
 
-@pytest.mark.parametrize("border", list(Border), ids=lambda border: border.value)
-@pytest.mark.parametrize("axes", ["yx", "cyx", "zyx"])
+@pytest.mark.parametrize(("border", "axes"), in_turn(tuple(Border), ("yx", "cyx", "zyx"), every=3))
 def test_borders(
     border: Border, axes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
