@@ -36,11 +36,11 @@ def requests(  # noqa: C901 - nested loops over what is compiled
     import numpy as np
 
     from kernelscope import filters
+    from kernelscope.base.errors import AppError
     from kernelscope.engine.request import Request
-    from kernelscope.errors import AppError
     from kernelscope.library import arrays
-    from kernelscope.spec.devices import Device
-    from kernelscope.spec.samples import Kind
+    from kernelscope.schema.devices import Device
+    from kernelscope.schema.samples import Kind
 
     spec = filters.get(filter_id)
     random = np.random.default_rng(0)
@@ -81,10 +81,10 @@ def export(filter_ids: Sequence[str], out: Path, usual_only: bool) -> None:
     import numpy as np
 
     from kernelscope.backends.cpu import CpuBackend
+    from kernelscope.base.errors import AppError
+    from kernelscope.base.jit import Kernel
     from kernelscope.engine.context import RunContext
-    from kernelscope.errors import AppError
-    from kernelscope.jit import Kernel
-    from kernelscope.spec.filter import CpuPass
+    from kernelscope.schema.filter import CpuPass
 
     seen: set[Any] = set()
 
@@ -126,7 +126,8 @@ def main() -> None:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT / "app"))
-    from kernelscope import filters, jit
+    from kernelscope import filters
+    from kernelscope.base import jit
 
     if options.worker:
         export(options.only, options.out, options.usual)

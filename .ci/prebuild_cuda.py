@@ -41,7 +41,7 @@ def specialisations(filter_ids: Sequence[str], usual_only: bool) -> Iterator[Spe
     """Yield what the fastest level of each filter launches, each once."""
     from kernelscope import filters
     from kernelscope.backends.cuda.inspection import plans
-    from kernelscope.errors import AppError
+    from kernelscope.base.errors import AppError
 
     seen = set()
     for filter_id in filter_ids:

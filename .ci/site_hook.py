@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RESOURCES = ROOT / "resources"
 sys.path.insert(0, str(ROOT / "app"))
 
-from kernelscope import filters, handbook, manual  # noqa: E402  (of this checkout)
-from kernelscope.handbook import formulas, pictures  # noqa: E402
+from kernelscope import filters  # noqa: E402  (of this checkout)
+from kernelscope.teach import handbook, manual  # noqa: E402  (of this checkout)
+from kernelscope.teach.handbook import formulas, pictures  # noqa: E402
 
 OTHERS = {
     "Results": (

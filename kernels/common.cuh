@@ -17,7 +17,7 @@
 #define TUNED 0
 #endif
 
-// The order of kernelscope.spec.borders.Border.
+// The order of kernelscope.schema.borders.Border.
 #define BORDER_REFLECT 0
 #define BORDER_MIRROR 1
 #define BORDER_NEAREST 2

@@ -41,18 +41,18 @@ from kernelscope.bench.charts import Plot
 from kernelscope.engine.options import Device
 from kernelscope.files import SAMPLES, read_image, write_image
 from kernelscope.gui.application import create_application
-from kernelscope.gui.bench.window import BenchWindow
-from kernelscope.gui.dialogs.code_editor import CodeEditor
-from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
-from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
-from kernelscope.gui.dialogs.phantom_dialog import Order
+from kernelscope.gui.tools.bench.window import BenchWindow
+from kernelscope.gui.tools.code_editor import CodeEditor
+from kernelscope.gui.tools.gpu_dialog import GpuDialog
+from kernelscope.gui.tools.kernel_viewer import KernelViewer
+from kernelscope.gui.tools.phantom_dialog import Order
 from kernelscope.gui.model.kernel_edits import FIRST
 from kernelscope.gui.model.ladder import Place
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.phantom import Contrast, Noise
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 FOLDER = Path(__file__).parent / "screenshots"
 RESULTS = Path(__file__).parent / "bench"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope import memory
 from kernelscope.backends.cuda import budget
 from kernelscope.backends.cuda.probe import probe
+from kernelscope.base import memory
 from tests import builds
 from tests.paths import ROOT
 from tests.patience import PATIENCE

@@ -18,7 +18,7 @@ def make_foreign(path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
         if os.geteuid() == 0:
             os.chown(path, 54321, -1)
         else:
-            monkeypatch.setattr("kernelscope.atomic.os.geteuid", lambda: 54321)
+            monkeypatch.setattr("kernelscope.base.atomic.os.geteuid", lambda: 54321)
     elif how == "a link":
         kept = path.with_name("elsewhere")
         path.rename(kept)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 PAD_MODES = {
     Border.REFLECT: "symmetric",

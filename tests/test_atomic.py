@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope import atomic
+from kernelscope.base import atomic
 from kernelscope.files.write_errors import replace_folder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs locks")
@@ -20,7 +20,7 @@ PART, OLD = ".kernelscope-0123456789abcdef.part", ".kernelscope-0123456789abcdef
 WRITER = """
 import os, sys, time
 from pathlib import Path
-from kernelscope import atomic
+from kernelscope.base import atomic
 
 def stop(_):
     print("written", flush=True)

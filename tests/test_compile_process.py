@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope import compile_process, jit
-from kernelscope.compile_process import CompileProcess
+from kernelscope.base import compile_process, jit
+from kernelscope.base.compile_process import CompileProcess
 from kernelscope.filters.shared.border_kernels import divide_round
 from tests.paths import ROOT
 
 MODULE = "kernelscope.filters.shared.border_kernels"
 
 LOADS = """
-from kernelscope import jit
+from kernelscope.base import jit
 jit.load_numba()
 from numba.core import compiler
-from kernelscope.compile_process import CompileProcess
+from kernelscope.base.compile_process import CompileProcess
 from kernelscope.filters.shared.border_kernels import divide_round
 def refuse(*_, **__):
     raise AssertionError("compiled here")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kernelscope
-from kernelscope import compiled
+from kernelscope.base import compiled
 from tests.foreign import FOREIGN, make_foreign, posix
 
 CODE = b"machine code \n\0"
@@ -64,10 +64,10 @@ def test_nothing_else_loads_code() -> None:
     }
     assert found == {
         "backends/cuda/probe.py": 1,
+        "base/compiled.py": 1,
+        "base/jit.py": 2,
+        "base/sandbox.py": 2,
+        "base/screen.py": 1,
         "bench/peers/npp.py": 1,
         "compile_process.py": 1,
-        "compiled.py": 1,
-        "jit.py": 2,
-        "sandbox.py": 2,
-        "screen.py": 1,
     }

@@ -12,13 +12,13 @@ import tifffile
 from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.uid import MRImageStorage, generate_uid
 
+from kernelscope.base.errors import AppError, ImageReadError, SeveralVolumes
+from kernelscope.big.lazy.source import Head
 from kernelscope.cli.main import main
-from kernelscope.errors import AppError, ImageReadError, SeveralVolumes
 from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
-from kernelscope.lazy.source import Head
 
 EVIL = "\x1b[2J\x9b31m\u202eexe\x07\r"
 """Clears the screen, colours, turns the direction of writing, rings, goes to the line's start."""

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from PIL import Image as PillowImage
 
-from kernelscope import desktop
+from kernelscope.base import desktop
+from kernelscope.base.errors import AppError
+from kernelscope.base.paths import RESOURCES
 from kernelscope.cli.main import main
-from kernelscope.errors import AppError
 from kernelscope.files.picture_formats import READABLE
 from kernelscope.files.volumes.volume_formats import READABLE_VOLUMES
-from kernelscope.paths import RESOURCES
 from tests.paths import ROOT
 
 FOLDER = RESOURCES / "desktop"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelscope.durations import about, duration
+from kernelscope.base.durations import about, duration
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kernelscope.installed import install_command, pip_command
+from kernelscope.base.installed import install_command, pip_command
 from tests.paths import ROOT
 
 

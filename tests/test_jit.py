@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelscope import compiled, jit
+from kernelscope.base import compiled, jit
 from tests.foreign import posix
 from tests.paths import ROOT
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.slow
 RUN_FILTER = """
 import numpy as np
 from kernelscope.filters import get
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask
 source, output = np.ones((4, 4, 1), np.uint8), np.zeros((4, 4, 1), np.uint8)
 task = CpuTask(source, output, {}, Border.REFLECT, "serial")
 for sweep in get("rotating_mask").implementation(Cpu).plan(task):
@@ -93,7 +93,7 @@ assert type(divide_round.dispatcher._cache).__name__ == "NullCache"
 def test_the_cache_folder_follows_the_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "base" / "jit.py"))
     source = tmp_path / "filters" / "mean.py"
     source.parent.mkdir()
     source.write_text("a = 1")
@@ -106,22 +106,22 @@ def test_the_cache_folder_follows_the_sources(
     assert jit.cache_folder() not in (before, changed)
 
 
-@pytest.mark.parametrize("room", ["filters/shared", "judging", "files/pictures"])
+@pytest.mark.parametrize("room", ["filters/shared", "images/judging", "files/pictures"])
 def test_kernels_of_every_room_count(
     room: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "base" / "jit.py"))
     before = jit.cache_folder()
     (tmp_path / room).mkdir(parents=True)
     (tmp_path / room / "kernels.py").write_text("a = 1")
     assert jit.cache_folder() != before
 
 
-@pytest.mark.parametrize("file", ["gui/icons.py", "menus.py", "files/volumes/nifti.py"])
+@pytest.mark.parametrize("file", ["gui/icons.py", "base/text.py", "files/volumes/nifti.py"])
 def test_files_without_kernels_do_not_count(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "base" / "jit.py"))
     before = jit.cache_folder()
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text("a = 1")
@@ -129,7 +129,7 @@ def test_files_without_kernels_do_not_count(
 
 
 DECORATORS = {"kernel", "inlined", "fused"}
-"""Names of `kernelscope.jit` that compile a function."""
+"""Names of `kernelscope.base.jit` that compile a function."""
 
 
 def test_all_kernels_and_their_constants_count() -> None:
@@ -146,7 +146,10 @@ def test_all_kernels_and_their_constants_count() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kernelscope"):
                 names = {alias.asname or alias.name for alias in node.names}
-                if node.module == "kernelscope.jit" and {a.name for a in node.names} & DECORATORS:
+                if (
+                    node.module == "kernelscope.base.jit"
+                    and {a.name for a in node.names} & DECORATORS
+                ):
                     assert counts(path), path
                 place = package.joinpath(*(node.module or "").split(".")[1:])
                 if not (counts(place.with_suffix(".py")) or counts(place / "__init__.py")):
@@ -203,7 +206,7 @@ COUNT = """
 import sys, logging
 logging.basicConfig(level=logging.WARNING, stream=sys.stdout)
 import numpy as np
-from kernelscope import jit
+from kernelscope.base import jit
 
 @jit.kernel
 def inner(value):
@@ -355,10 +358,10 @@ def test_an_open_folder_is_closed_before_code_is_kept_in_it(tmp_path: Path) -> N
 PLAN = """
 from pathlib import Path
 import numpy as np
-from kernelscope import jit
+from kernelscope.base import jit
 from kernelscope.filters import get
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask
 source, output = np.ones((4, 4, 1), np.uint8), np.zeros((4, 4, 1), np.uint8)
 task = CpuTask(source, output, {}, Border.REFLECT, "parallel")
 (sweep,) = get("negative").implementation(Cpu).plan(task)

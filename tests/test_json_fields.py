@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope import json_fields
-from kernelscope.json_fields import InvalidJson, _unique, parse, read
+from kernelscope.base import json_fields
+from kernelscope.base.json_fields import InvalidJson, _unique, parse, read
 
 
 def refusal(text: str) -> str:

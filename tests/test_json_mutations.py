@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kernelscope.base.errors import AppError
+from kernelscope.base.json_fields import InvalidJson
+from kernelscope.base.paths import RESOURCES
 from kernelscope.bench import (
     Difference,
     Report,
@@ -32,11 +35,8 @@ from kernelscope.bench.comparison import format_comparison
 from kernelscope.bench.csv_table import to_csv
 from kernelscope.bench.text_table import format_origins, format_reasons, format_row
 from kernelscope.engine.costs import Costs
-from kernelscope.errors import AppError
 from kernelscope.files.recipes import read_recipe
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.json_fields import InvalidJson
-from kernelscope.paths import RESOURCES
 from tests.bench.made_up import row
 from tests.engine.test_costs import request, result
 from tests.engine.test_recipe import TEXT

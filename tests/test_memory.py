@@ -12,11 +12,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from kernelscope import memory
+from kernelscope.base import memory
+from kernelscope.base.errors import OutOfMemory
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.errors import OutOfMemory
 from kernelscope.files import write_image
 from kernelscope.images.image import Image
 from tests.pairs import in_turn
@@ -217,7 +217,7 @@ def test_a_kernel_is_not_compiled_where_that_would_end_the_process(tmp_path: Pat
     """LLVM cannot fail otherwise; loading compiled code takes next to nothing."""
     code = (
         "import resource, sys, numpy as np; from kernelscope import jit, memory\n"
-        "from kernelscope.errors import OutOfMemory\n"
+        "from kernelscope.base.errors import OutOfMemory\n"
         "@jit.inlined\n"
         "def inner(value): return value + 1\n"
         "@jit.kernel\n"
@@ -280,7 +280,7 @@ def test_little_memory_is_granted_without_asking_again(monkeypatch: pytest.Monke
 
     clock = [100.0]
     monkeypatch.setattr(memory, "available", available)
-    monkeypatch.setattr("kernelscope.memory.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("kernelscope.base.memory.time.monotonic", lambda: clock[0])
     memory.require(1e6, "to filter it")
     memory.require(0.9e6, "to filter it")
     assert len(asked) == 1
@@ -298,7 +298,7 @@ def test_little_memory_is_granted_without_asking_again(monkeypatch: pytest.Monke
 def test_many_little_requests_are_no_little_one(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
     monkeypatch.setattr(memory, "available", lambda: asked.append(0) or 100e6 - 1e6 * len(asked))
-    monkeypatch.setattr("kernelscope.memory.time.monotonic", lambda: 5.0)
+    monkeypatch.setattr("kernelscope.base.memory.time.monotonic", lambda: 5.0)
     for _ in range(60):
         memory.require(1e6, "to filter it")
     assert len(asked) == 2, "what was granted is taken off the answer"

@@ -16,11 +16,11 @@ import PIL.Image
 import pytest
 import zarr
 
+from kernelscope.base.once import ignore_warnings, once
 from kernelscope.files import READABLE, WRITABLE, write_image, write_pages
 from kernelscope.files.volumes import READABLE_VOLUMES, WRITABLE_VOLUMES, write_volume
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
-from kernelscope.once import ignore_warnings, once
 from tests.files.test_volumes_dicom import pixels
 from tests.files.test_volumes_dicom import write as write_slice
 from tests.patience import PATIENCE
@@ -86,8 +86,8 @@ from kernelscope.files import read_image, read_pages, write_image, write_pages
 from kernelscope.files.volumes import is_volume, read_volume, write_volume, series_of
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
-from kernelscope.lazy.opening import open_source
-from kernelscope.spec.crop import Box
+from kernelscope.big.lazy.opening import open_source
+from kernelscope.schema.crop import Box
 
 THREADS, cases = int(sys.argv[1]), json.loads(sys.stdin.read())
 picture = Image.from_array(np.arange(768, dtype=np.uint8).reshape(16, 16, 3))

@@ -7,8 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from kernelscope import parallel
-from kernelscope.errors import Cancelled
+from kernelscope.base import parallel
+from kernelscope.base.errors import Cancelled
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 100])

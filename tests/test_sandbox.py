@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope import sandbox
+from kernelscope.base import sandbox
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.skipif(bool(sandbox.missing()), reason=sandbox.missing())
@@ -68,7 +68,7 @@ def test_only_the_folder_is_written_to(tmp_path: Path, name: str) -> None:
 
 def test_the_module_that_confines_starts_no_thread_before() -> None:
     """A thread of NumPy's that runs already would not be confined."""
-    code = "import sys, kernelscope.sandbox; sys.exit('numpy' in sys.modules)"
+    code = "import sys, kernelscope.base.sandbox; sys.exit('numpy' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "app")}
     assert (
         subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

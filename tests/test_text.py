@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelscope.errors import LossyFormat
+from kernelscope.base.errors import LossyFormat
+from kernelscope.base.text import enumerated, one_line, printable
 from kernelscope.files import check_write
-from kernelscope.text import enumerated, one_line, printable
 
 
 @pytest.mark.parametrize(

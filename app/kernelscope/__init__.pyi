@@ -5,15 +5,15 @@ from typing import Any, Literal, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-from kernelscope.errors import AppError as AppError
-from kernelscope.errors import Cancelled as Cancelled
-from kernelscope.errors import DeviceUnavailable as DeviceUnavailable
-from kernelscope.errors import Incomparable as Incomparable
-from kernelscope.errors import InvalidImage as InvalidImage
-from kernelscope.errors import InvalidParameter as InvalidParameter
-from kernelscope.errors import InvalidRecipe as InvalidRecipe
-from kernelscope.errors import NotANumber as NotANumber
-from kernelscope.errors import OutOfMemory as OutOfMemory
+from kernelscope.base.errors import AppError as AppError
+from kernelscope.base.errors import Cancelled as Cancelled
+from kernelscope.base.errors import DeviceUnavailable as DeviceUnavailable
+from kernelscope.base.errors import Incomparable as Incomparable
+from kernelscope.base.errors import InvalidImage as InvalidImage
+from kernelscope.base.errors import InvalidParameter as InvalidParameter
+from kernelscope.base.errors import InvalidRecipe as InvalidRecipe
+from kernelscope.base.errors import NotANumber as NotANumber
+from kernelscope.base.errors import OutOfMemory as OutOfMemory
 from kernelscope.library.comparison import quality as quality
 from kernelscope.library.heads import noise as noise
 from kernelscope.library.heads import phantom as phantom

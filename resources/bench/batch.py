@@ -30,9 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelscope import machine
+from kernelscope.base import machine
 from kernelscope.backends import create_backends
-from kernelscope.batch import Batch, Journal, Status, find_items
+from kernelscope.big.batch import Batch, Journal, Status, find_items
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
@@ -42,8 +42,8 @@ from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_recipe
 from kernelscope.files import read_image, write_image
 from kernelscope.images.image import Image
-from kernelscope.parallel import core_count
-from kernelscope.paths import RESOURCES
+from kernelscope.base.parallel import core_count
+from kernelscope.base.paths import RESOURCES
 
 SIDE = 2048
 JOBS = 2

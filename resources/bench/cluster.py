@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope import machine
-from kernelscope.batch import Journal, Outcome, Status, cluster, find_items
-from kernelscope.batch.item import PARTS
-from kernelscope.batch.task import Settings
+from kernelscope.base import machine
+from kernelscope.big.batch import Journal, Outcome, Status, cluster, find_items
+from kernelscope.big.batch.item import PARTS
+from kernelscope.big.batch.task import Settings
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe

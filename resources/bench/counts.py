@@ -24,7 +24,7 @@ import numpy as np
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.spec.devices import Device
+from kernelscope.schema.devices import Device
 from kernelscope.traffic.table import totals_of
 from kernelscope.traffic.totals import Key, Totals
 from kernelscope.traffic.trace import Event, Space

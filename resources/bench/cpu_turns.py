@@ -34,10 +34,10 @@ from kernelscope.bench.data import HEAD_SIGMA, Content, Data
 from kernelscope.bench.sweeps import weights
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.machine import cpu_name
-from kernelscope.parallel import core_count
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import PARALLEL
+from kernelscope.base.machine import cpu_name
+from kernelscope.base.parallel import core_count
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import PARALLEL
 
 OURS, THEIRS = "parallel", "OpenCV"
 

@@ -28,7 +28,7 @@ import numpy as np
 import tifffile
 
 import kernelscope as ks
-from kernelscope import machine
+from kernelscope.base import machine
 
 SIDE = 2048
 SLICE_BYTES = SIDE * SIDE * 2

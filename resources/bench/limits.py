@@ -35,9 +35,9 @@ from kernelscope.engine.run import execute
 from kernelscope.files import read_image
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.paths import RESOURCES
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
+from kernelscope.base.paths import RESOURCES
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 
 REPEATS = 7
 SIDE = 16384

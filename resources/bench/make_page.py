@@ -40,7 +40,7 @@ from kernelscope.bench.charts import Choice, Plot, chart
 from kernelscope.bench.figures import (
     PSNR,
 )
-from kernelscope.gui.bench.export import create_drawer, save_chart
+from kernelscope.gui.tools.bench.export import create_drawer, save_chart
 
 
 def blocks() -> dict[str, str]:

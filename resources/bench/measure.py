@@ -29,9 +29,9 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.bench import Plan, load, presets, summarise
 from kernelscope.bench.cases import subjects
 from kernelscope.cli.main import main as kernelscope
-from kernelscope.spec.blocks import takes_block
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.blocks import takes_block
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
+from kernelscope.schema.samples import Kind
 
 FOLDER = Path(__file__).parent
 CPU, GPU, OUT = "cpu", "gpu", "OUT"

@@ -25,7 +25,7 @@ from kernelscope.bench.statistics import (
     summarise,
 )
 from kernelscope.bench.text_table import format_reasons
-from kernelscope.spec.blocks import block_name
+from kernelscope.schema.blocks import block_name
 
 
 def table(headings: Sequence[str], lines: Iterable[Sequence[str]], text: int = 1) -> str:

@@ -19,7 +19,7 @@ import time
 import numpy as np
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 
-from kernelscope import jit
+from kernelscope.base import jit
 
 ROUNDS = 60
 CHUNKS = 64

@@ -32,7 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import kernelscope as ks
-from kernelscope import filters, machine
+from kernelscope import filters
+from kernelscope.base import machine
 from kernelscope.backends import create_backends
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.request import Request
@@ -41,8 +42,8 @@ from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.devices import Device
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.devices import Device
+from kernelscope.schema.samples import Kind
 
 PAUSE = 0.03
 """Seconds between two runs of a person who moves a slider."""
@@ -91,12 +92,12 @@ if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 from pathlib import Path
 import numpy as np
-from kernelscope import jit
+from kernelscope.base import jit
 from kernelscope.backends import create_backends
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.library import arrays
-from kernelscope.spec.devices import Device
+from kernelscope.schema.devices import Device
 name, values, volume, device, prebuilt = json.loads(sys.argv[1])
 if prebuilt:
     jit.PREBUILT = Path(prebuilt)

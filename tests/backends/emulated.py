@@ -23,10 +23,10 @@ from kernelscope.backends.cuda.strips import Strip
 from kernelscope.backends.emulator import launch as emulated_launch
 from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.translation import translate
-from kernelscope.compiled import load_library
+from kernelscope.base.compiled import load_library
 from kernelscope.engine.control import CancelToken
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 from tests.backends.quick_compiler import quick_compiler
 from tests.backends.specialisations import tuned_at_any_size
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from kernelscope import filters
 from kernelscope.filters.shared import correlation_cuda
-from kernelscope.spec import launch as launching
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import TUNED, Level
+from kernelscope.schema import launch as launching
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import TUNED, Level
 
 DTYPES = tuple(map(np.dtype, (np.uint8, np.uint16, np.float32)))
 

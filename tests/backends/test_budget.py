@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda import budget, rim
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch
 from tests.backends.weighted_rows import WeightedRows
 
 

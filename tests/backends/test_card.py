@@ -17,7 +17,7 @@ from kernelscope.backends.cuda import memory
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.memory import Staging
 from kernelscope.backends.cuda.thread import OwnerThread
-from kernelscope.errors import DeviceUnavailable
+from kernelscope.base.errors import DeviceUnavailable
 from tests.backends.fake_card import (
     CardFull,
     Driver,

@@ -9,9 +9,9 @@ import pytest
 
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.shared.correlation_cuda import LARGEST_UNROLLED
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import BLOCK
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.launch import BLOCK
 from tests.backends.specialisations import gpu_filters, launches
 
 SHARED = {

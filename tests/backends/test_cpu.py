@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from kernelscope import jit
 from kernelscope.backends.cpu import CpuBackend, _kind
+from kernelscope.base import jit
+from kernelscope.base.errors import Cancelled
+from kernelscope.base.parallel import core_count
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
-from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
-from kernelscope.parallel import core_count
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
-from kernelscope.spec.levels import PARALLEL, SERIAL, Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.levels import PARALLEL, SERIAL, Level
 from tests.patience import PATIENCE
 
 

@@ -10,15 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelscope import compiled, filters
+from kernelscope import filters
 from kernelscope.backends.cuda import backend, cubins
 from kernelscope.backends.cuda.compiler import Cubin, Nvrtc, resources
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.inspection import plans
 from kernelscope.backends.cuda.sources import read_source
+from kernelscope.base import compiled
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.spec.devices import Device
+from kernelscope.schema.devices import Device
 from tests.foreign import FOREIGN, make_foreign, posix
 from tests.paths import ROOT
 
@@ -97,7 +98,7 @@ def test_what_is_kept_is_private(tmp_path: Path) -> None:
 def test_nothing_is_kept_in_a_folder_of_somebody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelscope.atomic.os.geteuid", lambda: 54321)
+    monkeypatch.setattr("kernelscope.base.atomic.os.geteuid", lambda: 54321)
     assert CubinCache(Counting(), tmp_path).get("mean", "source", "sm_90", {}).code
     assert list(tmp_path.iterdir()) == []
 

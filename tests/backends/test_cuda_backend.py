@@ -19,6 +19,7 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.kernel import Ready
 from kernelscope.backends.cuda.page_locked import is_page_locked
+from kernelscope.base.errors import DeviceUnavailable, OutOfMemory
 from kernelscope.engine import scaling
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.context import RunContext
@@ -26,13 +27,12 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.errors import DeviceUnavailable, OutOfMemory
 from kernelscope.filters.shared.non_local import NORMAL_MEDIAN
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.library import arrays
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.backends.fake_card import (
     Allocation,
     CardFull,

@@ -15,9 +15,9 @@ import pytest
 from kernelscope.backends.cuda import probe as module
 from kernelscope.backends.cuda.backend import CudaBackend
 from kernelscope.backends.cuda.probe import probe
+from kernelscope.base.errors import AppError
+from kernelscope.base.installed import install_command
 from kernelscope.engine.backend import Availability
-from kernelscope.errors import AppError
-from kernelscope.installed import install_command
 
 
 class Driver:

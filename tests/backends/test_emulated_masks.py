@@ -21,10 +21,10 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.filters.shared.products_cuda import digits_of, products_launch, products_pay
 from kernelscope.images.image import Image
-from kernelscope.spec import launch
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaTask, Launch
-from kernelscope.spec.levels import TUNED
+from kernelscope.schema import launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaTask, Launch
+from kernelscope.schema.levels import TUNED
 from tests.backends import emulated
 from tests.filters.test_exactness import BOUNDS, masks, pictures, rounded
 from tests.oracle import windows

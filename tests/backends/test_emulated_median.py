@@ -13,9 +13,9 @@ from kernelscope.backends.emulator.backend import EmulatorBackend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.spec import launch
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import TUNED
+from kernelscope.schema import launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import TUNED
 from tests.pairs import in_turn
 
 pytestmark = pytest.mark.slow

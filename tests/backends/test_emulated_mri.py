@@ -13,7 +13,7 @@ from kernelscope.engine.request import Request
 from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.levels import SERIAL, TUNED
+from kernelscope.schema.levels import SERIAL, TUNED
 from tests.contract.test_volumes import assert_close, make, run
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from kernelscope.engine.request import Request
 from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel
 from kernelscope.filters.sliding_dct import SPEC
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.backends.emulated import needs_compiler
 from tests.backends.quick_compiler import quick_compiler
 from tests.filters.test_sliding_dct import oracle

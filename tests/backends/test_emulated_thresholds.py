@@ -18,9 +18,9 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.filters.median import cuda
 from kernelscope.images.image import Image
-from kernelscope.spec import launch
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import TUNED
+from kernelscope.schema import launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import TUNED
 from tests.filters.test_median import oracle
 
 pytestmark = pytest.mark.slow

@@ -15,19 +15,19 @@ from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.emulator.launch import Memory, blocks_at_once, run_launch
 from kernelscope.backends.emulator.translation import translate
+from kernelscope.base.compiled import load_library
+from kernelscope.base.errors import AppError, Cancelled, DeviceUnavailable
 from kernelscope.cli.main import main
-from kernelscope.compiled import load_library
 from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError, Cancelled, DeviceUnavailable
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaTask, Launch
 from tests.backends.quick_compiler import QuickCompiler
 
 pytestmark = pytest.mark.slow

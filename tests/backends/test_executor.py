@@ -14,9 +14,9 @@ import pytest
 from kernelscope.backends.cuda import kernel as kernels
 from kernelscope.backends.cuda import pacer, report
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
-from kernelscope.errors import Cancelled, OutOfMemory
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
+from kernelscope.base.errors import Cancelled, OutOfMemory
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
 from tests.backends.fake_card import FakeCard, FakeCubins, FakeStaging
 from tests.backends.weighted_rows import ROOMY, HandedRows, Session, WeightedRows, expected, picture
 

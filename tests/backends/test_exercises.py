@@ -14,7 +14,7 @@ from kernelscope.backends.trial.grading import Grade, grade_of
 from kernelscope.backends.trial.parent import try_out
 from kernelscope.backends.trial.protocol import Ending, Job
 from kernelscope.backends.trial.targets import EMULATED
-from kernelscope.errors import AppError
+from kernelscope.base.errors import AppError
 
 needs_compiler = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
 each = pytest.mark.parametrize("exercise", exercises(), ids=lambda each: each.id)

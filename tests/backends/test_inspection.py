@@ -13,9 +13,9 @@ from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import ChoiceParameter
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.parameters import ChoiceParameter
+from kernelscope.schema.samples import Kind
 
 
 def source_of(kind: Kind) -> Image | Scan:

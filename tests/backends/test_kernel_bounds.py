@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from kernelscope import filters
 from kernelscope.filters.mean import SPEC as MEAN
 from kernelscope.filters.shared import correlation_cuda
-from kernelscope.spec.borders import Border
-from kernelscope.spec.parameters import Mask, OddParameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.parameters import Mask, OddParameter
 from tests.backends import emulated
 from tests.backends.emulated import needs_compiler
 from tests.filters import apply

@@ -12,10 +12,10 @@ from kernelscope import filters
 from kernelscope.backends.cuda.compiler import CompileError, Nvrtc, resources
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.paths import KERNELS
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import Cuda
-from kernelscope.spec.levels import GPU_LEVELS
+from kernelscope.base.paths import KERNELS
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.launch import Cuda
+from kernelscope.schema.levels import GPU_LEVELS
 from tests.backends.specialisations import (
     covering,
     defines,

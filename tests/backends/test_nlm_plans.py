@@ -10,8 +10,8 @@ import pytest
 
 from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.nlm.cuda import PART
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 
 PLAIN = ("global", "constant", "texture", "host-partitions", "shared")
 

@@ -18,9 +18,9 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.filters.nlm import SPEC, cuda_tuned
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import TUNED
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import TUNED
 from tests.backends.specialisations import tuned_at_any_size
 from tests.filters.test_nlm import oracle
 from tests.pairs import all_pairs

@@ -19,7 +19,7 @@ from kernelscope.backends.cuda.compiler import (
 )
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.spec.filter import FilterSpec
+from kernelscope.schema.filter import FilterSpec
 from tests.backends import pycuda_compiler
 from tests.backends.specialisations import gpu_filters
 from tests.pairs import in_turn

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda.pacer import LAUNCH_SECONDS, Pacer, Piece
-from kernelscope.spec.launch import Launch
+from kernelscope.schema.launch import Launch
 
 Pace = Callable[[int], float]
 

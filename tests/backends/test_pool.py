@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda.pool import Pool
-from kernelscope.errors import Cancelled
+from kernelscope.base.errors import Cancelled
 from tests.backends.fake_card import CardFull, CheckedPool, Driver, FakeCard
 from tests.backends.weighted_rows import ROOMY, Session, WeightedRows, expected, picture
 

@@ -14,7 +14,7 @@ from kernelscope.backends.cuda.preprocessor import active_lines, find_kernel
 from kernelscope.backends.cuda.sources import SourceFile, read_source, source_files
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.spec.levels import GPU_LEVELS
+from kernelscope.schema.levels import GPU_LEVELS
 
 TUNED = next(level for level in GPU_LEVELS if level.id == "tuned")
 

@@ -13,7 +13,7 @@ import pytest
 
 from kernelscope.backends.cuda.executor import StepLaunch
 from kernelscope.backends.cuda.pacer import LAUNCH_SECONDS
-from kernelscope.errors import Cancelled
+from kernelscope.base.errors import Cancelled
 from tests.backends.fake_card import Error, FakeStaging
 from tests.backends.test_slabs import wait_until
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cuda.strips import strip
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
 from tests.backends import emulated
 from tests.backends.emulated import needs_compiler
 from tests.backends.specialisations import tuned_at_any_size

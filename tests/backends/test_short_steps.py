@@ -11,15 +11,15 @@ import pytest
 from kernelscope.backends.cuda import CudaBackend, short_steps
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.pacer import Pacer, Piece
+from kernelscope.base.errors import Cancelled, DeviceUnavailable
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.errors import Cancelled, DeviceUnavailable
 from kernelscope.images.image import Image
-from kernelscope.spec.launch import Launch
+from kernelscope.schema.launch import Launch
 from tests.backends import fake_card
 from tests.backends.fake_card import CardFull, Driver, Error, FakeStream, installed
 from tests.backends.specialisations import tuned_at_any_size

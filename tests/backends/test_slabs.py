@@ -19,8 +19,8 @@ from kernelscope.backends.cuda import conveyor, executor, slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import StepLaunch, make_ready
 from kernelscope.backends.cuda.kernel import Kernel
-from kernelscope.errors import Cancelled, OutOfMemory
-from kernelscope.spec.borders import Border
+from kernelscope.base.errors import Cancelled, OutOfMemory
+from kernelscope.schema.borders import Border
 from tests.backends.fake_card import UNTOUCHED, Driver, Error, FakeStaging
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture
 from tests.patience import PATIENCE

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda.strips import strip
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.oracle import PAD_MODES
 
 

@@ -15,11 +15,11 @@ from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import Ending, Job, Limits
 from kernelscope.backends.trial.targets import TRACED
 from kernelscope.backends.trial.trace_files import read_trace, write_trace
+from kernelscope.base.json_fields import InvalidJson
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.json_fields import InvalidJson
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import GLOBAL, Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import GLOBAL, Level
 from kernelscope.traffic.trace import SOURCE, Event, Trace
 
 needs_compiler = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")

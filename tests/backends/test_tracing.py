@@ -16,11 +16,11 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator import tracing
 from kernelscope.backends.emulator.laps import laps_counted
 from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError
 from kernelscope.images.image import Image
-from kernelscope.spec.devices import Device
-from kernelscope.spec.levels import Level
+from kernelscope.schema.devices import Device
+from kernelscope.schema.levels import Level
 from kernelscope.traffic.requests import joined, occurrence, requests
 from kernelscope.traffic.totals import (
     Totals,

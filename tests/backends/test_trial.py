@@ -24,10 +24,10 @@ from kernelscope.backends.trial.parent import Outcome, try_out
 from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
 from kernelscope.backends.trial.source_text import expanded
 from kernelscope.backends.trial.targets import COMPILE_ONLY
+from kernelscope.base.errors import AppError
+from kernelscope.base.paths import KERNELS
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import Resources
-from kernelscope.errors import AppError
-from kernelscope.paths import KERNELS
 
 MEAN = (KERNELS / "mean.cu").read_text(encoding="utf-8")
 

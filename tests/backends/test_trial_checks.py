@@ -10,6 +10,7 @@ from kernelscope.backends.trial.exercises import exercises
 from kernelscope.backends.trial.grading import grade_of
 from kernelscope.backends.trial.protocol import Ending, Job, Limits
 from kernelscope.backends.trial.targets import COMPILE_ONLY
+from kernelscope.base.paths import KERNELS
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model import trials
@@ -23,8 +24,7 @@ from kernelscope.gui.model.trials import (
     work_for,
 )
 from kernelscope.images.image import Image
-from kernelscope.paths import KERNELS
-from kernelscope.spec.levels import Level
+from kernelscope.schema.levels import Level
 
 needs_compiler = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope import filters, sandbox
+from kernelscope import filters
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.comparison import WrongPixel, compare
 from kernelscope.backends.trial.guarded import Guarded
@@ -18,13 +18,14 @@ from kernelscope.backends.trial.parent import Outcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
 from kernelscope.backends.trial.targets import EMULATED
+from kernelscope.base import sandbox
+from kernelscope.base.errors import AppError
+from kernelscope.base.paths import KERNELS
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError
 from kernelscope.gui.model.trials import SIDE, part_of, work_for
 from kernelscope.images.image import Image
-from kernelscope.paths import KERNELS
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.pairs import in_turn
 from tests.patience import PATIENCE
 

@@ -14,9 +14,9 @@ from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm.cuda import plan_mri_nlm
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import GPU_LEVELS, TUNED
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import GPU_LEVELS, TUNED
 
 pytestmark = pytest.mark.slow
 

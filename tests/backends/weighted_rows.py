@@ -19,8 +19,8 @@ from kernelscope.engine.timing import Stage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
 from tests.backends.fake_card import Driver, FakeCard, FakeCubins
 from tests.oracle import PAD_MODES
 

@@ -20,8 +20,10 @@ import numpy as np
 import pytest
 from distributed import Security
 
-from kernelscope.batch import JOURNAL, Item, Journal, Outcome, Status, find_items
-from kernelscope.batch.cluster import (
+from kernelscope.base.errors import AppError
+from kernelscope.base.parallel import core_count
+from kernelscope.big.batch import JOURNAL, Item, Journal, Outcome, Status, find_items
+from kernelscope.big.batch.cluster import (
     ClusterBatch,
     SchedulerLost,
     connected,
@@ -29,17 +31,15 @@ from kernelscope.batch.cluster import (
     pinned,
     share_of_cores,
 )
-from kernelscope.batch.item import PARTS
-from kernelscope.batch.task import Settings
+from kernelscope.big.batch.item import PARTS
+from kernelscope.big.batch.task import Settings
 from kernelscope.cli.main import main
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError
 from kernelscope.files import write_image, write_recipe
 from kernelscope.images.image import Image
-from kernelscope.parallel import core_count
 from tests.batch.clusters import Cluster, kill
 from tests.paths import ROOT
 from tests.patience import PATIENCE
@@ -171,7 +171,7 @@ def test_a_file_that_ends_every_worker_is_a_failure_of_its_own(
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "2")
     (tmp_path / "deadly").mkdir()
     (tmp_path / "deadly" / "sitecustomize.py").write_text(
-        "import os, kernelscope.batch.task as task\n"
+        "import os, kernelscope.big.batch.task as task\n"
         "before = task._filtered\n"
         "def deadly(content, item, noted):\n"
         "    if item.source.name == '07.png':\n"
@@ -322,7 +322,7 @@ def test_no_scheduler_is_there(
     address: str, recipe: Path, folder: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("kernelscope.batch.cluster._CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("kernelscope.big.batch.cluster._CONNECT_SECONDS", 0.5)
     assert batch(recipe, folder, "--out", tmp_path / "out", "--scheduler", address) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: No scheduler answers at “{address}”.")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.batch import (
+from kernelscope.big.batch import (
     Batch,
     Item,
     Journal,
@@ -23,7 +23,7 @@ from kernelscope.batch import (
     conductor,
     find_items,
 )
-from kernelscope.batch.contents import read_sources
+from kernelscope.big.batch.contents import read_sources
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
@@ -34,8 +34,8 @@ from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_image
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import Level
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import Level
 from tests.patience import PATIENCE
 
 RECIPE = Recipe((Step.create("mean", {}),))
@@ -200,7 +200,7 @@ def test_at_most_so_many_results_wait_to_be_written(
         if stage is Stage.FILTERING:
             filtered.append(item)
 
-    monkeypatch.setattr("kernelscope.batch.contents.write_image", slow)
+    monkeypatch.setattr("kernelscope.big.batch.contents.write_image", slow)
     monkeypatch.setattr(conductor, "_note_next", note_next)
     Batch(RECIPE, items, {"cpu": backend}, jobs=jobs).run(journal, CancelToken(), begun=begun)
     assert most[0] == jobs + 1
@@ -247,7 +247,7 @@ def test_results_on_the_disk_are_reported_after_ctrl_c(
         assert interrupted.wait(PATIENCE)
         return write_image(image, path, **how)
 
-    monkeypatch.setattr("kernelscope.batch.contents.write_image", slow)
+    monkeypatch.setattr("kernelscope.big.batch.contents.write_image", slow)
     with pytest.raises(KeyboardInterrupt):
         Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken(), seen.append, begun=begun)
     assert names(seen) == ["0", "1"]

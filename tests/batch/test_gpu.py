@@ -9,7 +9,7 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.batch import Batch, Journal, Status, find_items
+from kernelscope.big.batch import Batch, Journal, Status, find_items
 from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from kernelscope.batch import JOURNAL, Item, Journal, Report
-from kernelscope.batch.journal import state_of
+from kernelscope.base.errors import AppError
+from kernelscope.big.batch import JOURNAL, Item, Journal, Report
+from kernelscope.big.batch.journal import state_of
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError
 
 RECIPE = Recipe((Step.create("mean", {}),))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope.batch import JOURNAL, find_items
-from kernelscope.errors import AppError
+from kernelscope.base.errors import AppError
+from kernelscope.big.batch import JOURNAL, find_items
 
 
 def touch(*paths: Path) -> None:

@@ -14,9 +14,9 @@ import pytest
 from pydicom.uid import BasicTextSRStorage, generate_uid
 
 from kernelscope.backends.worker import worker_tools
-from kernelscope.batch import Item, Status, find_items
-from kernelscope.batch.journal import Journal
-from kernelscope.batch.task import OPEN, Settings, describe, filter_file, finish
+from kernelscope.big.batch import Item, Status, find_items
+from kernelscope.big.batch.journal import Journal
+from kernelscope.big.batch.task import OPEN, Settings, describe, filter_file, finish
 from kernelscope.cli.main import main
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.options import RunOptions

@@ -15,9 +15,9 @@ import pytest
 
 import kernelscope
 from kernelscope.backends.worker import worker_tools
-from kernelscope.batch import Item, Journal, Status
-from kernelscope.batch.item import PARTS
-from kernelscope.batch.task import (
+from kernelscope.big.batch import Item, Journal, Status
+from kernelscope.big.batch.item import PARTS
+from kernelscope.big.batch.task import (
     OPEN,
     Settings,
     describe,
@@ -154,7 +154,7 @@ def test_a_worker_that_is_late_leaves_nothing(item: Item, settings: Settings) ->
 def test_only_a_name_and_a_text_are_sent(item: Item, settings: Settings) -> None:
     sent = pickle.dumps(filter_file)
     assert len(sent) < 100
-    assert b"kernelscope.batch.task" in sent
+    assert b"kernelscope.big.batch.task" in sent
     task = json.loads(describe(7, item, settings))
     assert Recipe.from_json(task["recipe"]) == RECIPE
     assert task["source"] == str(item.source)

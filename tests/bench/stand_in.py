@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import OutOfMemory
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.request import Request
 from kernelscope.engine.timing import KernelTime, Metric
-from kernelscope.errors import OutOfMemory
 from kernelscope.images.source import Source
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import PARALLEL, Level
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import PARALLEL, Level
 
 UPLOAD, KERNEL, DOWNLOAD = 0.003, 0.001, 0.002
 COPY_RATE, PEAK_RATE = 1e12, 5e12

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from kernelscope import filters
+from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.base.json_fields import Field, parse
 from kernelscope.bench import Content, Data, Plan, expand, grid, peers
 from kernelscope.bench.cases import Case
 from kernelscope.bench.sweeps import cases
 from kernelscope.engine.backend import Backend
-from kernelscope.errors import AppError, InvalidParameter
 from kernelscope.images.image import Image
-from kernelscope.json_fields import Field, parse
 from tests.bench.stand_in import StandIn
 
 

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from kernelscope.paths import RESOURCES
+from kernelscope.base.paths import RESOURCES
 from kernelscope.traffic.totals import Totals
 from kernelscope.traffic.trace import Event, Space
 from tests.scripts import load_script

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kernelscope.base.paths import RESOURCES
 from kernelscope.bench import Row
 from kernelscope.bench.figures import (
     SCALING,
@@ -24,7 +25,6 @@ from kernelscope.bench.figures import (
 )
 from kernelscope.bench.sweeps import weights
 from kernelscope.filters import get
-from kernelscope.paths import RESOURCES
 from tests.bench.made_up import row
 
 

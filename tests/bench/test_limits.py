@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernelscope.paths import RESOURCES
+from kernelscope.base.paths import RESOURCES
 from tests.scripts import load_script
 
 FOLDER = RESOURCES / "bench"

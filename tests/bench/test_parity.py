@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelscope.base.errors import AppError, Cancelled, InvalidParameter
 from kernelscope.bench import Content, Data, verify
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError, Cancelled, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.spec.levels import Level
+from kernelscope.schema.levels import Level
 from tests.bench.stand_in import StandIn
 
 

@@ -17,7 +17,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 ROUNDED = {
     ("SciPy", "mean"): 2,  # cut off, along each axis

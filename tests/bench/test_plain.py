@@ -14,14 +14,14 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope import filters
+from kernelscope.base.errors import AppError
 from kernelscope.bench import peers
 from kernelscope.bench.peers import plain_c as plain
 from kernelscope.bench.peers import sized_c
-from kernelscope.errors import AppError
 from kernelscope.filters.mri_nlm.cpu import plan_cpu as plan_mri_nlm
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuTask
-from kernelscope.spec.levels import SERIAL
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import CpuTask
+from kernelscope.schema.levels import SERIAL
 from tests.filters import apply
 from tests.foreign import FOREIGN, make_foreign, posix
 

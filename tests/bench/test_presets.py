@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
+from kernelscope.base.errors import InvalidParameter
+from kernelscope.base.json_fields import Field
 from kernelscope.bench import PRESETS, Plan, Preset, expand, measure, presets
 from kernelscope.bench.data import SALT_AND_PEPPER
 from kernelscope.bench.figures import all_figures
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
-from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
-from kernelscope.json_fields import Field
 from tests.bench.stand_in import StandIn
 
 EACH = pytest.mark.parametrize(

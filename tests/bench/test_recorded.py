@@ -20,7 +20,7 @@ from kernelscope.bench.sweeps import grid
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 
 def row(level: str = "tuned", *, size: int = 3, side: int = 512, **others: Any) -> Row:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelscope.base.errors import AppError
 from kernelscope.bench import (
     Difference,
     Plan,
@@ -32,7 +33,6 @@ from kernelscope.bench.figures import beside
 from kernelscope.bench.text_table import TABLE, format_origins, format_reasons, format_row
 from kernelscope.engine.backend import Backend, Fact, FactGroup
 from kernelscope.engine.control import CancelToken
-from kernelscope.errors import AppError
 from tests.bench.made_up import row
 
 PLAN = Plan(sweeps=grid(["mean"], [16], [3]), repeat=2, peers=True)

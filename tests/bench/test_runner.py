@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.bench import Content, Data, Plan, Progress, Row, Sweep, grid, measure, peers, rules
 from kernelscope.bench.runner import planned_work
 from kernelscope.engine.backend import Backend
@@ -17,7 +18,6 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Completed, Event, Job, Reported, Started, Stopped, Worker
-from kernelscope.errors import AppError, Cancelled
 from tests.bench.stand_in import COPY_RATE, DOWNLOAD, KERNEL, PEAK_RATE, UPLOAD, StandIn
 from tests.patience import PATIENCE
 

@@ -21,7 +21,7 @@ from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 from kernelscope.cli.main import main
 from kernelscope.files import SAMPLES, read_recipe, write_image
 from kernelscope.images.image import Image
-from kernelscope.judging.pictures import difference, suggest_gain
+from kernelscope.images.judging.pictures import difference, suggest_gain
 from tests.files.makers import png_chunk, png_header
 from tests.paths import ROOT
 

@@ -24,8 +24,9 @@ from PIL import Image as PillowImage
 from PIL import PngImagePlugin
 
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.batch import JOURNAL, Batch, Handling, Item
-from kernelscope.batch.task import Settings, _options, describe
+from kernelscope.base.errors import ImageWriteError
+from kernelscope.big.batch import JOURNAL, Batch, Handling, Item
+from kernelscope.big.batch.task import Settings, _options, describe
 from kernelscope.cli.arguments import apply_parser
 from kernelscope.cli.batch import _handling, _parser
 from kernelscope.cli.main import main
@@ -33,12 +34,11 @@ from kernelscope.cli.shared_options import run_options
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.errors import ImageWriteError
 from kernelscope.files import read_image, read_recipe, write_image, write_recipe
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.images.image import Image
+from kernelscope.images.judging.metrics import judge
 from kernelscope.images.volume import Volume
-from kernelscope.judging.metrics import judge
 
 
 def pixels(seed: int, side: int = 20) -> np.ndarray[Any, Any]:
@@ -114,7 +114,7 @@ def test_each_gpu_that_is_there_takes_files(
 
     there = Availability(True, "made up")
     monkeypatch.setattr(CudaBackend, "_availability", there)
-    monkeypatch.setattr("kernelscope.batch.Batch", Noting)
+    monkeypatch.setattr("kernelscope.big.batch.Batch", Noting)
     monkeypatch.setenv("KERNELSCOPE_GPU", "0,2")
     assert batch(recipe, folder, "--out", tmp_path / "out", "--device", "cpu", *chosen) == 0
     assert [each["gpu"].ordinals for each in sets] == [(0,), (2,)]
@@ -246,7 +246,7 @@ def test_after_a_failure_a_file_of_that_name_is_not_taken_for_the_result(
 
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("kernelscope.batch.contents.write_image", full)
+        patch.setattr("kernelscope.big.batch.contents.write_image", full)
         assert batch(recipe, folder, "--out", out) == 1
     (out / "2.png").write_bytes(b"from elsewhere")
     capsys.readouterr()
@@ -287,7 +287,7 @@ def test_a_full_disk_is_said_for_each_file(
         written.append(path)
         return write_image(image, path, **how)
 
-    monkeypatch.setattr("kernelscope.batch.contents.write_image", full)
+    monkeypatch.setattr("kernelscope.big.batch.contents.write_image", full)
     assert batch(recipe, folder, "--out", tmp_path / "out", "--jobs", 1) == 1
     captured = capsys.readouterr()
     assert captured.err.count("the disk is full") == 3
@@ -308,7 +308,7 @@ def test_a_file_that_changes_while_it_is_read_fails(
                 handle.write(b"more")
         return image
 
-    monkeypatch.setattr("kernelscope.batch.contents.read_image", slow)
+    monkeypatch.setattr("kernelscope.big.batch.contents.read_image", slow)
     assert batch(recipe, folder, "--out", tmp_path / "out") == 1
     assert "3.png: the file changed while it was read" in capsys.readouterr().err
 
@@ -322,7 +322,7 @@ def test_a_bug_in_one_file_is_logged_and_the_rest_goes_on(
             raise ZeroDivisionError("by zero")
         return read_image(path, **how)
 
-    monkeypatch.setattr("kernelscope.batch.contents.read_image", broken)
+    monkeypatch.setattr("kernelscope.big.batch.contents.read_image", broken)
     assert batch(recipe, folder, "--out", tmp_path / "out") == 1
     assert "A bug in the program: ZeroDivisionError: by zero" in capsys.readouterr().err
     assert len(list((tmp_path / "out").rglob("*.png"))) == 5

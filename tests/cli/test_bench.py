@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.paths import RESOURCES
 from kernelscope.bench import Plan, Report, grid, load, save
 from kernelscope.bench.peers import plain_c
 from kernelscope.cli import bench as cli_bench
 from kernelscope.cli.main import main
 from kernelscope.engine.backend import Backend
-from kernelscope.paths import RESOURCES
 from tests.bench.stand_in import StandIn
 
 SMALL = ["bench", "--filters", "mean", "--sizes", "32", "--masks", "3", "--repeat", "2"]
@@ -213,7 +213,9 @@ def test_plots_are_drawn_by_the_module_that_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as without:
-        for name in [name for name in sys.modules if name.startswith("kernelscope.gui.bench.")]:
+        for name in [
+            name for name in sys.modules if name.startswith("kernelscope.gui.tools.bench.")
+        ]:
             without.delitem(sys.modules, name)
         without.setitem(sys.modules, "pyqtgraph", None)
         assert main([*SMALL, "--plot", str(tmp_path)]) == 1
@@ -225,7 +227,7 @@ def test_plots_are_drawn_by_the_module_that_can(
     def export(report: Report, folder: Path, announce: object) -> None:
         (folder / "rows").write_text(str(len(report.rows)))
 
-    monkeypatch.setattr("kernelscope.gui.bench.export.export", export)
+    monkeypatch.setattr("kernelscope.gui.tools.bench.export.export", export)
     assert main([*SMALL, "--devices", "cpu", "--plot", str(tmp_path)]) == 0
     assert (tmp_path / "rows").read_text() == "2"
 

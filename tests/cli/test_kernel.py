@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from kernelscope import machine
 from kernelscope.backends.cuda import inspection
 from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.sources import read_source
+from kernelscope.base import machine
+from kernelscope.base.errors import AppError
+from kernelscope.base.paths import KERNELS, RESOURCES
 from kernelscope.cli.common import every_filter, open_backends
 from kernelscope.cli.main import main
-from kernelscope.errors import AppError
-from kernelscope.manual import filter_name
-from kernelscope.paths import KERNELS, RESOURCES
-from kernelscope.spec.filter import FilterSpec
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.teach.manual import filter_name
 
 WITH_KERNELS = [spec for spec in every_filter().values() if spec.levels("gpu")]
 

@@ -26,11 +26,11 @@ from kernelscope.cli import main as cli
 from kernelscope.cli.common import every_filter, open_backends
 from kernelscope.cli.main import main
 from kernelscope.engine.step import default_text
-from kernelscope.manual import allowed
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import GPU_LEVELS
-from kernelscope.spec.parameters import MaskParameter, OddParameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import GPU_LEVELS
+from kernelscope.schema.parameters import MaskParameter, OddParameter
+from kernelscope.teach.manual import allowed
 from tests.oracle import to_dtype, windows
 from tests.paths import ROOT
 from tests.patience import PATIENCE

@@ -12,7 +12,7 @@ from kernelscope.cli.main import main
 from kernelscope.engine.step import Step
 from kernelscope.files.volumes import write_volume
 from kernelscope.images.volume import Volume
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 
 @pytest.fixture

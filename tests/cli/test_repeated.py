@@ -10,7 +10,7 @@ from kernelscope import filters
 from kernelscope.cli.arguments import apply_parser, filter_parser
 from kernelscope.cli.common import Parser
 from kernelscope.cli.main import main
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 
 @pytest.mark.parametrize(

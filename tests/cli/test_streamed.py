@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import tifffile
 
-from kernelscope import memory
+from kernelscope.base import memory
+from kernelscope.big.lazy import blocks, files, streaming
 from kernelscope.cli.main import main
 from kernelscope.files import read_image, read_recipe
 from kernelscope.files.volumes import read_volume
-from kernelscope.lazy import blocks, files, streaming
 
 VOLUME = (9, 40, 33)
 PICTURE = (70, 45, 3)

@@ -7,10 +7,10 @@ import statistics
 
 import pytest
 
+from kernelscope.base.durations import duration
 from kernelscope.bench import recorded
 from kernelscope.bench.storage import load
 from kernelscope.cli.main import main
-from kernelscope.durations import duration
 from kernelscope.traffic.trace import SECTOR
 
 pytestmark = pytest.mark.slow

@@ -22,8 +22,8 @@ from kernelscope.engine.step import Step
 from kernelscope.files.volumes import read_volume
 from kernelscope.filters.mri_nlm.sigma import estimate_global
 from kernelscope.images.phantom import Contrast, head
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 from tests.cli.test_apply import apply, figures, files, wrong
 
 AFFINE = np.array([[0, -2.0, 0, 30], [1.5, 0, 0, -20], [0, 0, 3.0, 5], [0, 0, 0, 1]])

@@ -26,11 +26,11 @@ from kernelscope.engine.request import Request
 from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec import launch
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import SHARED, Level
-from kernelscope.spec.samples import Kind
+from kernelscope.schema import launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import SHARED, Level
+from kernelscope.schema.samples import Kind
 from tests.backends.emulated import needs_compiler
 from tests.backends.quick_compiler import quick_compiler
 from tests.contract.test_pictures import (

@@ -32,14 +32,14 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.images.image import DTYPES, Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask, FilterSpec
-from kernelscope.spec.levels import CPU_LEVELS, Level
-from kernelscope.spec.parameters import ChoiceParameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask, FilterSpec
+from kernelscope.schema.levels import CPU_LEVELS, Level
+from kernelscope.schema.parameters import ChoiceParameter
 from tests.oracle import to_dtype
 from tests.pairs import all_pairs
 

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.region import Region, window
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
-from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Box, Crop
-from kernelscope.spec.levels import Level
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Box, Crop
+from kernelscope.schema.levels import Level
+from kernelscope.schema.samples import Kind
 from tests.contract.test_pictures import each_case, is_slow, levels, make, parameters_of, variants
 from tests.contract.test_volumes import SHAPES as VOLUME_SHAPES
 from tests.contract.test_volumes import cases as volume_cases

@@ -25,19 +25,19 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask
-from kernelscope.spec.levels import SERIAL
-from kernelscope.spec.parameters import ChoiceParameter
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask
+from kernelscope.schema.levels import SERIAL
+from kernelscope.schema.parameters import ChoiceParameter
+from kernelscope.schema.samples import Kind
 from tests.pairs import all_pairs
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import CPU_LEVELS, Level
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import CPU_LEVELS, Level
 
 Body = Callable[[Request, CancelToken, Progress], object]
 

@@ -10,6 +10,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import InvalidParameter, InvalidRecipe
 from kernelscope.engine.area import Area, Outline
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
@@ -17,13 +18,12 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_recipe
-from kernelscope.errors import InvalidParameter, InvalidRecipe
 from kernelscope.images.image import Image
+from kernelscope.images.judging.metrics import judge
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.judging.metrics import judge
-from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Kind
 
 AREAS = (
     "rectangle 5,7 31,22",

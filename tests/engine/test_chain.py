@@ -12,6 +12,13 @@ import pytest
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda.compiler import CompileError
+from kernelscope.base.errors import (
+    Cancelled,
+    DeviceUnavailable,
+    InvalidParameter,
+    OutOfMemory,
+    SeveralVolumes,
+)
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
@@ -22,27 +29,20 @@ from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.engine.steps import RecipeRun, estimate, execute_recipe, shapes
 from kernelscope.engine.transparency import to_grey
-from kernelscope.errors import (
-    Cancelled,
-    DeviceUnavailable,
-    InvalidParameter,
-    OutOfMemory,
-    SeveralVolumes,
-)
 from kernelscope.filters.mri_nlm import noise as mri_noise
 from kernelscope.filters.mri_nlm.sigma_map import map_sigma
 from kernelscope.images.image import Image
+from kernelscope.images.judging import colours
+from kernelscope.images.judging.metrics import judge
+from kernelscope.images.judging.volumes import judge_volume
 from kernelscope.images.phantom import Noise, add_noise
 from kernelscope.images.phantom import head as phantom_head
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.judging import colours
-from kernelscope.judging.metrics import judge
-from kernelscope.judging.volumes import judge_volume
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import GPU_LEVELS, Level
-from kernelscope.spec.parameters import FloatParameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import GPU_LEVELS, Level
+from kernelscope.schema.parameters import FloatParameter
 from tests.engine.fakes import FakeBackend
 
 Backends = dict[str, CpuBackend]

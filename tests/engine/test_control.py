@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kernelscope.base.errors import Cancelled
 from kernelscope.engine.control import CancelToken, JointToken
-from kernelscope.errors import Cancelled
 
 
 def test_a_joint_token_follows_the_other() -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelscope.base.errors import AppError, DeviceUnavailable, OutOfMemory
 from kernelscope.engine import costs as costs_module
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
@@ -25,12 +26,11 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage
-from kernelscope.errors import AppError, DeviceUnavailable, OutOfMemory
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import CPU_LEVELS, GPU_LEVELS, Level
 from tests.foreign import FOREIGN, make_foreign, posix
 
 

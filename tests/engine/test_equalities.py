@@ -16,7 +16,7 @@ from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 NOISE = np.random.default_rng(1).integers(0, 256, (24, 20, 3)).astype(np.uint8)
 GREY, COLOUR = Image.from_array(NOISE[:, :, 0]), Image.from_array(NOISE)

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import Cancelled
 from kernelscope.engine import run
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.worker import Event, Finished, Stopped, Worker
-from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
-from kernelscope.judging import colours
-from kernelscope.judging.metrics import judge
-from kernelscope.spec.borders import Border
+from kernelscope.images.judging import colours
+from kernelscope.images.judging.metrics import judge
+from kernelscope.schema.borders import Border
 from tests.engine.fakes import FakeBackend
 from tests.patience import PATIENCE
 

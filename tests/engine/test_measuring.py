@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernelscope.base.errors import Cancelled, DeviceUnavailable
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
@@ -17,9 +18,8 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.worker import Event, Finished, Worker
-from kernelscope.errors import Cancelled, DeviceUnavailable
 from kernelscope.images.image import Image
-from kernelscope.spec.levels import CPU_LEVELS, GPU_LEVELS, Level
+from kernelscope.schema.levels import CPU_LEVELS, GPU_LEVELS, Level
 from tests.engine.fakes import FakeBackend, request
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kernelscope import filters
+from kernelscope.base.errors import InvalidParameter, InvalidRecipe
 from kernelscope.engine.recipe import VERSION, Recipe
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.errors import InvalidParameter, InvalidRecipe
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
 
 SPECS = list(filters.discover().values())
 

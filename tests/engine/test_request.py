@@ -9,16 +9,16 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends import create_backends
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage
-from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.engine.fakes import request
 
 PICTURE = Image.from_array(np.zeros((5, 9), np.uint8), "p")

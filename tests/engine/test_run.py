@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
 from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage
-from kernelscope.errors import Cancelled, DeviceUnavailable, InvalidParameter, OutOfMemory
 from kernelscope.images.image import Image
-from kernelscope.spec.levels import GPU_LEVELS, Level
+from kernelscope.schema.levels import GPU_LEVELS, Level
 from tests.engine.fakes import FakeBackend, request
 
 

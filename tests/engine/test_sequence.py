@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import AppError, Cancelled, InvalidParameter
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.engine.steps import execute_all, joined
-from kernelscope.errors import AppError, Cancelled, InvalidParameter
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.engine.fakes import FakeBackend
 
 Backends = dict[str, CpuBackend]

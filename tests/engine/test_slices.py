@@ -9,18 +9,18 @@ import pytest
 from scipy import ndimage
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import Cancelled, InvalidParameter
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.slices import STAGE, filter_slices
-from kernelscope.errors import Cancelled, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import GPU_LEVELS, Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import GPU_LEVELS, Level
 from tests.engine.fakes import FakeBackend
 
 SHAPE = (3, 7, 6)

@@ -12,24 +12,24 @@ from skimage.metrics import peak_signal_noise_ratio
 
 import kernelscope
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import InvalidParameter
+from kernelscope.big.lazy.filtered import filtered
+from kernelscope.big.lazy.source import ArraySource
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import estimate
-from kernelscope.errors import InvalidParameter
 from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise
 from kernelscope.filters.shared.stabilise import Stabiliser
 from kernelscope.filters.sliding_dct import SPEC
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.lazy.filtered import filtered
-from kernelscope.lazy.source import ArraySource
 from kernelscope.library.session import session
-from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Kind
 from tests.filters import apply
 from tests.filters.test_noise_model import blurred, camera, clean, in_type, white
 

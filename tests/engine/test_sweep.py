@@ -10,16 +10,16 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import Cancelled
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Measurement, Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.sweep import CELLS, Cell, sweep, sweepable, variants
-from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
-from kernelscope.judging.metrics import judge
-from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import Kind
+from kernelscope.images.judging.metrics import judge
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Kind
 
 SIDE = 96
 

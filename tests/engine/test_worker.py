@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.options import Device
@@ -31,7 +32,6 @@ from kernelscope.engine.worker import (
     Stopped,
     Worker,
 )
-from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from tests.engine.fakes import FakeBackend, request
 from tests.patience import PATIENCE

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelscope.errors import AppError, OutOfMemory, SeveralVolumes
+from kernelscope.base.errors import AppError, OutOfMemory, SeveralVolumes
 from kernelscope.files import read_image
 from kernelscope.files.volumes import is_volume, read_volume
 from tests.files import mutations

@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pytest
 
-from kernelscope.errors import ImageReadError
+from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image
 from kernelscope.files.pictures import bmp
 

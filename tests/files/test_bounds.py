@@ -15,7 +15,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from kernelscope.errors import ImageReadError
+from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image, watched
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.volumes import read_volume

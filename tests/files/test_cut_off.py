@@ -13,8 +13,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from kernelscope.base.errors import ImageReadError
 from kernelscope.cli.main import main
-from kernelscope.errors import ImageReadError
 from kernelscope.files import read_image, write_image
 from kernelscope.images.image import Image
 from tests.files.makers import healthy, png_chunk

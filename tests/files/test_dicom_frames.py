@@ -14,7 +14,7 @@ from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.encaps import encapsulate
 from pydicom.pixels.encoders import RLELosslessEncoder
 
-from kernelscope.errors import ImageReadError
+from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume
 from tests.files.test_volumes_dicom import enhanced

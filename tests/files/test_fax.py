@@ -10,7 +10,7 @@ import PIL.Image
 import pytest
 import tifffile
 
-from kernelscope.errors import ImageReadError
+from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.pictures import fax

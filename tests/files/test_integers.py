@@ -13,8 +13,8 @@ import tifffile
 from numpy.typing import NDArray
 
 import kernelscope as ks
+from kernelscope.base.errors import AppError, ImageReadError, InvalidImage
 from kernelscope.cli.main import main
-from kernelscope.errors import AppError, ImageReadError, InvalidImage
 from kernelscope.files import read_image
 from kernelscope.files.volumes import is_volume, read_volume
 from kernelscope.library.session import session

@@ -11,7 +11,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from kernelscope.errors import ImageReadError
+from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.pictures import jpeg

@@ -11,10 +11,10 @@ import pytest
 import tifffile
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import ImageReadError, SeveralVolumes
 from kernelscope.engine.options import DEFAULT_OPTIONS
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
-from kernelscope.errors import ImageReadError, SeveralVolumes
 from kernelscope.files import read_image, write_image
 from kernelscope.files.record import record_of
 from kernelscope.files.volumes import is_volume, read_volume, write_volume

@@ -8,7 +8,7 @@ import PIL.Image
 import pytest
 import tifffile
 
-from kernelscope.errors import ImageReadError, InvalidImage, InvalidParameter, NotANumber
+from kernelscope.base.errors import ImageReadError, InvalidImage, InvalidParameter, NotANumber
 from kernelscope.files import read_image, write_image
 from kernelscope.files.record import record_of
 from kernelscope.files.volumes import read_volume, write_volume

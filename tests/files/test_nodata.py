@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import tifffile
 
-from kernelscope.errors import AppError, InvalidParameter, NotANumber
+from kernelscope.base.errors import AppError, InvalidParameter, NotANumber
+from kernelscope.big.lazy.tiff_source import open_tiff
 from kernelscope.files.reading import read_image
 from kernelscope.files.writing import record_of_image, write_image
-from kernelscope.lazy.tiff_source import open_tiff
-from kernelscope.spec.crop import Box
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
 
 
 def write(path: Path, dtype: str, nodata: str, **more: Any) -> np.ndarray[Any, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from kernelscope.errors import AppError, ImageReadError, OutOfMemory
+from kernelscope.base.errors import AppError, ImageReadError, OutOfMemory
 from kernelscope.files import READABLE, read_image
 from kernelscope.files.formats import MAX_PIXELS, Unreadable, check_size
 from tests.files.makers import bmp, claims, healthy, png_chunk, png_header
@@ -502,7 +502,7 @@ class TestBombs:
         code = """
 import resource, sys
 import imagecodecs, PIL.Image, tifffile
-from kernelscope.errors import ImageReadError
+from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for path in sys.argv[1:]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelscope.base.errors import ImageWriteError, InvalidRecipe
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.errors import ImageWriteError, InvalidRecipe
 from kernelscope.files import RECIPE_SUFFIX, SAMPLES, read_recipe, write_recipe
 
 RECIPE = Recipe((Step.create("gaussian-noise"), Step.create("median", {"size": 5})))

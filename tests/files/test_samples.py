@@ -7,8 +7,8 @@ import PIL.Image
 import pytest
 import skimage.data
 
+from kernelscope.base.paths import RESOURCES
 from kernelscope.files import SAMPLES, read_image
-from kernelscope.paths import RESOURCES
 from tests.scripts import load_script
 
 

@@ -11,7 +11,7 @@ import PIL.ImageCms
 import pytest
 import tifffile
 
-from kernelscope.errors import ImageReadError, InvalidImage
+from kernelscope.base.errors import ImageReadError, InvalidImage
 from kernelscope.files import read_image
 from kernelscope.files.volumes import is_volume, read_volume
 

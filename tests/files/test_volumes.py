@@ -15,7 +15,13 @@ import tifffile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelscope.errors import AppError, ImageReadError, ImageWriteError, InvalidImage, LossyFormat
+from kernelscope.base.errors import (
+    AppError,
+    ImageReadError,
+    ImageWriteError,
+    InvalidImage,
+    LossyFormat,
+)
 from kernelscope.files import read_image
 from kernelscope.files.volumes import (
     READABLE_VOLUMES,
@@ -414,7 +420,7 @@ class TestOtherFormats:
         def fail(target: Path, data: bytes) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("kernelscope.atomic.replace", fail)
+        monkeypatch.setattr("kernelscope.base.atomic.replace", fail)
         with pytest.raises(ImageWriteError, match="disk is full"):
             write_volume(Volume.from_array(voxels(np.uint8)), path)
         assert path.read_bytes() == before

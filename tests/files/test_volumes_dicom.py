@@ -35,11 +35,11 @@ from pydicom.uid import (
     generate_uid,
 )
 
-from kernelscope.errors import ImageReadError, InvalidImage
+from kernelscope.base.errors import ImageReadError, InvalidImage
+from kernelscope.base.installed import install_command
 from kernelscope.files import read_image, watched
 from kernelscope.files.pictures import dicom
 from kernelscope.files.volumes import is_volume, read_volume, write_volume
-from kernelscope.installed import install_command
 from tests.files.mutations import seeds
 
 SERIES = generate_uid()

@@ -7,7 +7,7 @@ import PIL.Image
 import pytest
 import tifffile
 
-from kernelscope.errors import AppError, ImageReadError, InvalidImage
+from kernelscope.base.errors import AppError, ImageReadError, InvalidImage
 from kernelscope.files.volumes import is_volume, read_volume
 from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING
 from kernelscope.images.volume import MAX_VOXELS

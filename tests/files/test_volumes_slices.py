@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelscope.errors import ImageWriteError, LossyFormat
+from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.files import read_image
 from kernelscope.files.volumes import check_write_volume, read_volume, slices, write_volume
 from kernelscope.images.image import Metadata

@@ -18,7 +18,7 @@ import pytest
 import tifffile
 from PIL.JpegImagePlugin import JpegImageFile
 
-from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
+from kernelscope.base.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.files import READABLE, WRITABLE, check_write, read_image, write_image
 from tests.files.makers import picture
 
@@ -310,7 +310,7 @@ import sys
 import numpy as np
 import resource, signal
 from kernelscope.images.image import Image
-from kernelscope.errors import ImageWriteError
+from kernelscope.base.errors import ImageWriteError
 from kernelscope.files import write_image
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 image = Image.from_array(np.random.default_rng(1).integers(0, 256, (99, 99), np.uint8))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask, FilterSpec
-from kernelscope.spec.levels import PARALLEL
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask, FilterSpec
+from kernelscope.schema.levels import PARALLEL
 
 
 def apply(

@@ -25,7 +25,7 @@ from kernelscope.filters.collaborative.model import (
     window,
 )
 from kernelscope.library.session import session
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.filters.test_sliding_dct import backward, forward, noisy
 from tests.noise import white_of

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Flag, Index, Line, Number, kernel
 from kernelscope.filters.mask import PRESETS, SPEC
 from kernelscope.filters.shared import correlation_bytes
 from kernelscope.filters.shared.correlation import Divisor
 from kernelscope.filters.shared.correlation_bytes import factor_of, saturate_row, steps_of
-from kernelscope.jit import Flag, Index, Line, Number, kernel
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuTask
-from kernelscope.spec.parameters import Mask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import CpuTask
+from kernelscope.schema.parameters import Mask
 from tests.filters import apply
 from tests.oracle import windows
 

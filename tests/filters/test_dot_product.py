@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.dot_product import SPEC
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask
 from tests.oracle import WHITES
 
 CASES: list[dict[str, Any]] = [{}]

@@ -26,9 +26,9 @@ from kernelscope.filters.shared.correlation_cuda import (
     weight_type,
 )
 from kernelscope.filters.shared.non_local import patch_profile
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaTask
-from kernelscope.spec.parameters import Mask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaTask
+from kernelscope.schema.parameters import Mask
 from tests.filters import apply
 from tests.oracle import windows
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.greyscale import SPEC
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.filters import apply
 
 CASES: list[dict[str, Any]] = [{"rounding": "nearest"}, {"rounding": "floor"}]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from kernelscope.filters.laplace import SPEC
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows
 

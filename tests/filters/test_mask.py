@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.request import Request
-from kernelscope.errors import InvalidParameter
 from kernelscope.filters.mask import PRESETS, SPEC
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.parameters import Mask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.parameters import Mask
 from tests.filters import apply
 from tests.oracle import windows
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.errors import InvalidParameter
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.filters.mean import SPEC
 from kernelscope.filters.shared.box_bytes import LARGEST_OF_16_BITS, scale_of
 from kernelscope.filters.shared.box_cuda import tile_columns
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows
 

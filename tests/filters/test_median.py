@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.backends.cuda.compiler import Nvrtc
+from kernelscope.base.errors import InvalidImage
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.errors import InvalidImage
 from kernelscope.filters.median import SPEC, networks
 from kernelscope.filters.median import cpu as median_cpu
 from kernelscope.filters.median.counting import median_counting
@@ -27,9 +27,9 @@ from kernelscope.filters.median.networks import Lane, Program, dump, median_prog
 from kernelscope.filters.median.smallest import median_smallest
 from kernelscope.filters.shared.vectors import blank_row
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask
-from kernelscope.spec.levels import PARALLEL, SERIAL, TUNED
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask
+from kernelscope.schema.levels import PARALLEL, SERIAL, TUNED
 from tests.oracle import windows
 from tests.pairs import in_turn
 

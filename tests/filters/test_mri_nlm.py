@@ -15,9 +15,9 @@ from scipy import ndimage, special
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.files.volumes import read_volume
 from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm import sigma_map as mri_sigma_map
@@ -31,10 +31,10 @@ from kernelscope.filters.mri_nlm.sigma import (
     rician_variances,
 )
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma
+from kernelscope.images.judging.volumes import judge_volume
 from kernelscope.images.phantom import Contrast, Noise, Phantom, Tissue, add_noise, head
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.judging.volumes import judge_volume
 from tests.filters import apply
 from tests.scans import MNI_T1
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm.pairs import blocks_of, nlm_pairs
-from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Box
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
-from kernelscope.spec.levels import PARALLEL, SERIAL
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Box
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
+from kernelscope.schema.levels import PARALLEL, SERIAL
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.oracle import WHITES
 
 CASES: list[dict[str, Any]] = [{}]

@@ -17,18 +17,18 @@ from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import denoise_nl_means, estimate_sigma
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import Cancelled
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate
-from kernelscope.errors import Cancelled
 from kernelscope.filters.gaussian_noise import SPEC as NOISE
 from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.shared import non_local
 from kernelscope.images.image import DTYPES, Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import PARALLEL, SERIAL, Level
-from kernelscope.spec.parameters import FloatParameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import PARALLEL, SERIAL, Level
+from kernelscope.schema.parameters import FloatParameter
 from tests.filters import apply
 from tests.noise import add_noise, white_of
 from tests.oracle import windows

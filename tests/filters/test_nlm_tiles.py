@@ -13,9 +13,9 @@ from kernelscope.filters.nlm.columns import SHARED, VECTOR
 from kernelscope.filters.nlm.cpu import is_exact
 from kernelscope.filters.nlm.pairs import PITCH, WIDEST
 from kernelscope.filters.nlm.window_tiles import nlm_window, tile_rows
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
-from kernelscope.spec.levels import PARALLEL, SERIAL
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
+from kernelscope.schema.levels import PARALLEL, SERIAL
 
 pytestmark = pytest.mark.slow
 

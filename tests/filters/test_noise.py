@@ -14,8 +14,8 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import GPU_LEVELS
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import GPU_LEVELS
 from tests.noise import add_noise, even
 
 NOISES = [spec for spec in filters.discover().values() if spec.category == "Noise"]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from kernelscope import filters
+from kernelscope.base.jit import Kernel
 from kernelscope.filters.median.cpu import HUANG
-from kernelscope.jit import Kernel
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.samples import Kind
 from tests.contract.test_pictures import test_module
 
 pytestmark = pytest.mark.slow

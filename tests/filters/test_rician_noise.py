@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from kernelscope.filters.rician_noise import SPEC
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.noise import add_noise, draw, even, white_of
 
 CASES: list[dict[str, Any]] = [

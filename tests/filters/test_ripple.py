@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.ripple import SPEC, wave
 from kernelscope.images.image import DTYPES
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask
 from tests.oracle import WHITES
 
 GEOMETRY = (

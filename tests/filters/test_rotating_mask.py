@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.rotating_mask import SPEC
 from kernelscope.images.image import DTYPES
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask
-from kernelscope.spec.levels import Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask
+from kernelscope.schema.levels import Level
 from tests.oracle import to_dtype, windows
 
 CASES: list[dict[str, Any]] = [{}]

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.salt_and_pepper_noise import SPEC
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.noise import add_noise, draw, even, white_of
 
 CASES: list[dict[str, Any]] = [

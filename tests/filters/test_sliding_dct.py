@@ -16,7 +16,7 @@ import kernelscope
 from kernelscope.filters.sliding_dct import SPEC
 from kernelscope.filters.sliding_dct.model import estimate_sigma
 from kernelscope.library.session import session
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.noise import white_of
 from tests.oracle import PAD_MODES

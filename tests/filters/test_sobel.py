@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from kernelscope.filters.sobel import SPEC
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.speckle_noise import SPEC
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.noise import add_noise, draw, even
 
 CASES: list[dict[str, Any]] = [

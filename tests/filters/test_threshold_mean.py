@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.threshold_mean import SPEC
 from kernelscope.images.image import DTYPES
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import Level
 from tests.filters import apply
 from tests.oracle import windows
 

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.vector_sum import SPEC
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask
 
 CASES: list[dict[str, Any]] = [{}]
 

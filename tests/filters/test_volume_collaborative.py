@@ -19,9 +19,9 @@ from kernelscope.filters.volume_collaborative.cpu import (
     grid_of,
     plan_cpu,
 )
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuTask
-from kernelscope.spec.levels import PARALLEL
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import CpuTask
+from kernelscope.schema.levels import PARALLEL
 from tests.filters.volume_noise import of_unit_noise
 from tests.filters.volumes import anatomy, check_hard_volumes, phantom_head, quality
 

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import comb
 
-from kernelscope.errors import InvalidParameter
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.filters.weighted_mean import SPEC
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.oracle import windows
 

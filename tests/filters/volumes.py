@@ -10,14 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.errors import InvalidParameter
 from kernelscope.files.volumes import read_volume
 from kernelscope.images import phantom
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import FilterSpec
+from kernelscope.schema.filter import FilterSpec
 from tests.filters import apply
 from tests.scans import MNI_T1
 

@@ -24,9 +24,9 @@ import numpy as np
 
 from kernelscope import filters
 from kernelscope.images.image import DTYPES
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import SINGLE_BLOCK, TEXTURE, TUNED
 from tests.backends.specialisations import tuned_at_any_size
 from tests.contract.test_pictures import make, parameters_of, test_module
 from tests.gpu.contenders import (

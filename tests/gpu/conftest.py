@@ -108,7 +108,7 @@ def script() -> RunScript:
         from kernelscope.engine.options import Device
         from kernelscope.engine.request import Request
         from kernelscope.engine.run import execute
-        from kernelscope.errors import AppError
+        from kernelscope.base.errors import AppError
 
         backend = CudaBackend(compiler=Nvrtc())
         image = Image.from_array(np.arange(64 * 64, dtype=np.uint8).reshape(64, 64))

@@ -18,8 +18,8 @@ from kernelscope.backends.cuda.compiler import CompileError, Nvrtc
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.texture import Texture
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import HARDWARE_BORDERS, Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import HARDWARE_BORDERS, Cuda, CudaPlan, CudaTask, Launch
 
 Job = tuple[str, str, str, tuple[tuple[str, str], ...]]
 """Name, source, architecture and macros of something to compile."""

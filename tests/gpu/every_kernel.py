@@ -21,10 +21,10 @@ from kernelscope.engine.run import execute
 from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import TUNED
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import TUNED
+from kernelscope.schema.samples import Kind
 from tests.backends.specialisations import tuned_at_any_size
 from tests.contract.test_pictures import make, parameters_of, test_module
 

@@ -18,15 +18,15 @@ from kernelscope.backends.cuda import CudaBackend, executor, kernel, pacer, repo
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.compiler import CompileError, Nvcc, Nvrtc
 from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.base.errors import Cancelled, DeviceUnavailable, OutOfMemory
 from kernelscope.bench.runner import planned_work
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.errors import Cancelled, DeviceUnavailable, OutOfMemory
 from kernelscope.images.image import Image
-from kernelscope.spec.blocks import takes_block
+from kernelscope.schema.blocks import takes_block
 
 pytestmark = pytest.mark.gpu
 

@@ -12,8 +12,8 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import TUNED
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import TUNED
 from tests.contract.test_pictures import assert_close, make, without_alpha
 from tests.filters import apply, test_mean, test_threshold_mean
 

@@ -8,8 +8,8 @@ import pytest
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.filters.sobel import SPEC
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import Level
 from tests.filters.test_sobel import pictures_at_the_bounds
 from tests.gpu.test_gpu_contract import apply
 

@@ -14,8 +14,8 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import Level
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import Level
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.gpu

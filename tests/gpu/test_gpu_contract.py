@@ -19,9 +19,9 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import TUNED, Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import TUNED, Level
 from tests.backends.specialisations import tuned_at_any_size
 from tests.contract.test_pictures import (
     PICTURES,

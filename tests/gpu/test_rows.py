@@ -11,9 +11,9 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
-from kernelscope.spec import launch
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import TUNED
+from kernelscope.schema import launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import TUNED
 from tests.filters import apply
 
 pytestmark = pytest.mark.gpu

@@ -16,8 +16,8 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.images.image import DTYPES, Image
-from kernelscope.judging import metrics
-from kernelscope.judging.metrics import Quality
+from kernelscope.images.judging import metrics
+from kernelscope.images.judging.metrics import Quality
 from tests.gpu.test_backend import free_memory, stage_names
 
 pytestmark = pytest.mark.gpu

@@ -13,10 +13,10 @@ from kernelscope.backends.trial.on_card import ORIGINAL, OWN
 from kernelscope.backends.trial.parent import Outcome, Work, try_out
 from kernelscope.backends.trial.protocol import Ending, Job, Limits
 from kernelscope.backends.trial.targets import CARD
+from kernelscope.base.paths import KERNELS
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.trials import card_work_for, cases_for
 from kernelscope.images.image import Image
-from kernelscope.paths import KERNELS
 
 pytestmark = pytest.mark.gpu
 

@@ -17,21 +17,21 @@ from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.components import known_by
 from kernelscope.backends.cuda.kernel import Kernel, Timed
 from kernelscope.backends.cuda.probe import probe
+from kernelscope.base.errors import Cancelled, OutOfMemory
 from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.errors import Cancelled, OutOfMemory
 from kernelscope.filters.mri_nlm.sigma import estimate_component, estimate_global
 from kernelscope.images import phantom
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
-from kernelscope.spec.levels import TUNED, Level
-from kernelscope.spec.samples import Components
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
+from kernelscope.schema.levels import TUNED, Level
+from kernelscope.schema.samples import Components
 
 pytestmark = pytest.mark.gpu
 

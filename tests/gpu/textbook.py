@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.laplace import MASKS
 from kernelscope.filters.shared.correlation import binomial
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.gpu.contenders import (
     Card,
     Contender,

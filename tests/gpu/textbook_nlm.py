@@ -30,7 +30,7 @@ from kernelscope.filters.shared.non_local import patch_weights
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 SOURCE = Path(__file__).with_suffix(".cu")
 ROUNDS = 7

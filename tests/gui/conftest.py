@@ -27,10 +27,10 @@ from kernelscope.gui.widgets.appearance import Stylist
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.judging.metrics import judge
-from kernelscope.judging.pictures import difference, histogram, suggest_gain
-from kernelscope.spec.parameters import FloatParameter
-from kernelscope.spec.samples import Kind
+from kernelscope.images.judging.metrics import judge
+from kernelscope.images.judging.pictures import difference, histogram, suggest_gain
+from kernelscope.schema.parameters import FloatParameter
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu, Opener, wait_until, write_picture
 from tests.patience import PATIENCE
 

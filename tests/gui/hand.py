@@ -27,9 +27,9 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 from kernelscope.engine.options import Device
-from kernelscope.gui.canvas.picture_canvas import PictureCanvas
-from kernelscope.gui.canvas.volume_plane_view import PlaneView
 from kernelscope.gui.model.rungs import Place
+from kernelscope.gui.viewer.picture_canvas import PictureCanvas
+from kernelscope.gui.viewer.volume_plane_view import PlaneView
 from kernelscope.gui.widgets.messages import BugDialog
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu

@@ -25,10 +25,10 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
-from kernelscope.spec.crop import Box
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import CPU_LEVELS, Level
-from kernelscope.spec.parameters import FloatParameter
+from kernelscope.schema.crop import Box
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import CPU_LEVELS, Level
+from kernelscope.schema.parameters import FloatParameter
 
 WIDTH, HEIGHT = 40, 30
 

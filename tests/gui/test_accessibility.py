@@ -36,21 +36,21 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.backends import create_backends
+from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError
-from kernelscope.gui.dialogs.batch_window import BatchWindow
-from kernelscope.gui.dialogs.command_palette import Command, CommandPalette
-from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
-from kernelscope.gui.dialogs.manual_window import ManualWindow
-from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
-from kernelscope.gui.dialogs.preferences import Preferences
-from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
-from kernelscope.gui.dialogs.space_window import SpaceWindow
-from kernelscope.gui.dialogs.together_dialog import TogetherDialog
 from kernelscope.gui.model.together import Found
+from kernelscope.gui.tools.batch_window import BatchWindow
+from kernelscope.gui.tools.command_palette import Command, CommandPalette
+from kernelscope.gui.tools.gpu_dialog import GpuDialog
+from kernelscope.gui.tools.manual_window import ManualWindow
+from kernelscope.gui.tools.phantom_dialog import PhantomDialog
+from kernelscope.gui.tools.preferences import Preferences
+from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.tools.space_window import SpaceWindow
+from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Stylist
 from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, CrashDialog, ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
@@ -58,7 +58,7 @@ from kernelscope.gui.widgets.switch import Switch
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.volume import Volume
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 from tests.gui.test_together import found, volume
 
 pytestmark = pytest.mark.slow

@@ -11,15 +11,15 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMenu, QToolBar, QToolButton, QTreeWidget
 from pytestqt.qtbot import QtBot
 
-from kernelscope import manual
-from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.widgets.commands import NOTHING, PICTURE, SOURCE, Action, State, declared_by
 from kernelscope.gui.window import menus
-from kernelscope.gui.window.docks import DOCKS, DockName, Side
+from kernelscope.gui.window.dock_list import DOCKS, DockName, Side
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.measuring import Measuring
 from kernelscope.gui.window.menus import Menu
 from kernelscope.gui.window.viewer import Viewer
+from kernelscope.teach import manual
 from tests.gui.helpers import dialog, load, run
 
 DECLARED = {

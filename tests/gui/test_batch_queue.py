@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.batch import JOURNAL, Item, Outcome, Report, Stage, Status, find_items
+from kernelscope.base.errors import AppError
+from kernelscope.big.batch import JOURNAL, Item, Outcome, Report, Stage, Status, find_items
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.errors import AppError
 from kernelscope.files import write_image
 from kernelscope.gui.model.batch_queue import BatchQueue, State
 from kernelscope.gui.model.batch_run import (
@@ -26,8 +26,8 @@ from kernelscope.gui.model.batch_run import (
     described,
 )
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.devices import Device
+from kernelscope.schema.borders import Border
+from kernelscope.schema.devices import Device
 
 ITEMS = [Item(Path(f"/in/{k}.png"), Path(f"/out/{k}.png")) for k in range(4)]
 

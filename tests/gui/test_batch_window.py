@@ -19,20 +19,20 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError
 from kernelscope.files import read_image, write_recipe
-from kernelscope.gui.dialogs.batch_thumbnails import Thumbnails
-from kernelscope.gui.dialogs.batch_window import BatchWindow
 from kernelscope.gui.model.batch_queue import State
 from kernelscope.gui.model.batch_run import REPLACE
+from kernelscope.gui.tools.batch_thumbnails import Thumbnails
+from kernelscope.gui.tools.batch_window import BatchWindow
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
-from kernelscope.spec.devices import Device
+from kernelscope.schema.devices import Device
 from tests.batch.test_series import series
 from tests.gui.helpers import (
     FakeCpu,

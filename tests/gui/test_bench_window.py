@@ -34,6 +34,8 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
+from kernelscope.base.errors import AppError
+from kernelscope.base.paths import RESOURCES
 from kernelscope.bench import (
     PRESETS,
     QUICK_LOOK,
@@ -53,17 +55,16 @@ from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Job
-from kernelscope.errors import AppError
-from kernelscope.gui.bench import reader
-from kernelscope.gui.bench import window as module
-from kernelscope.gui.bench.axes import arranged, broken, staggered
-from kernelscope.gui.bench.chart_view import ChartView
-from kernelscope.gui.bench.export import export, save_chart
-from kernelscope.gui.bench.form import OWN_CHOICE
-from kernelscope.gui.bench.parity_dialog import ParityDialog
-from kernelscope.gui.bench.reader import ReportReader
-from kernelscope.gui.bench.styles import Style, light
-from kernelscope.gui.bench.window import BenchWindow
+from kernelscope.gui.tools.bench import reader
+from kernelscope.gui.tools.bench import window as module
+from kernelscope.gui.tools.bench.axes import arranged, broken, staggered
+from kernelscope.gui.tools.bench.chart_view import ChartView
+from kernelscope.gui.tools.bench.export import export, save_chart
+from kernelscope.gui.tools.bench.form import OWN_CHOICE
+from kernelscope.gui.tools.bench.parity_dialog import ParityDialog
+from kernelscope.gui.tools.bench.reader import ReportReader
+from kernelscope.gui.tools.bench.styles import Style, light
+from kernelscope.gui.tools.bench.window import BenchWindow
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
@@ -71,8 +72,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Tasks
 from kernelscope.images.image import Image
-from kernelscope.paths import RESOURCES
-from kernelscope.spec.level_colours import colour
+from kernelscope.schema.level_colours import colour
 from tests.bench.made_up import row
 from tests.bench.stand_in import StandIn
 from tests.gui.helpers import FakeCpu, choose_files, press

@@ -10,9 +10,9 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.canvas.still import draw_still, place
-from kernelscope.gui.dialogs.blind_dialog import BlindDialog
 from kernelscope.gui.model.blind_test import BlindTest, two_sided
+from kernelscope.gui.tools.blind_dialog import BlindDialog
+from kernelscope.gui.viewer.still import draw_still, place
 
 # --- arithmetic ---
 

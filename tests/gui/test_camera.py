@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 
-from kernelscope.gui.canvas.camera import PictureCamera, PlaneCamera, centre_holding, fitting_scale
+from kernelscope.gui.viewer.camera import PictureCamera, PlaneCamera, centre_holding, fitting_scale
 
 
 def test_fits_the_narrower_view_and_leaves_a_margin() -> None:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QTreeWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
-from kernelscope.gui.dialogs.command_palette import Command, CommandPalette, search
+from kernelscope.gui.tools.command_palette import Command, CommandPalette, search
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import press
 

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.context import RunLog
-from kernelscope.gui.panels import console as console_module
-from kernelscope.gui.panels.console import MAX_LINES, Console, ConsoleHandler
+from kernelscope.gui.docks import console as console_module
+from kernelscope.gui.docks.console import MAX_LINES, Console, ConsoleHandler
 from kernelscope.gui.widgets import theme
 
 LOGGER = logging.getLogger("kernelscope.engine.something")

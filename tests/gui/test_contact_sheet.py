@@ -20,11 +20,11 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.worker import Job, Reported
-from kernelscope.gui.canvas.image_views import ImagePair
-from kernelscope.gui.dialogs import contact_sheet
-from kernelscope.gui.dialogs.blind_dialog import BlindDialog
-from kernelscope.gui.dialogs.contact_sheet import ContactSheet, middle
 from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.tools import contact_sheet
+from kernelscope.gui.tools.blind_dialog import BlindDialog
+from kernelscope.gui.tools.contact_sheet import ContactSheet, middle
+from kernelscope.gui.viewer.image_views import ImagePair
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow

@@ -11,15 +11,16 @@ from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox, QDialog, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from kernelscope import filters, handbook
-from kernelscope.gui.dialogs.level_dialog import LevelDialog
-from kernelscope.gui.dialogs.manual_window import ManualWindow
+from kernelscope import filters
+from kernelscope.base.paths import RESOURCES
+from kernelscope.gui.tools.level_dialog import LevelDialog
+from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.widgets.help_place import HELP_ROLE, place_of, set_help
-from kernelscope.gui.window.docks import DOCKS
+from kernelscope.gui.window.dock_list import DOCKS
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.manual import filter_page
-from kernelscope.paths import RESOURCES
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
+from kernelscope.teach import handbook
+from kernelscope.teach.manual import filter_page
 from tests.gui.helpers import Opener, load
 
 PICTURE = RESOURCES / "camera.bmp"

@@ -30,19 +30,19 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
-from kernelscope.errors import InvalidParameter
-from kernelscope.gui.bench.form import BenchForm
-from kernelscope.gui.canvas.volume_viewer import VolumeViewer
-from kernelscope.gui.dialogs.phantom_dialog import PhantomDialog
-from kernelscope.gui.panels.editors import NumberEditor
-from kernelscope.gui.panels.filter_form import FilterForm
+from kernelscope.base.errors import InvalidParameter
+from kernelscope.gui.docks.filter_form import FilterForm
+from kernelscope.gui.tools.bench.form import BenchForm
+from kernelscope.gui.tools.phantom_dialog import PhantomDialog
+from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
+from kernelscope.gui.widgets.editors import NumberEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.spec.parameters import FloatParameter, Parameter
+from kernelscope.schema.parameters import FloatParameter, Parameter
 from tests.gui.conftest import LOCALES
 from tests.gui.helpers import FakeCpu, child, dialog, load, press
-from tests.spec.test_parameters import KINDS
+from tests.schema.test_parameters import KINDS
 
 
 @pytest.fixture(params=LOCALES)
@@ -341,7 +341,7 @@ def test_a_mask_from_a_spreadsheet_with_commas_is_understood(
 
 def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
     spec = filters.get("mri_nlm").parameter("sigma")
-    from kernelscope.gui.panels.editors import create_editor
+    from kernelscope.gui.widgets.editors import create_editor
 
     parent = QWidget()
     qtbot.addWidget(parent)
@@ -360,7 +360,7 @@ def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
 def test_each_kind_of_parameter_has_an_editor_with_its_default(
     parameter: Parameter, qtbot: QtBot
 ) -> None:
-    from kernelscope.gui.panels.editors import create_editor
+    from kernelscope.gui.widgets.editors import create_editor
 
     parent = QWidget()
     qtbot.addWidget(parent)

@@ -14,13 +14,13 @@ from pytestqt.qtbot import QtBot
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
-from kernelscope.gui.canvas.pane import EARLIER
 from kernelscope.gui.model.run_settings import RunSettings
+from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.gui.helpers import (
     FakeCpu,
     Opener,
@@ -163,7 +163,7 @@ def test_another_picture_has_no_output_and_no_time(
 def test_a_failed_run_is_said_until_something_is_changed(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
-    from kernelscope.errors import AppError
+    from kernelscope.base.errors import AppError
     from kernelscope.gui.widgets.messages import ErrorDialog
     from tests.gui.helpers import dialog
 

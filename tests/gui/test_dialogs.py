@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QPlainTextEd
 from pytestqt.qtbot import QtBot
 
 from kernelscope import __version__
-from kernelscope.errors import AppError
+from kernelscope.base.errors import AppError
 from kernelscope.gui.widgets import messages as dialogs
 from tests.gui.helpers import choose_files
 
@@ -148,7 +148,7 @@ def test_a_full_disk_leaves_the_old_text(tmp_path: Path, monkeypatch: pytest.Mon
     def fail(target: Path, data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("kernelscope.atomic.replace", fail)
+    monkeypatch.setattr("kernelscope.base.atomic.replace", fail)
     with pytest.raises(AppError, match=r"x\.txt: the disk is full"):
         dialogs.write_text(path, "new")
     assert path.read_text() == "old"

@@ -27,20 +27,20 @@ from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import Device
 from kernelscope.files.recipes import read_recipe
-from kernelscope.gui.dialogs.figure_dialog import FigureDialog
-from kernelscope.gui.dialogs.level_dialog import LevelDialog
+from kernelscope.gui.docks.run_table import KERNEL_TIME, PARTS, SPREAD, TOTAL_TIME
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Order
 from kernelscope.gui.model.ladder import Agreement, Entry
 from kernelscope.gui.model.rungs import AUTO, Place
 from kernelscope.gui.model.runs import KERNEL, TOTAL
 from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED
-from kernelscope.gui.panels.run_table import KERNEL_TIME, PARTS, SPREAD, TOTAL_TIME
+from kernelscope.gui.tools.figure_dialog import FigureDialog
+from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.volume import Volume
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import (
     NO_GPU,
     FakeCpu,

@@ -16,11 +16,11 @@ from pytestqt.qtbot import QtBot
 from kernelscope.backends.trial.exercises import exercises
 from kernelscope.backends.trial.parent import Outcome
 from kernelscope.backends.trial.protocol import Ending, Job, Report
-from kernelscope.gui.dialogs.code_editor import CodeEditor
-from kernelscope.gui.dialogs.code_view import CodeView
-from kernelscope.gui.dialogs.exercise_window import ExerciseWindow
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
+from kernelscope.gui.tools.code_editor import CodeEditor
+from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.exercise_window import ExerciseWindow
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from tests.gui.helpers import Opener

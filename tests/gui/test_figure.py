@@ -27,8 +27,6 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.run import execute
-from kernelscope.gui.canvas.figure_painter import FigurePainter
-from kernelscope.gui.dialogs.figure_dialog import FigureDialog
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
@@ -39,13 +37,15 @@ from kernelscope.gui.model.figure_content import (
     of_slices,
     region_in_view,
 )
+from kernelscope.gui.tools.figure_dialog import FigureDialog
+from kernelscope.gui.viewer.figure_painter import FigurePainter
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
+from kernelscope.images.judging.metrics import judge
 from kernelscope.images.planes import planes_of
 from kernelscope.images.volume import Volume
-from kernelscope.judging.metrics import judge
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.gui.helpers import child, choose_files, dialog, load, press, run
 
 FULL = Display(0, 255)

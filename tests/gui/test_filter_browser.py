@@ -18,17 +18,17 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.step import Step
+from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
 from kernelscope.gui.model.sketches import WIDTH as WIDTH_OF_SKETCH
 from kernelscope.gui.model.sketches import Scene, Sketch, kind_of_sketch
-from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.window import filter_shelf, placement
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.helper import Helper
 from kernelscope.images.image import Image
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import HEIGHT, WIDTH, FakeCpu, Opener, load, press, write_picture
 from tests.gui.test_volume_page import voxels, write
 

@@ -6,7 +6,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.gui.model.filter_groups import VOLUMES, best, by_category, narrowed
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 PICTURES = by_category(Kind.PICTURE)
 

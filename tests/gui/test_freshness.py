@@ -30,7 +30,7 @@ from kernelscope.gui.model.freshness import (
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 IMAGE = Image.from_array(np.zeros((1000, 2000), np.uint8))
 SCAN = Scan((Volume.from_array(np.ones((4, 5, 6), np.float32), "volume"),))

@@ -17,16 +17,16 @@ from kernelscope import filters
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Repeats, Stage
+from kernelscope.gui.docks.headline import Headline
 from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.gallery import Gallery, judge_run, thumbnail
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import BUSY, VARYING
-from kernelscope.gui.panels.headline import Headline
 from kernelscope.images.image import Image
+from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.judging.metrics import Quality
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.gui.helpers import child
 
 MEGABYTE = 1_000_000
@@ -184,9 +184,9 @@ def test_runs_are_compared_with_a_reference_that_is_chosen_later() -> None:
 
 
 def test_the_default_limit_leaves_most_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelscope.memory.available", lambda: 400 * MEGABYTE)
+    monkeypatch.setattr("kernelscope.base.memory.available", lambda: 400 * MEGABYTE)
     assert Gallery().limit == 100 * MEGABYTE
-    monkeypatch.setattr("kernelscope.memory.available", lambda: float("inf"))
+    monkeypatch.setattr("kernelscope.base.memory.available", lambda: float("inf"))
     assert Gallery().limit == 1 << 30
 
 

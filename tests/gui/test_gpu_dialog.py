@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.engine.backend import Availability, Fact, FactGroup
-from kernelscope.gui.dialogs import gpu_dialog as module
-from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
+from kernelscope.gui.tools import gpu_dialog as module
+from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.messages import open_dialog
 from kernelscope.gui.widgets.settings import Settings

@@ -13,11 +13,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDockWidget, QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.docks.histogram_plot import HistogramPlot, pen_of
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Side
 from kernelscope.gui.model.histogram_plot import Handle, Scale, place_of
-from kernelscope.gui.panels.histogram_plot import HistogramPlot, pen_of
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.planes import Window

@@ -22,7 +22,7 @@ from kernelscope.gui.model.histogram_plot import (
     stepped,
     ticks,
 )
-from kernelscope.judging.histogram import Histogram
+from kernelscope.images.judging.histogram import Histogram
 from tests.paths import ROOT
 
 BYTES = Axis(0, 256)

@@ -23,22 +23,22 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.errors import AppError
-from kernelscope.gui.canvas.drawing import Drawing
+from kernelscope.gui.docks.histogram_plot import pen_of
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
 from kernelscope.gui.model.history import History, Moment, Origin, Reference
-from kernelscope.gui.pages import page, picture_page
-from kernelscope.gui.panels.histogram_plot import pen_of
+from kernelscope.gui.viewer.drawing import Drawing
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.window.pages import page, picture_page
 from kernelscope.images.image import Image
-from kernelscope.judging.histogram import Histogram
-from kernelscope.judging.pictures import difference, suggest_gain
-from kernelscope.spec.borders import Border
+from kernelscope.images.judging.histogram import Histogram
+from kernelscope.images.judging.pictures import difference, suggest_gain
+from kernelscope.schema.borders import Border
 from tests.gui.helpers import (
     HEIGHT,
     WIDTH,

@@ -13,11 +13,11 @@ import pytest
 from PySide6.QtWidgets import QComboBox, QDialog
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.dialogs.preferences import Preferences
+from kernelscope.gui.tools.preferences import Preferences
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.placement import STATE_VERSION
 from tests.gui.helpers import Opener, child, dialog
@@ -26,7 +26,7 @@ from tests.patience import PATIENCE
 _CHANGE = """
 from kernelscope.gui import application
 from kernelscope.gui.window import main_window
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 
 class Window(main_window.MainWindow):
     def open_first(self, path):

@@ -32,14 +32,14 @@ from kernelscope.backends.trial.targets import CHECKED, EMULATED
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
-from kernelscope.gui.dialogs.code_editor import CodeEditor
-from kernelscope.gui.dialogs.code_view import CodeView
-from kernelscope.gui.dialogs.difference_view import DifferenceView
-from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
-from kernelscope.gui.dialogs.wrong_pixels import WrongPixels
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.model.trials import Version
+from kernelscope.gui.tools.code_editor import CodeEditor
+from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.difference_view import DifferenceView
+from kernelscope.gui.tools.kernel_viewer import KernelViewer
+from kernelscope.gui.tools.wrong_pixels import WrongPixels
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image

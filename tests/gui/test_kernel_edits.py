@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope.errors import AppError
+from kernelscope.base.errors import AppError
 from kernelscope.gui.model import kernel_edits
 from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
 

@@ -30,20 +30,21 @@ from kernelscope.backends.cuda import inspection
 from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.inspection import plan, plans
 from kernelscope.backends.cuda.sources import source_files
+from kernelscope.base.errors import AppError
+from kernelscope.base.paths import KERNELS
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.launch_report import LaunchReport, Resources
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError
-from kernelscope.gui.dialogs import kernel_viewer as module
-from kernelscope.gui.dialogs.code_view import CodeView, CudaHighlighter
-from kernelscope.gui.dialogs.difference_view import DifferenceView
-from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
+from kernelscope.gui.docks.gpu_options import GpuOptions
 from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, SAME
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.rungs import Place
-from kernelscope.gui.panels.gpu_options import GpuOptions
+from kernelscope.gui.tools import kernel_viewer as module
+from kernelscope.gui.tools.code_view import CodeView, CudaHighlighter
+from kernelscope.gui.tools.difference_view import DifferenceView
+from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.fact_table import FactTable
@@ -52,9 +53,8 @@ from kernelscope.gui.widgets.theme import added_fill, removed_fill
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.paths import KERNELS
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import GPU_LEVELS, Level
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import GPU_LEVELS, Level
 from tests.patience import PATIENCE
 
 RESOURCES = Resources(40, 8, 16, 1024, 372)

@@ -21,22 +21,22 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from kernelscope.base.errors import AppError
 from kernelscope.bench import recorded
 from kernelscope.bench.rows import Row
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
-from kernelscope.errors import AppError
-from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
-from kernelscope.gui.dialogs.level_dialog import LevelDialog
+from kernelscope.gui.docks import ladder
+from kernelscope.gui.docks.ladder import LadderList
 from kernelscope.gui.model.ladder import Agreement, Entry
 from kernelscope.gui.model.rungs import AUTO, Place
-from kernelscope.gui.panels import ladder
-from kernelscope.gui.panels.ladder import LadderList
+from kernelscope.gui.tools.kernel_viewer import KernelViewer
+from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.handbook import level_pictures
-from kernelscope.handbook.svg import Drawing
 from kernelscope.images.image import Image
-from kernelscope.spec.levels import CPU_LEVELS, Level
+from kernelscope.schema.levels import CPU_LEVELS, Level
+from kernelscope.teach.handbook import level_pictures
+from kernelscope.teach.handbook.svg import Drawing
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press
 from tests.patience import PATIENCE
 

@@ -10,12 +10,12 @@ from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.panels.card_list import CardList
-from kernelscope.gui.panels.film_strip import FilmStrip
-from kernelscope.gui.panels.filter_browser import fitting
-from kernelscope.gui.panels.ladder import LadderList, name_width, wrapped
+from kernelscope.gui.docks.card_list import CardList
+from kernelscope.gui.docks.film_strip import FilmStrip
+from kernelscope.gui.docks.filter_browser import fitting
+from kernelscope.gui.docks.ladder import LadderList, name_width, wrapped
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from tests.gui.helpers import Opener, load
 
 

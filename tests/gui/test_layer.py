@@ -8,10 +8,10 @@ from PySide6.QtCore import QPointF, QRect
 from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.canvas.layer import Layer, is_smooth
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.pyramid import Pyramid
+from kernelscope.gui.viewer.layer import Layer, is_smooth
 from kernelscope.images import reduction
 from kernelscope.images.image import Image
 

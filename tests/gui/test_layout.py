@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.slot import Slot
 from kernelscope.gui.window import placement
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.settings_column import SettingsColumn
 from tests.gui.helpers import child, press, wait_until

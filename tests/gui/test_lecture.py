@@ -16,13 +16,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QDialog, QLabel, QPushButton, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
-from kernelscope.errors import AppError
-from kernelscope.gui.dialogs import lecture_window
-from kernelscope.gui.dialogs.lecture_view import WAITING
-from kernelscope.gui.dialogs.lecture_window import LectureWindow
+from kernelscope.base.errors import AppError
+from kernelscope.gui.tools import lecture_window
+from kernelscope.gui.tools.lecture_view import WAITING
+from kernelscope.gui.tools.lecture_window import LectureWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.lecture import PAGES, Count, Fact, Measured, Origin, Shown, Subject
+from kernelscope.teach.lecture import PAGES, Count, Fact, Measured, Origin, Shown, Subject
 from tests.gui.helpers import Opener
 from tests.patience import PATIENCE
 

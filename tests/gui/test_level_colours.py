@@ -7,8 +7,8 @@ from itertools import combinations
 import pytest
 from PySide6.QtGui import QColor
 
-from kernelscope.spec.level_colours import COLOURS, OTHER, colour
-from kernelscope.spec.levels import CPU_LEVELS, GLOBAL, GPU_LEVELS
+from kernelscope.schema.level_colours import COLOURS, OTHER, colour
+from kernelscope.schema.levels import CPU_LEVELS, GLOBAL, GPU_LEVELS
 
 
 def luminance(name: str) -> float:

@@ -18,22 +18,22 @@ from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.bench.recorded import Figure, Recorded
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import execute_all
-from kernelscope.errors import AppError, DeviceUnavailable
-from kernelscope.gui.canvas.image_view import ImageView
-from kernelscope.gui.canvas.pane import COMPILING, RUNNING
-from kernelscope.gui.canvas.picture_canvas import PictureCanvas
+from kernelscope.gui.docks.ladder import Ladder
 from kernelscope.gui.model import freshness
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run
-from kernelscope.gui.panels.ladder import Ladder
+from kernelscope.gui.viewer.image_view import ImageView
+from kernelscope.gui.viewer.pane import COMPILING, RUNNING
+from kernelscope.gui.viewer.picture_canvas import PictureCanvas
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import estimates, live
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.later import Later
 from kernelscope.images.image import Image

@@ -20,18 +20,18 @@ from kernelscope.engine.backend import Availability
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
-from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, Pace, next_run, pixels_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
+from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Box
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Box
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, press
 from tests.gui.test_live import badge, settled
 from tests.gui.test_volume_page import SHAPE, add, open_scan, voxels, write

@@ -43,33 +43,33 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate
-from kernelscope.errors import AppError, ImageWriteError
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.gui.application import BugCatcher
-from kernelscope.gui.canvas.camera import ZOOM_STEP
-from kernelscope.gui.canvas.image_view import ImageView
-from kernelscope.gui.dialogs import file_dialogs, saving
-from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
-from kernelscope.gui.dialogs.manual_window import ManualWindow
-from kernelscope.gui.dialogs.preferences import Preferences
+from kernelscope.gui.docks import run_table
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.rungs import Rung
-from kernelscope.gui.panels import run_table
+from kernelscope.gui.tools import file_dialogs, saving
+from kernelscope.gui.tools.gpu_dialog import GpuDialog
+from kernelscope.gui.tools.manual_window import ManualWindow
+from kernelscope.gui.tools.preferences import Preferences
+from kernelscope.gui.viewer.camera import ZOOM_STEP
+from kernelscope.gui.viewer.image_view import ImageView
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import NAMES, icon
 from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import GPU_LEVELS
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import GPU_LEVELS
 from tests.gui.helpers import (
     NO_GPU,
     WIDTH,
@@ -872,7 +872,7 @@ def test_dialogs_have_short_filters_and_open_where_pictures_are(
     usual = tmp_path / "Pictures"
     usual.mkdir()
     monkeypatch.setattr(
-        "kernelscope.gui.dialogs.places.QStandardPaths.writableLocation",
+        "kernelscope.gui.tools.places.QStandardPaths.writableLocation",
         lambda place: str(usual),
     )
     press(qtbot, window, "Ctrl+O")

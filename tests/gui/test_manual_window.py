@@ -11,11 +11,11 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QLabel, QLineEdit, QTreeWidget, QTreeWidgetItemIterator
 from pytestqt.qtbot import QtBot
 
-from kernelscope import handbook, manual
-from kernelscope.gui.dialogs.handbook_view import PageView
-from kernelscope.gui.dialogs.manual_window import ManualWindow
+from kernelscope.gui.tools.handbook_view import PageView
+from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.work.background import Background
-from kernelscope.handbook import anchor_of
+from kernelscope.teach import handbook, manual
+from kernelscope.teach.handbook import anchor_of
 
 NAMES = [name for names in handbook.SECTIONS.values() for name in names]
 

@@ -12,12 +12,12 @@ from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
-from kernelscope.errors import InvalidParameter
-from kernelscope.gui.panels.filter_form import FilterForm
-from kernelscope.gui.panels.mask_editor import MaskEditor
+from kernelscope.base.errors import InvalidParameter
+from kernelscope.gui.docks.filter_form import FilterForm
 from kernelscope.gui.session.session import Values
+from kernelscope.gui.widgets.mask_editor import MaskEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
-from kernelscope.spec.parameters import Mask, MaskParameter, MaskPreset
+from kernelscope.schema.parameters import Mask, MaskParameter, MaskPreset
 
 SHARPEN = ((0, -1, 0), (-1, 5, -1), (0, -1, 0))
 

@@ -15,7 +15,7 @@ from kernelscope.gui.model.profiles import Profile
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run
 from tests.gui.test_viewer import drag, mouse

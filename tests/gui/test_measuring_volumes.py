@@ -12,12 +12,12 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.canvas.volume_plane_view import PlaneView
+from kernelscope.gui.docks.within_box import WithinBox
 from kernelscope.gui.model.measurements import measure, slices, steps_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.model.slice_drawing import Look
-from kernelscope.gui.panels.within_box import WithinBox
+from kernelscope.gui.viewer.volume_plane_view import PlaneView
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.planes import Window, planes_of
 from kernelscope.images.volume import Volume

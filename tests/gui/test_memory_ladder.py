@@ -17,20 +17,20 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTabl
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.base.errors import AppError
 from kernelscope.bench.memory_ladder import MemoryLadder, Rung, with_side
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Stage
-from kernelscope.errors import AppError
 from kernelscope.files import write_image
-from kernelscope.gui.dialogs.memory_ladder_view import MemoryLadderView
-from kernelscope.gui.dialogs.memory_ladder_window import MemoryLadderWindow
 from kernelscope.gui.model.session_times import SessionTimes
+from kernelscope.gui.tools.memory_ladder_view import MemoryLadderView
+from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.spec.devices import Device
+from kernelscope.schema.devices import Device
 from kernelscope.traffic.gpus import GPUS, gpu
 from kernelscope.traffic.roofline import Part
 from kernelscope.traffic.trace import Space

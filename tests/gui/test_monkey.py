@@ -25,8 +25,9 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from kernelscope import filters, jit
-from kernelscope.compile_process import CompileProcess
+from kernelscope import filters
+from kernelscope.base import jit
+from kernelscope.base.compile_process import CompileProcess
 from kernelscope.engine.backend import Availability
 from kernelscope.gui import application
 from kernelscope.gui.widgets.settings import Settings

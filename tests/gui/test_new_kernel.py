@@ -17,14 +17,14 @@ from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator import checking
 from kernelscope.backends.emulator.checking import CheckedBackend
 from kernelscope.backends.trial.source_text import expanded
+from kernelscope.base.errors import AppError
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError
 from kernelscope.gui.model.new_kernel import files_for, template_for
 from kernelscope.images.image import DTYPES, Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.levels import GLOBAL, SHARED, TEXTURE, Level
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import GLOBAL, SHARED, TEXTURE, Level
+from kernelscope.schema.samples import Kind
 from tests.pairs import in_turn
 
 SHAPE = (37, 41)

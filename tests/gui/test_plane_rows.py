@@ -7,8 +7,8 @@ import pytest
 from PySide6.QtCore import QSize
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.canvas.volume_viewer import VolumeViewer
 from kernelscope.gui.model.plane_rows import lies_beside
+from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.images.volume import Volume
 
 HEAD = ((112, 128), (112, 96), (128, 96))

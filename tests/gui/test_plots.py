@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtWidgets import QGraphicsScene, QGraphicsView, QWidget
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.bench.chart_view import ChartView
-from kernelscope.gui.panels.profile_view import ProfileView
+from kernelscope.gui.docks.profile_view import ProfileView
+from kernelscope.gui.tools.bench.chart_view import ChartView
 
 
 @pytest.mark.parametrize("kind", [ChartView, ProfileView])

@@ -6,10 +6,10 @@ import numpy as np
 import pyqtgraph as pg
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.docks.profile_view import ProfileView
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.profiles import Measured, profile
 from kernelscope.gui.model.regions import Interest, Shape
-from kernelscope.gui.panels.profile_view import ProfileView
 
 
 def test_a_line_beside_the_picture_has_a_name_and_no_curve(qtbot: QtBot) -> None:

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
+from kernelscope.base.errors import AppError
 from kernelscope.engine import steps
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
@@ -29,20 +30,19 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import estimate
-from kernelscope.errors import AppError
 from kernelscope.files import read_recipe
+from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.freshness import Pace
-from kernelscope.gui.panels.editors import NumberEditor
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.session.session import Session
+from kernelscope.gui.widgets.editors import NumberEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import FloatParameter, Parameter
-from kernelscope.spec.samples import Kind, Pixels
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.parameters import FloatParameter, Parameter
+from kernelscope.schema.samples import Kind, Pixels
 from tests.gui.helpers import (
     FakeCpu,
     Opener,
@@ -247,7 +247,7 @@ def test_a_recipe_is_read_off_the_gui_thread(
         threads.append(threading.current_thread())
         return read_recipe(path)
 
-    monkeypatch.setattr("kernelscope.gui.dialogs.recipe_dialogs.read_recipe", read)
+    monkeypatch.setattr("kernelscope.gui.tools.recipe_dialogs.read_recipe", read)
     run_recipe(qtbot, window, three)
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert len(threads) == 1

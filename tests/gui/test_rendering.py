@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtGui import QImage
 
-from kernelscope.gui.canvas.rendering import from_clipboard, to_clipboard
+from kernelscope.gui.viewer.rendering import from_clipboard, to_clipboard
 from kernelscope.images.image import Image
 
 RANDOM = np.random.default_rng(7)

@@ -26,7 +26,7 @@ from kernelscope.gui.model.replay import command_line, python
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.library.session import session
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.gui.helpers import load
 
 

@@ -12,14 +12,14 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.options import Device
-from kernelscope.gui.canvas.image_views import ImagePair
-from kernelscope.gui.dialogs.run_pair import RunPair
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.figures import describe_gain, figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.rungs import Place
 from kernelscope.gui.model.times import VARYING
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.tools.run_pair import RunPair
+from kernelscope.gui.viewer.image_views import ImagePair
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image

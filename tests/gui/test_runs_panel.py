@@ -17,16 +17,16 @@ from kernelscope import filters
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Repeats, Stage
+from kernelscope.gui.docks import bars, run_table
+from kernelscope.gui.docks.run_table import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD
+from kernelscope.gui.docks.runs_panel import RunsPanel
 from kernelscope.gui.model.gallery import Gallery, Order
 from kernelscope.gui.model.runs import Run
-from kernelscope.gui.panels import bars, run_table
-from kernelscope.gui.panels.run_table import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD
-from kernelscope.gui.panels.runs_panel import RunsPanel
 from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fill
 from kernelscope.images.image import Image
-from kernelscope.judging.metrics import Quality
-from kernelscope.spec.borders import Border
-from kernelscope.spec.level_colours import colour
+from kernelscope.images.judging.metrics import Quality
+from kernelscope.schema.borders import Border
+from kernelscope.schema.level_colours import colour
 
 FILTER = next(
     spec for spec in filters.discover().values() if any(p.name == "size" for p in spec.parameters)

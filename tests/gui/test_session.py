@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 )
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device, RunOptions
@@ -26,7 +27,6 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.errors import InvalidParameter
 from kernelscope.gui.model.history import History, Moment
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, Place
@@ -41,8 +41,8 @@ from kernelscope.gui.session.session import (
     Values,
 )
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import FakeCpu, FakeGpu
 
 GPU = {"gpu": Availability(True, "A card"), "cpu": Availability(True, "This CPU")}

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import Cancelled
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import estimate
-from kernelscope.errors import Cancelled
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.sketches import (
     HEIGHT,
@@ -28,7 +28,7 @@ from kernelscope.gui.model.sketches import (
     sketch,
 )
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QComboBox, QPushButton, QSlider
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.dialogs.space_window import SpaceWindow
 from kernelscope.gui.model.shear_warp import Camera
+from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Window

@@ -21,11 +21,11 @@ from kernelscope.gui.model.gallery import Order
 from kernelscope.gui.model.history import Origin
 from kernelscope.gui.model.kept_steps import kept_steps
 from kernelscope.gui.model.pipeline import Card, Pipeline
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, wait_until, write_picture
 from tests.gui.test_volume_page import open_scan, voxels, write
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Job
-from kernelscope.errors import AppError
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.image import Image
 from tests.engine.fakes import FakeBackend

@@ -14,10 +14,10 @@ from pytestqt.qtbot import QtBot
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import KernelTime, Metric, Part, Repeats, Stage
+from kernelscope.gui.docks.time_line import TimeLine
+from kernelscope.gui.docks.time_line import lanes as time_line_lanes
+from kernelscope.gui.docks.timing_panel import TimingPanel
 from kernelscope.gui.model.runs import Run, Runs
-from kernelscope.gui.panels.time_line import TimeLine
-from kernelscope.gui.panels.time_line import lanes as time_line_lanes
-from kernelscope.gui.panels.timing_panel import TimingPanel
 from kernelscope.gui.widgets.theme import kernel_fill, transfers_fill
 from kernelscope.images.image import Image
 

@@ -11,10 +11,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
-from kernelscope.errors import NotANumber
+from kernelscope.base.errors import NotANumber
 from kernelscope.files.volumes import read_volume
-from kernelscope.gui.dialogs.together_dialog import TogetherDialog
 from kernelscope.gui.model.together import Found, misfit, read_together
+from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.scan import MAX_COMPONENTS

@@ -25,18 +25,18 @@ from pytestqt.qtbot import QtBot
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.gui.canvas import marks
-from kernelscope.gui.canvas.drawing import draw
-from kernelscope.gui.canvas.layer import Layer
-from kernelscope.gui.canvas.picture_canvas import PictureCanvas
-from kernelscope.gui.canvas.tools import Place, Touch
 from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Side
+from kernelscope.gui.viewer import marks
+from kernelscope.gui.viewer.drawing import draw
+from kernelscope.gui.viewer.layer import Layer
+from kernelscope.gui.viewer.picture_canvas import PictureCanvas
+from kernelscope.gui.viewer.tools import Place, Touch
 from kernelscope.gui.widgets.controls import NumberBox
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from tests.gui.helpers import Opener, child, load, press, run

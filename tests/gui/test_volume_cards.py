@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Order
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu, Opener, press, wait_until
 from tests.gui.test_steps import cards, ran, settle

@@ -13,13 +13,13 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QComboBox, QSlider, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.canvas import slices
-from kernelscope.gui.canvas.volume_plane_view import PlaneView
-from kernelscope.gui.canvas.volume_viewer import VolumeViewer
+from kernelscope.gui.docks.volume_display_panel import VolumeDisplayPanel
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.projection import Projection
-from kernelscope.gui.panels.volume_display_panel import VolumeDisplayPanel
+from kernelscope.gui.viewer import slices
+from kernelscope.gui.viewer.volume_plane_view import PlaneView
+from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.images.planes import Window
 from kernelscope.images.volume import Volume
 from tests.gui.test_volume_viewer import LEFT, SHAPE, grey, viewer, volume

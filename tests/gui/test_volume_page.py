@@ -36,26 +36,26 @@ from kernelscope.files.names import stem_of
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.filters.mri_nlm.sigma import estimate_local
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth
-from kernelscope.gui.canvas.pane import EARLIER
-from kernelscope.gui.canvas.volume_viewer import VolumeViewer
-from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
-from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
-from kernelscope.gui.dialogs.together_dialog import TogetherDialog
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.pages import volume_page
+from kernelscope.gui.tools.kernel_viewer import KernelViewer
+from kernelscope.gui.tools.phantom_dialog import Order, PhantomDialog
+from kernelscope.gui.tools.together_dialog import TogetherDialog
+from kernelscope.gui.viewer.pane import EARLIER
+from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.window.pages import volume_page
+from kernelscope.images.judging.volumes import judge_volume
 from kernelscope.images.phantom import Contrast, Noise, head
 from kernelscope.images.planes import Window
 from kernelscope.images.volume import Volume
-from kernelscope.judging.volumes import judge_volume
-from kernelscope.spec.parameters import FloatParameter
+from kernelscope.schema.parameters import FloatParameter
 from tests.files.test_volumes_dicom import OTHER, pixels
 from tests.files.test_volumes_dicom import write as write_slice
 from tests.gui.helpers import (

@@ -12,11 +12,11 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
-from kernelscope.errors import SeveralVolumes
+from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.volumes import read_volume
+from kernelscope.gui.docks.volume_step_bar import VolumeStepBar
 from kernelscope.gui.model import volume_series
 from kernelscope.gui.model.volume_series import VolumeSeries
-from kernelscope.gui.panels.volume_step_bar import VolumeStepBar
 from kernelscope.gui.session.session import FIRST_FILTER
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog

@@ -11,8 +11,8 @@ from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication, QDoubleSpinBox, QLabel, QSlider
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.canvas.volume_plane_view import PlaneView
-from kernelscope.gui.canvas.volume_viewer import VolumeViewer
+from kernelscope.gui.viewer.volume_plane_view import PlaneView
+from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.planes import Window
 from kernelscope.images.volume import Volume

@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.area import Area
 from kernelscope.engine.region import Region
+from kernelscope.gui.docks.within_box import WithinBox
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.regions import Shape
-from kernelscope.gui.panels.within_box import WithinBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from tests.gui.helpers import child, load, press

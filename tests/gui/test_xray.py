@@ -19,19 +19,19 @@ from kernelscope.backends.emulator.checking import Finding, Kind
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.backends.trial.protocol import Job, Limits
 from kernelscope.backends.trial.targets import COMPILE_ONLY
+from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError
 from kernelscope.files import write_image
-from kernelscope.gui.dialogs.code_view import CodeView
-from kernelscope.gui.dialogs.xray_view import XrayView
-from kernelscope.gui.dialogs.xray_window import XrayWindow
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.trials import Version, work_for
 from kernelscope.gui.model.xray import Step, Xray, compare
+from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.xray_view import XrayView
+from kernelscope.gui.tools.xray_window import XrayWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.devices import Device
+from kernelscope.schema.borders import Border
+from kernelscope.schema.devices import Device
 from kernelscope.traffic.trace import Event, Space
 from tests.gui.helpers import Opener, child, load, press
 

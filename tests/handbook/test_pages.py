@@ -8,15 +8,16 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from kernelscope import filters, handbook
+from kernelscope import filters
 from kernelscope.engine.request import Request
-from kernelscope.handbook import examples, formulas, level_pictures, pictures
-from kernelscope.handbook.filter_pages import _levels, _settings, nearest
 from kernelscope.images.image import Image
-from kernelscope.spec.explanation import weighted
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import SHARED, SINGLE_BLOCK
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.explanation import weighted
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import SHARED, SINGLE_BLOCK
+from kernelscope.schema.samples import Kind
+from kernelscope.teach import handbook
+from kernelscope.teach.handbook import examples, formulas, level_pictures, pictures
+from kernelscope.teach.handbook.filter_pages import _levels, _settings, nearest
 
 SPECS = list(handbook.FILTERS.values())
 IDS = [spec.id for spec in SPECS]

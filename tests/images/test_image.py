@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelscope.errors import InvalidImage
+from kernelscope.base.errors import InvalidImage
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
 
 

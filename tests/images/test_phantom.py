@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from kernelscope.errors import InvalidParameter
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.images import phantom
 from kernelscope.images.phantom import BRIGHTEST, Contrast, Noise, Tissue, add_noise, head
 

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from kernelscope.images.judging.gains import GAINS
 from kernelscope.images.planes import Window, auto_gain, auto_window, millimetres, planes_of
 from kernelscope.images.volume import Volume
-from kernelscope.judging.gains import GAINS
 
 SHAPE = (4, 5, 6)
 

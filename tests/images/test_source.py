@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelscope.errors import InvalidImage, InvalidParameter
+from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 PICTURE = Image.from_array(np.arange(3 * 4 * 3, dtype=np.uint8).reshape(3, 4, 3), "p")
 HEADS = Scan(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
-from kernelscope.errors import InvalidImage, InvalidParameter
+from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import DTYPES, MAX_VOXELS, Stored, Volume, narrowed, stack
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 from skimage.metrics import mean_squared_error, peak_signal_noise_ratio, structural_similarity
 
-from kernelscope import parallel
-from kernelscope.errors import Cancelled, Incomparable
+from kernelscope.base import parallel
+from kernelscope.base.errors import Cancelled, Incomparable
 from kernelscope.files.formats import MAX_PIXELS
-from kernelscope.judging import colours
-from kernelscope.judging.metrics import Quality, add_errors, judge
-from kernelscope.spec.samples import white_of
+from kernelscope.images.judging import colours
+from kernelscope.images.judging.metrics import Quality, add_errors, judge
+from kernelscope.schema.samples import white_of
 from tests.oracle import WHITES
 
 each_type = pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
-from kernelscope import parallel
-from kernelscope.errors import Incomparable
-from kernelscope.judging.pictures import difference, histogram, suggest_gain
+from kernelscope.base import parallel
+from kernelscope.base.errors import Incomparable
+from kernelscope.images.judging.pictures import difference, histogram, suggest_gain
 from tests.judging.test_metrics import each_type, pair
 from tests.oracle import WHITES
 

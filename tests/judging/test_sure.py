@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.judging.noise import gaussian_sigma
-from kernelscope.judging.sure import estimate_risk, probe
+from kernelscope.images.judging.noise import gaussian_sigma
+from kernelscope.images.judging.sure import estimate_risk, probe
 
 Floats = NDArray[np.float32]
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from kernelscope.judging.whiteness import removed_correlation, structure_notice
+from kernelscope.images.judging.whiteness import removed_correlation, structure_notice
 
 F = np.float32
 

@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import InvalidImage, InvalidParameter
+from kernelscope.big.lazy.blocks import cut
+from kernelscope.big.lazy.filtered import filtered
+from kernelscope.big.lazy.source import ArraySource, LazySource, Sides
 from kernelscope.engine.area import Area
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_recipe
-from kernelscope.errors import InvalidImage, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.lazy.blocks import cut
-from kernelscope.lazy.filtered import filtered
-from kernelscope.lazy.source import ArraySource, LazySource, Sides
-from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Box
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
 from tests.contract.test_pictures import each_case, make, parameters_of, test_module
 from tests.pairs import all_pairs, in_turn
 

@@ -12,15 +12,15 @@ import pytest
 import tifffile
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.batch.cluster import connected
+from kernelscope.base.errors import AppError, Cancelled
+from kernelscope.big.batch.cluster import connected
+from kernelscope.big.lazy import blocks, remote
+from kernelscope.big.lazy.files import Filed, filter_file
+from kernelscope.big.lazy.remote import Workers
 from kernelscope.cli.main import main
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.errors import AppError, Cancelled
-from kernelscope.lazy import blocks, remote
-from kernelscope.lazy.files import Filed, filter_file
-from kernelscope.lazy.remote import Workers
 from tests.batch.clusters import Cluster, kill
 from tests.patience import PATIENCE
 
@@ -158,7 +158,7 @@ def test_a_file_that_is_not_there_for_workers(
 ) -> None:
     real = remote.describe
     monkeypatch.setattr(
-        "kernelscope.lazy.files.describe",
+        "kernelscope.big.lazy.files.describe",
         lambda *them: {**real(*them), "source": "/elsewhere/in.tif"},
     )
     with (

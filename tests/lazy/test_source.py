@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.lazy.source import ArraySource, take
-from kernelscope.spec.crop import Box
-from kernelscope.spec.samples import Kind
+from kernelscope.big.lazy.source import ArraySource, take
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
 
 SAMPLES = np.arange(5 * 4 * 3, dtype=np.uint16).reshape(5, 4, 3)
 

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import Cancelled, ImageReadError, ImageWriteError, OutOfMemory
+from kernelscope.big.lazy import blocks
+from kernelscope.big.lazy.blocks import AT_ONCE, cut, needed, plan
+from kernelscope.big.lazy.filtered import filtered
+from kernelscope.big.lazy.source import ArraySource, LazySource, Sides
+from kernelscope.big.lazy.streaming import stream
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
-from kernelscope.errors import Cancelled, ImageReadError, ImageWriteError, OutOfMemory
-from kernelscope.lazy import blocks
-from kernelscope.lazy.blocks import AT_ONCE, cut, needed, plan
-from kernelscope.lazy.filtered import filtered
-from kernelscope.lazy.source import ArraySource, LazySource, Sides
-from kernelscope.lazy.streaming import stream
-from kernelscope.spec.crop import Box
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
 from tests.contract.test_pictures import make
 from tests.patience import PATIENCE
 

@@ -12,16 +12,16 @@ import pytest
 import tifffile
 from numpy.typing import NDArray
 
-from kernelscope.errors import ImageReadError, ImageWriteError, SeveralVolumes
+from kernelscope.base.errors import ImageReadError, ImageWriteError, SeveralVolumes
+from kernelscope.big.lazy.blocks import cut
+from kernelscope.big.lazy.opened import OpenedFile
+from kernelscope.big.lazy.source import Head
+from kernelscope.big.lazy.tiff_sink import tiff_sink
+from kernelscope.big.lazy.tiff_source import TiffSource, _Kept, open_tiff
 from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume
-from kernelscope.lazy.blocks import cut
-from kernelscope.lazy.opened import OpenedFile
-from kernelscope.lazy.source import Head
-from kernelscope.lazy.tiff_sink import tiff_sink
-from kernelscope.lazy.tiff_source import TiffSource, _Kept, open_tiff
-from kernelscope.spec.crop import Box
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
 
 
 def some(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:

@@ -14,13 +14,9 @@ import tifffile
 import zarr
 from numpy.typing import NDArray
 
-from kernelscope import memory
 from kernelscope.backends import create_backends
-from kernelscope.engine.backend import close_all
-from kernelscope.engine.control import CancelToken
-from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.step import Step
-from kernelscope.errors import (
+from kernelscope.base import memory
+from kernelscope.base.errors import (
     AppError,
     Cancelled,
     ImageReadError,
@@ -28,17 +24,21 @@ from kernelscope.errors import (
     OutOfMemory,
     SeveralVolumes,
 )
-from kernelscope.lazy import blocks, files, streaming, zarr_sink
-from kernelscope.lazy.blocks import cut
-from kernelscope.lazy.files import filter_file
-from kernelscope.lazy.ome import attributes_of, axes_for, parsed
-from kernelscope.lazy.opening import open_source
-from kernelscope.lazy.source import Head
-from kernelscope.lazy.zarr_sink import reduced
-from kernelscope.lazy.zarr_source import open_zarr
-from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Box
-from kernelscope.spec.samples import Kind
+from kernelscope.big.lazy import blocks, files, streaming, zarr_sink
+from kernelscope.big.lazy.blocks import cut
+from kernelscope.big.lazy.files import filter_file
+from kernelscope.big.lazy.ome import attributes_of, axes_for, parsed
+from kernelscope.big.lazy.opening import open_source
+from kernelscope.big.lazy.source import Head
+from kernelscope.big.lazy.zarr_sink import reduced
+from kernelscope.big.lazy.zarr_source import open_zarr
+from kernelscope.engine.backend import close_all
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
 from tests.pairs import in_turn
 
 VOLUME = (21, 53, 47)

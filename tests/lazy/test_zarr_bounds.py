@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 import zarr
 
-from kernelscope.errors import ImageReadError
-from kernelscope.lazy.zarr_source import open_zarr
-from kernelscope.spec.crop import Box
+from kernelscope.base.errors import ImageReadError
+from kernelscope.big.lazy.zarr_source import open_zarr
+from kernelscope.schema.crop import Box
 from tests.foreign import posix
 
 SHAPE = (64, 64)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.lecture import PAGES, Origin, Subject
-from kernelscope.lecture.counting import count
+from kernelscope.teach.lecture import PAGES, Origin, Subject
+from kernelscope.teach.lecture.counting import count
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,24 +9,24 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from kernelscope.base.paths import RESOURCES
 from kernelscope.bench import recorded
 from kernelscope.bench.storage import load
 from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.lecture import PAGES, Measured, Origin, Page, Shown, Subject
-from kernelscope.lecture.borders import rim_pixels
-from kernelscope.lecture.coalescing import sectors
-from kernelscope.lecture.page import MOST_WORDS
-from kernelscope.lecture.quoting import credits, published, quote
-from kernelscope.lecture.residence import limits_of, residence
-from kernelscope.lecture.several import recorded_runs
-from kernelscope.lecture.textures import MODES, outside_reads
-from kernelscope.lecture.transfers import REPORT
-from kernelscope.paths import RESOURCES
-from kernelscope.spec.borders import Border
-from kernelscope.spec.parameters import ChoiceParameter, IntParameter, Parameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.parameters import ChoiceParameter, IntParameter, Parameter
+from kernelscope.teach.lecture import PAGES, Measured, Origin, Page, Shown, Subject
+from kernelscope.teach.lecture.borders import rim_pixels
+from kernelscope.teach.lecture.coalescing import sectors
+from kernelscope.teach.lecture.page import MOST_WORDS
+from kernelscope.teach.lecture.quoting import credits, published, quote
+from kernelscope.teach.lecture.residence import limits_of, residence
+from kernelscope.teach.lecture.several import recorded_runs
+from kernelscope.teach.lecture.textures import MODES, outside_reads
+from kernelscope.teach.lecture.transfers import REPORT
 
 SQUARES = Subject("squares", (np.indices((90, 120)).sum(axis=0) % 7 * 36).astype(np.uint8))
 DOT = Subject("dot", np.full((1, 1), 200, np.uint8))

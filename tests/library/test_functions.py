@@ -27,8 +27,8 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import DTYPES as VOXEL_TYPES
 from kernelscope.images.volume import Volume
 from kernelscope.library import arrays
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 from tests.patience import PATIENCE
 
 SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]

@@ -11,8 +11,8 @@ import pytest
 import tifffile
 
 import kernelscope as ks
-from kernelscope import memory
-from kernelscope.lazy import blocks
+from kernelscope.base import memory
+from kernelscope.big.lazy import blocks
 from kernelscope.library.large_files import byte_count
 
 zarr = pytest.importorskip("zarr")

@@ -23,8 +23,8 @@ import kernelscope as ks
 from kernelscope import filters
 from kernelscope.library import names
 from kernelscope.library.stub import FILE, text
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 from tests.paths import ROOT
 from tests.patience import PATIENCE
 

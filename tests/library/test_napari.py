@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 import kernelscope as ks
 from kernelscope import filters
 from kernelscope.library import manifest, napari
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 from tests.patience import PATIENCE
 
 Result = TypeVar("Result")

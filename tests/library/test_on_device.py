@@ -27,8 +27,8 @@ from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.library.functions import function_of
 from kernelscope.library.session import Session
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import PARALLEL, Level
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import PARALLEL, Level
 
 ON_GPU = [spec for spec in filters.discover().values() if spec.levels("gpu")]
 

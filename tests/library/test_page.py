@@ -16,8 +16,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from kernelscope import manual
-from kernelscope.paths import RESOURCES
+from kernelscope.base.paths import RESOURCES
+from kernelscope.teach import manual
 from tests.scripts import load_script
 
 PAGE = manual.FOLDER / "library.md"

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import kernelscope as ks
+from kernelscope.base.errors import Cancelled
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.library.session import OneByOne, PolledToken
-from kernelscope.spec.levels import GLOBAL, Level
+from kernelscope.schema.levels import GLOBAL, Level
 from tests.patience import PATIENCE
 
 REQUEST = Request.create(Image.from_array(np.zeros((4, 4), np.uint8)), "median")

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 import kernelscope as ks
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.big.lazy.filtered import filtered
+from kernelscope.big.lazy.source import ArraySource
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
-from kernelscope.lazy.filtered import filtered
-from kernelscope.lazy.source import ArraySource
-from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import Kind, white_between, white_of
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Kind, white_between, white_of
 
 SCALES = [1e-30, 2.0**-20, 255.0, 1e12, 1e30]
 

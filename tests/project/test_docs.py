@@ -14,13 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope import filters, manual, memory
+from kernelscope import filters
+from kernelscope.base import memory
 from kernelscope.cli.main import main
 from kernelscope.engine.step import default_text
 from kernelscope.files import read_image, write_image
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
+from kernelscope.teach import manual
 from tests.backends.emulated import needs_compiler
 from tests.paths import ROOT
 

@@ -112,7 +112,7 @@ def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
 
 def test_installed_program_finds_its_folders(installed: Path, tmp_path: Path) -> None:
     code = (
-        "import kernelscope.paths as p;"
+        "import kernelscope.base.paths as p;"
         "print(p.RESOURCES, p.KERNELS, (p.KERNELS / 'probe.cu').exists())"
     )
     done = subprocess.run(
@@ -170,7 +170,7 @@ def test_installed_kernels_run_on_the_emulated_gpu(installed: Path, tmp_path: Pa
 
 WINDOW = """
 from PySide6.QtCore import QTimer
-from kernelscope import manual
+from kernelscope.teach import manual
 from kernelscope.gui import application
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.window.main_window import MainWindow

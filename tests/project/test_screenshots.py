@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernelscope.paths import RESOURCES
+from kernelscope.base.paths import RESOURCES
 
 PICTURES, REPORTS = RESOURCES / "screenshots", RESOURCES / "bench"
 WITH_FIGURES = {"window", "recorded", "bench", "memory-ladder", "denoise", "residual"}

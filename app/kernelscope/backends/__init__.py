@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.backends.emulator import EmulatorBackend
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.backend import Backend
-from kernelscope.errors import InvalidParameter
 
 GPU_VARIABLE = "KERNELSCOPE_GPU"
 """Environment variable with the number of the GPU to use, or several: ``0,1``."""

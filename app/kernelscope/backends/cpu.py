@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.machine import cpu_name
+from kernelscope.base.parallel import core_count
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Pass, Request
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.machine import cpu_name
-from kernelscope.parallel import core_count
-from kernelscope.spec.crop import Box
-from kernelscope.spec.devices import Device
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
-from kernelscope.spec.levels import Level
+from kernelscope.schema.crop import Box
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.levels import Level
 
 _BAND_SECONDS = 0.05
 """Intended duration of a band: a small part of the second in which Cancel has to work."""

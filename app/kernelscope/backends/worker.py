@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kernelscope.backends import create_backends
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.once import once
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import Device
-from kernelscope.once import once
 
 
 @once

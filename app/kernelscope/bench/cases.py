@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelscope import filters
+from kernelscope.base.errors import UnknownName
 from kernelscope.bench import peers
 from kernelscope.bench.data import Data
 from kernelscope.bench.plan import DEVICES, GPU, Parameters, Plan, Sweep
 from kernelscope.bench.rows import Row
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.step import check_border
-from kernelscope.errors import UnknownName
-from kernelscope.spec.blocks import Block, takes_block
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import USUAL_LEVELS
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.blocks import Block, takes_block
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import USUAL_LEVELS
+from kernelscope.schema.samples import Kind
 
 
 @dataclass(frozen=True, kw_only=True)

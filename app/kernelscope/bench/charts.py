@@ -13,8 +13,8 @@ from kernelscope.bench import Row, figures, find_baseline, roofline, speed_up, s
 from kernelscope.bench.chart import Chart, Choice, Plot, Point, Series
 from kernelscope.bench.figures import SOURCES, Figure
 from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time, short
-from kernelscope.spec.devices import Device
-from kernelscope.spec.level_colours import colour
+from kernelscope.schema.devices import Device
+from kernelscope.schema.level_colours import colour
 
 __all__ = ["Chart", "Choice", "Plot", "Point", "Series", "all_whole", "chart", "choices"]
 

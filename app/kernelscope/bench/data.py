@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import AppError, InvalidParameter
+from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.base.paths import RESOURCES
 from kernelscope.images import phantom
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
-from kernelscope.paths import RESOURCES
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind, Pixels
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind, Pixels
 
 SEED = 20130521
 """Seed of all random data."""

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from kernelscope.base.paths import RESOURCES
 from kernelscope.bench.plan import CPU, GPU
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import short
-from kernelscope.paths import RESOURCES
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelscope.base.durations import duration
 from kernelscope.bench.recorded import Figure
-from kernelscope.durations import duration
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.spec.levels import Level
+from kernelscope.schema.levels import Level
 from kernelscope.traffic.gpus import Gpu
 from kernelscope.traffic.roofline import FAR, Part, Prediction, predict
 from kernelscope.traffic.table import figures, totals_of

@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from kernelscope import atomic
-from kernelscope.errors import AppError
+from kernelscope.base import atomic
+from kernelscope.base.errors import AppError
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}

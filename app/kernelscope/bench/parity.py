@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import AppError
 from kernelscope.bench.cases import label_of
 from kernelscope.bench.plan import DEVICES
 from kernelscope.engine.backend import Backend
@@ -17,10 +18,9 @@ from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError
 from kernelscope.images.source import Source
-from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import Pixels
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Pixels
 
 
 @dataclass(frozen=True, eq=False)

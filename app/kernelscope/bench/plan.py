@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kernelscope import filters
+from kernelscope.base.json_fields import Field
 from kernelscope.bench import rules
 from kernelscope.bench.data import Content, Data
-from kernelscope.json_fields import Field
-from kernelscope.spec.blocks import Block, read_block
-from kernelscope.spec.borders import Border
-from kernelscope.spec.devices import Device
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.blocks import Block, read_block
+from kernelscope.schema.borders import Border
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 
 CPU, GPU = Device.CPU.value, Device.GPU.value
 DEVICES = (CPU, GPU)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from kernelscope.base.errors import UnknownName
 from kernelscope.bench.cases import subjects
 from kernelscope.bench.data import HEAD_SIGMA, Content, Data
 from kernelscope.bench.figures import Figure, all_figures, titled
 from kernelscope.bench.plan import GPU, Plan, Sweep
 from kernelscope.bench.sweeps import weights
-from kernelscope.errors import UnknownName
 
 _SIDES = (128, 256, 512, 1024, 2048, 4096)
 """Sides of the pictures in source F's tables and in its last graph."""

@@ -26,18 +26,18 @@ from typing import Any
 import numpy as np
 
 from kernelscope import filters
+from kernelscope.base.durations import duration
+from kernelscope.base.errors import AppError
+from kernelscope.base.paths import RESOURCES
 from kernelscope.bench.figures import titled
 from kernelscope.bench.report import Report
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import full_time
 from kernelscope.bench.storage import FORMAT, load
-from kernelscope.durations import duration
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError
-from kernelscope.paths import RESOURCES
-from kernelscope.spec.devices import Device
-from kernelscope.spec.filter import FilterSpec
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import FilterSpec
 
 _logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kernelscope import machine
+from kernelscope.base import machine
 from kernelscope.bench import peers
 from kernelscope.bench.plan import GPU, Plan
 from kernelscope.bench.rows import Row

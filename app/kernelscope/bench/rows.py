@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.spec.blocks import Block, block_name
-from kernelscope.spec.devices import Device
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Pixels
+from kernelscope.schema.blocks import Block, block_name
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Pixels
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.durations import about
+from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.bench import peers, rules
 from kernelscope.bench.cases import Case, Group, expand
 from kernelscope.bench.data import Data
 from kernelscope.bench.plan import CPU, GPU, MEASURABLE, Plan
 from kernelscope.bench.rows import Difference, Row
-from kernelscope.durations import about
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
@@ -24,9 +25,8 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage, added_up
-from kernelscope.errors import AppError, Cancelled
 from kernelscope.images.image import Image
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 
 _WARM_UPS = 3
 """Assumed cost of a row before it is timed, in timed runs."""

@@ -9,18 +9,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
-from kernelscope import filters, json_fields
+from kernelscope import filters
+from kernelscope.base import json_fields
+from kernelscope.base.errors import AppError
+from kernelscope.base.json_fields import Field
 from kernelscope.bench.data import Content
 from kernelscope.bench.output import write_text
 from kernelscope.bench.plan import DEVICES, MEASURABLE, MOST_GPUS, Plan, shape_from_json
 from kernelscope.bench.report import Report
 from kernelscope.bench.rows import Difference, Row
-from kernelscope.errors import AppError
-from kernelscope.json_fields import Field
-from kernelscope.spec.blocks import MOST_THREADS, Block, check_block
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.blocks import MOST_THREADS, Block, check_block
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 
 Value = TypeVar("Value")
 

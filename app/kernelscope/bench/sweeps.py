@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from kernelscope import filters
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.bench.data import SEED, Data, kind_of
 from kernelscope.bench.plan import Parameters, Sweep
-from kernelscope.errors import InvalidParameter
-from kernelscope.spec.filter import FilterSpec
+from kernelscope.schema.filter import FilterSpec
 
 
 def grid(

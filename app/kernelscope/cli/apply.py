@@ -10,6 +10,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol
 
+from kernelscope.base.errors import InvalidParameter, UnknownName
+from kernelscope.big.lazy.hints import blocks_mentioned
 from kernelscope.cli.arguments import parse
 from kernelscope.cli.command import ApplyCommand
 from kernelscope.cli.common import (
@@ -24,15 +26,13 @@ from kernelscope.cli.common import (
 from kernelscope.cli.tls import tls_of
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
-from kernelscope.errors import InvalidParameter, UnknownName
 from kernelscope.images.image import Image
 from kernelscope.images.record import Record
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.lazy.hints import blocks_mentioned
-from kernelscope.manual import filter_name
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
+from kernelscope.teach.manual import filter_name
 
 
 class Medium(Protocol):

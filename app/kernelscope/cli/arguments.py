@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kernelscope import filters
+from kernelscope.base.errors import AppError
+from kernelscope.base.text import PROGRAM
 from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, Outputs
 from kernelscope.cli.common import (
     STATUS,
@@ -41,11 +43,9 @@ from kernelscope.cli.tls import add_tls_options
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError
-from kernelscope.manual import filter_name
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
-from kernelscope.text import PROGRAM
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
+from kernelscope.teach.manual import filter_name
 
 SEPARATOR = ":"
 """Stands between the steps of a chain."""

@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelscope.base.errors import UnknownName
+from kernelscope.base.text import PROGRAM, json_text, one_line, table_text, without_name
 from kernelscope.cli.arguments import levels_of
 from kernelscope.cli.common import (
     STATUS,
@@ -40,16 +42,14 @@ from kernelscope.cli.tls import add_tls_options, tls_of
 from kernelscope.cli.volumes import across
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
-from kernelscope.errors import UnknownName
-from kernelscope.text import PROGRAM, json_text, one_line, table_text, without_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kernelscope.batch import Handling, Item, Journal, Outcome
+    from kernelscope.big.batch import Handling, Item, Journal, Outcome
     from kernelscope.engine.backend import Backend
     from kernelscope.engine.recipe import Recipe
-    from kernelscope.judging.metrics import Quality
+    from kernelscope.images.judging.metrics import Quality
 
 _TEXTS, _TIMES = ("status", "reason", "size", "device"), ("read", "filtered", "written")
 _RECORD = ("kept", "changed", "lost")
@@ -80,7 +80,7 @@ def batch(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kernelscope.batch import Item, Journal, Outcome, Status, find_items
+    from kernelscope.big.batch import Item, Journal, Outcome, Status, find_items
     from kernelscope.files import read_recipe
     from kernelscope.files.write_errors import check_target, replace_file
 
@@ -151,7 +151,7 @@ def _here(
     say: Speaker,
 ) -> None:
     """Run a batch in this process."""
-    from kernelscope.batch import Batch
+    from kernelscope.big.batch import Batch
     from kernelscope.engine.costs import Costs, default_path
 
     with _backends_of_gpus(options.gpu) as (backends, *more):
@@ -193,14 +193,14 @@ def _on_cluster(
     say: Speaker,
 ) -> None:
     """Run a batch on workers: those of a scheduler, or some on this machine."""
-    from kernelscope.batch.cluster import (
+    from kernelscope.big.batch.cluster import (
         ClusterBatch,
         connected,
         local_workers,
         share_of_cores,
     )
-    from kernelscope.batch.item import PARTS
-    from kernelscope.batch.task import Settings
+    from kernelscope.big.batch.item import PARTS
+    from kernelscope.big.batch.task import Settings
 
     count = options.local_cluster
     settings = Settings(
@@ -223,7 +223,7 @@ def _on_cluster(
 
 
 def _handling(options: argparse.Namespace) -> Handling:
-    from kernelscope.batch import Handling
+    from kernelscope.big.batch import Handling
 
     return Handling(options.nan, options.float, options.lossy, options.quality)
 
@@ -257,7 +257,7 @@ def _left_out(count: int) -> list[str]:
 
 def _unjudged(outcomes: list[Outcome], references: Path | None) -> list[str]:
     """Return a notice about results that were not compared with a reference."""
-    from kernelscope.batch import Status
+    from kernelscope.big.batch import Status
 
     if references is None:
         return []
@@ -269,7 +269,7 @@ def _unjudged(outcomes: list[Outcome], references: Path | None) -> list[str]:
 
 def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
     """Return the last line: ``198 of 200 files in 12.3 s, 2 failed``."""
-    from kernelscope.batch import Status
+    from kernelscope.big.batch import Status
 
     parts = [f"{counts[Status.DONE]} of {total} files in {seconds:.1f} s"]
     if counts[Status.SKIPPED]:

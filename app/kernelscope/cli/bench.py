@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelscope.base.errors import AppError
+from kernelscope.base.text import PROGRAM
 from kernelscope.cli.common import (
     STATUS,
     Parser,
@@ -24,9 +26,7 @@ from kernelscope.cli.common import (
     show,
     thread_block,
 )
-from kernelscope.errors import AppError
-from kernelscope.spec.devices import Device
-from kernelscope.text import PROGRAM
+from kernelscope.schema.devices import Device
 
 if TYPE_CHECKING:
     from kernelscope.bench import Data, Plan, Report
@@ -301,7 +301,7 @@ def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
     if folder is None:
         return lambda report: None
     try:
-        from kernelscope.gui.bench.export import export
+        from kernelscope.gui.tools.bench.export import export
     except ImportError as error:
         raise AppError(
             f"Plots need {error.name}, which is not installed.",

@@ -8,15 +8,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import kernelscope
+from kernelscope.base.text import PROGRAM
 from kernelscope.cli.common import Parser, every_filter, open_backends, switches
 from kernelscope.engine.step import ESTIMATE, default_text
-from kernelscope.manual import allowed, filter_name, option_of
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import (
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.parameters import (
     Parameter,
 )
-from kernelscope.text import PROGRAM
+from kernelscope.teach.manual import allowed, filter_name, option_of
 
 if TYPE_CHECKING:
     from kernelscope.engine.backend import Backend

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernelscope import filters
-from kernelscope.durations import duration
+from kernelscope.base.durations import duration
+from kernelscope.base.errors import AppError, NotANumber
+from kernelscope.base.text import one_line, printable
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.timing import TimeLeft
-from kernelscope.errors import AppError, NotANumber
-from kernelscope.spec.devices import Device
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import Choice, Parameter, read_number
-from kernelscope.spec.samples import Kind
-from kernelscope.text import one_line, printable
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.parameters import Choice, Parameter, read_number
+from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -161,7 +161,7 @@ def nan_option() -> Iterator[None]:
 
 def thread_block(text: str) -> tuple[int, int]:
     """Read threads of a block: ``16x16``."""
-    from kernelscope.spec.blocks import read_block
+    from kernelscope.schema.blocks import read_block
 
     try:
         return read_block(text)

@@ -8,13 +8,13 @@ from typing import Any
 from kernelscope.cli.common import switches
 from kernelscope.engine.area import Area
 from kernelscope.engine.step import ESTIMATE, Step, default_text
-from kernelscope.manual import allowed, option_of
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import (
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.parameters import (
     Parameter,
 )
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
+from kernelscope.teach.manual import allowed, option_of
 
 _PREFIX = "parameter_"
 """Separates a filter's parameters from the options that every filter has."""

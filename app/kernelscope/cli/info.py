@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from kernelscope.base.text import PROGRAM
 from kernelscope.cli.common import Parser, add_gpu_option, open_backends
-from kernelscope.text import PROGRAM
 
 if TYPE_CHECKING:
     from kernelscope.engine.backend import Backend, Fact, FactGroup
@@ -25,7 +25,7 @@ def info(arguments: list[str]) -> int:
         "--json", action="store_true", help="print JSON, for programs and bug reports"
     )
     options = parser.parse_args(arguments)
-    from kernelscope import machine
+    from kernelscope.base import machine
 
     with open_backends(options.gpu) as backends:
         if options.json:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelscope.base.text import PROGRAM
 from kernelscope.cli.common import (
     STATUS,
     Parser,
@@ -26,10 +27,9 @@ from kernelscope.cli.common import (
     thread_block,
 )
 from kernelscope.cli.filter_options import add_filter_options, escape, step_of
-from kernelscope.manual import filter_name
-from kernelscope.spec.devices import Device
-from kernelscope.spec.samples import Kind
-from kernelscope.text import PROGRAM
+from kernelscope.schema.devices import Device
+from kernelscope.schema.samples import Kind
+from kernelscope.teach.manual import filter_name
 
 if TYPE_CHECKING:
     from kernelscope.backends.cuda.inspection import PlannedLaunch
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from kernelscope.engine.launch_report import Resources
     from kernelscope.engine.request import Request
     from kernelscope.engine.step import Step
-    from kernelscope.spec.filter import FilterSpec
-    from kernelscope.spec.launch import Launch
+    from kernelscope.schema.filter import FilterSpec
+    from kernelscope.schema.launch import Launch
 
 _TYPES: dict[str, Any] = {"8": np.uint8, "16": np.uint16, "float": np.float32}
 _SIDES = {Kind.PICTURE: 1024, Kind.VOLUME: 128}

@@ -18,7 +18,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import kernelscope
-from kernelscope import desktop, memory, screen
+from kernelscope.base import desktop, memory, screen
+from kernelscope.base.errors import AppError, Cancelled, ImageReadError, UnknownName
+from kernelscope.base.text import PROGRAM, one_line
 from kernelscope.cli.apply import apply
 from kernelscope.cli.batch import batch
 from kernelscope.cli.bench import bench
@@ -35,8 +37,6 @@ from kernelscope.cli.info import info
 from kernelscope.cli.kernel import kernel
 from kernelscope.cli.phantom import phantom
 from kernelscope.cli.trace import trace
-from kernelscope.errors import AppError, Cancelled, ImageReadError, UnknownName
-from kernelscope.text import PROGRAM, one_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:

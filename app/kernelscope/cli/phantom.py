@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import InvalidParameter, OutOfMemory
+from kernelscope.base.text import PROGRAM
 from kernelscope.cli.common import STATUS, Parser, Speaker, file_path, whole_number
-from kernelscope.errors import InvalidParameter, OutOfMemory
 from kernelscope.images.phantom import (
     BRIGHTEST,
     Contrast,
@@ -22,7 +23,6 @@ from kernelscope.images.phantom import (
     head,
 )
 from kernelscope.images.volume import Volume, check_shape
-from kernelscope.text import PROGRAM
 
 _WEIGHTINGS = {contrast.removesuffix("w").lower(): contrast for contrast in Contrast}
 

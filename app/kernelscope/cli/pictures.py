@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from kernelscope.base.errors import Incomparable, InvalidParameter, LossyFormat
 from kernelscope.cli.command import INPUT, ApplyCommand
 from kernelscope.cli.common import Speaker, StatusLine
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
-from kernelscope.errors import Incomparable, InvalidParameter, LossyFormat
 from kernelscope.images.image import Image
 from kernelscope.images.record import Record
 
@@ -78,7 +78,7 @@ class PictureFiles:
         from kernelscope.engine.steps import shapes
         from kernelscope.files import check_write
         from kernelscope.files.write_errors import check_target
-        from kernelscope.judging import check_comparable, colours
+        from kernelscope.images.judging import check_comparable, colours
 
         image, outputs = self._image, self._outputs
         assert image is not None
@@ -127,8 +127,8 @@ class PictureFiles:
     def _differences(self, result: Result) -> Iterator[_Difference]:
         """Yield the pictures of differences that the outputs name."""
         from kernelscope.engine.transparency import to_grey
-        from kernelscope.judging import colours
-        from kernelscope.judging.pictures import difference, suggest_gain
+        from kernelscope.images.judging import colours
+        from kernelscope.images.judging.pictures import difference, suggest_gain
 
         name = result.request.step.filter.name
         for path, other, of in (

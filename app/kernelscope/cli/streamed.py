@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kernelscope.base.errors import InvalidParameter, UnknownName
 from kernelscope.cli.command import ApplyCommand
 from kernelscope.cli.common import Speaker, StatusLine, interruptible, open_backends
 from kernelscope.cli.tls import tls_of
 from kernelscope.cli.volumes import across
 from kernelscope.engine.costs import Costs, default_path
-from kernelscope.errors import InvalidParameter, UnknownName
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:
-    from kernelscope.lazy.remote import Workers
+    from kernelscope.big.lazy.remote import Workers
 
 _WHOLE = {
     "reference": "--reference",
@@ -34,8 +34,8 @@ def apply_streamed(command: ApplyCommand) -> None:
     AppError
         As `filter_file`, or for an option that needs the whole file.
     """
+    from kernelscope.big.lazy.files import filter_file
     from kernelscope.files import write_recipe
-    from kernelscope.lazy.files import filter_file
 
     _check(command)
     assert command.memory is not None
@@ -93,13 +93,13 @@ def apply_streamed(command: ApplyCommand) -> None:
 @contextmanager
 def _workers(command: ApplyCommand, say: Speaker) -> Iterator[Workers | None]:
     """Provide the workers that compute the blocks, if any were asked for."""
-    from kernelscope.lazy.remote import Workers
+    from kernelscope.big.lazy.remote import Workers
 
     count, address = command.local_cluster, command.scheduler
     if not count and not address:
         yield None
         return
-    from kernelscope.batch.cluster import connected, local_workers, share_of_cores
+    from kernelscope.big.batch.cluster import connected, local_workers, share_of_cores
 
     if count:
         with local_workers(count, command.gpus) as client:

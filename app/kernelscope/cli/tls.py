@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from kernelscope.base.errors import UnknownName
 from kernelscope.cli.common import file_path
-from kernelscope.errors import UnknownName
 
 if TYPE_CHECKING:
-    from kernelscope.batch.cluster import Tls
+    from kernelscope.big.batch.cluster import Tls
 
 _OPTIONS = {
     "--tls-ca-file": "certificate of the authority that signed the scheduler's",
@@ -50,6 +50,6 @@ def tls_of(options: Any) -> Tls | None:
             f"{given[0]} is for --scheduler.",
             "A local cluster makes its own keys.",
         )
-    from kernelscope.batch.cluster import Tls
+    from kernelscope.big.batch.cluster import Tls
 
     return Tls(*files.values())

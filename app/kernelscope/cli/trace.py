@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelscope.base.durations import duration
+from kernelscope.base.text import PROGRAM, one_line
 from kernelscope.cli.common import STATUS, Parser, every_filter, positive, show, thread_block
 from kernelscope.cli.filter_options import add_filter_options, escape, step_of
-from kernelscope.durations import duration
-from kernelscope.manual import filter_name
-from kernelscope.spec.devices import Device
-from kernelscope.spec.samples import Kind
-from kernelscope.text import PROGRAM, one_line
+from kernelscope.schema.devices import Device
+from kernelscope.schema.samples import Kind
+from kernelscope.teach.manual import filter_name
 
 if TYPE_CHECKING:
     from kernelscope.engine.request import Request
-    from kernelscope.spec.filter import FilterSpec
-    from kernelscope.spec.levels import Level
+    from kernelscope.schema.filter import FilterSpec
+    from kernelscope.schema.levels import Level
     from kernelscope.traffic.gpus import Gpu
     from kernelscope.traffic.trace import Counts
 

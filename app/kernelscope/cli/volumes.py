@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, Outputs
-from kernelscope.cli.common import Speaker, StatusLine, namesakes
-from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.result import Result
-from kernelscope.errors import (
+from kernelscope.base.errors import (
     ImageReadError,
     InvalidParameter,
     LossyFormat,
     SeveralVolumes,
 )
+from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, Outputs
+from kernelscope.cli.common import Speaker, StatusLine, namesakes
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.result import Result
 from kernelscope.images.record import Record, joined
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import AXES, Volume, check_reference
-from kernelscope.manual import filter_name
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
+from kernelscope.teach.manual import filter_name
 
 
 class VolumeFiles:

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.region import Region
-from kernelscope.errors import InvalidParameter
 
 Corner: TypeAlias = tuple[int, int]
 """Edges of pixels to the right and down."""

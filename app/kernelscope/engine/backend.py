@@ -11,8 +11,8 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import Level
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import Level
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernelscope.errors import Cancelled
+from kernelscope.base.errors import Cancelled
 
 
 class CancelToken:

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import platformdirs
 
-from kernelscope import atomic, json_fields
+from kernelscope.base import atomic, json_fields
+from kernelscope.base.errors import AppError
+from kernelscope.base.json_fields import Field
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.errors import AppError
-from kernelscope.json_fields import Field
 
 _logger = logging.getLogger(__name__)
 

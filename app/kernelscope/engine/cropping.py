@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region, Window, window
@@ -18,11 +19,10 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import with_sign
 from kernelscope.engine.stabilising import with_noise
 from kernelscope.engine.step import Step
-from kernelscope.errors import InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
-from kernelscope.spec.crop import Box
+from kernelscope.schema.crop import Box
 
 
 class Crops:

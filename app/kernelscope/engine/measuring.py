@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
@@ -28,7 +29,6 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, remember
 from kernelscope.engine.timing import Repeats, Stage
-from kernelscope.errors import AppError
 
 ENOUGH_SECONDS = 0.05
 """Measured time after which more repeats would not change the median by much."""

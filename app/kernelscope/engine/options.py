@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelscope.spec.blocks import Block, check_block
-from kernelscope.spec.devices import Device
+from kernelscope.schema.blocks import Block, check_block
+from kernelscope.schema.devices import Device
 
 # `Device` is listed for scripts that the program wrote: they import it here.
 __all__ = ["DEFAULT_OPTIONS", "Device", "RunOptions"]

@@ -11,14 +11,15 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from kernelscope import filters, json_fields
+from kernelscope import filters
+from kernelscope.base import json_fields
+from kernelscope.base.errors import InvalidRecipe
+from kernelscope.base.json_fields import Field, InvalidJson
 from kernelscope.engine.area import Area
 from kernelscope.engine.step import ESTIMATE, Step, check_border
-from kernelscope.errors import InvalidRecipe
 from kernelscope.images.volume import AXES
-from kernelscope.json_fields import Field, InvalidJson
-from kernelscope.spec.borders import Border
-from kernelscope.spec.parameters import Parameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.parameters import Parameter
 
 FORMAT = "kernelscope recipe"
 VERSION = 3

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import InvalidParameter
-from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Crop
+from kernelscope.base.errors import InvalidParameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Crop
 
 
 @dataclass(frozen=True)

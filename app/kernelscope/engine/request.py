@@ -14,22 +14,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelscope import filters
+from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import Region
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import AXES, Volume
-from kernelscope.spec.blocks import block_name, takes_block
-from kernelscope.spec.borders import Border
-from kernelscope.spec.chips import Chip
-from kernelscope.spec.crop import Box
-from kernelscope.spec.devices import Device
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.blocks import block_name, takes_block
+from kernelscope.schema.borders import Border
+from kernelscope.schema.chips import Chip
+from kernelscope.schema.crop import Box
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 
 _ids = itertools.count(1)
 

@@ -13,12 +13,12 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.timing import Metric, Repeats, Stage
 from kernelscope.images.image import Image
+from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
-from kernelscope.judging.metrics import Quality
-from kernelscope.spec.chips import Chip
-from kernelscope.spec.levels import Level
-from kernelscope.spec.parameters import rounded
+from kernelscope.schema.chips import Chip
+from kernelscope.schema.levels import Level
+from kernelscope.schema.parameters import rounded
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,16 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kernelscope import memory
-from kernelscope.durations import duration
+from kernelscope.base import memory
+from kernelscope.base.durations import duration
+from kernelscope.base.errors import (
+    AppError,
+    Cancelled,
+    DeviceUnavailable,
+    Incomparable,
+    InvalidParameter,
+    OutOfMemory,
+)
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
@@ -29,27 +37,19 @@ from kernelscope.engine.scaling import run_scaled, with_sign
 from kernelscope.engine.slices import filter_slices
 from kernelscope.engine.stabilising import noise_notice, run_stabilised, with_noise
 from kernelscope.engine.transparency import run_visible
-from kernelscope.errors import (
-    AppError,
-    Cancelled,
-    DeviceUnavailable,
-    Incomparable,
-    InvalidParameter,
-    OutOfMemory,
-)
 from kernelscope.images.image import Image
+from kernelscope.images.judging import colours
+from kernelscope.images.judging.metrics import Quality, judge
+from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.judging.whiteness import structure_notice
 from kernelscope.images.reduction import reduced
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
-from kernelscope.judging import colours
-from kernelscope.judging.metrics import Quality, judge
-from kernelscope.judging.volumes import judge_volume
-from kernelscope.judging.whiteness import structure_notice
-from kernelscope.spec.blocks import block_name, takes_block
-from kernelscope.spec.crop import Box
-from kernelscope.spec.levels import Level
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.blocks import block_name, takes_block
+from kernelscope.schema.crop import Box
+from kernelscope.schema.levels import Level
+from kernelscope.schema.samples import Kind
 
 _logger = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.parallel import in_parts
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Measurement, Request
 from kernelscope.engine.step import Step
@@ -24,9 +25,8 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
-from kernelscope.parallel import in_parts
-from kernelscope.spec.filter import Unit
-from kernelscope.spec.samples import Pixels, colour_count
+from kernelscope.schema.filter import Unit
+from kernelscope.schema.samples import Pixels, colour_count
 
 _SMALL, _LARGE = 2.0**-20, 2.0**40
 """Between these peaks, float32 holds squares of samples and of their noise, and sums of those."""

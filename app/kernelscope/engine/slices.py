@@ -27,9 +27,9 @@ from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.spec.crop import Box
-from kernelscope.spec.filter import Unit
-from kernelscope.spec.samples import span
+from kernelscope.schema.crop import Box
+from kernelscope.schema.filter import Unit
+from kernelscope.schema.samples import span
 
 STAGE = "slices"
 """Name of the stage in progress reports."""

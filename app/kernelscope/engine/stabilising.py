@@ -20,10 +20,10 @@ from kernelscope.engine.scaling import factors_of, scaled
 from kernelscope.engine.step import Step
 from kernelscope.engine.transparency import to_grey, visible
 from kernelscope.images.image import Image
+from kernelscope.images.judging import colours
 from kernelscope.images.source import Source
-from kernelscope.judging import colours
-from kernelscope.spec.filter import NoiseSteps
-from kernelscope.spec.samples import Pixels
+from kernelscope.schema.filter import NoiseSteps
+from kernelscope.schema.samples import Pixels
 
 
 class _Models:

@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Any
 
 from kernelscope import filters
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
-from kernelscope.errors import InvalidParameter
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import Parameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.parameters import Parameter
 
 ESTIMATE = "estimate"
 """In place of a number: estimate it from the source, once that is there."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
@@ -31,12 +32,11 @@ from kernelscope.engine.stabilising import stabilised, with_noise
 from kernelscope.engine.step import Step
 from kernelscope.engine.timing import Stage
 from kernelscope.engine.transparency import to_grey, visible
-from kernelscope.errors import AppError
 from kernelscope.images.image import Image
+from kernelscope.images.judging import colours
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
-from kernelscope.judging import colours
-from kernelscope.spec.samples import Kind, Pixels
+from kernelscope.schema.samples import Kind, Pixels
 
 
 def execute_all(

@@ -16,18 +16,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import AppError, Incomparable
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.errors import AppError, Incomparable
 from kernelscope.images.image import Image
-from kernelscope.judging import colours
-from kernelscope.judging.metrics import judge
-from kernelscope.judging.noise import gaussian_sigma, is_clipped
-from kernelscope.judging.sure import estimate_risk
-from kernelscope.spec.parameters import Parameter
+from kernelscope.images.judging import colours
+from kernelscope.images.judging.metrics import judge
+from kernelscope.images.judging.noise import gaussian_sigma, is_clipped
+from kernelscope.images.judging.sure import estimate_risk
+from kernelscope.schema.parameters import Parameter
 
 CELLS = 9
 """Values on a contact sheet."""

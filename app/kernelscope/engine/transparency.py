@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from kernelscope.engine.request import Request, grey_first
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import Cpu, CpuTask
-from kernelscope.spec.levels import PARALLEL
-from kernelscope.spec.samples import Pixels, white_level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask
+from kernelscope.schema.levels import PARALLEL
+from kernelscope.schema.samples import Pixels, white_level
 
 _made: weakref.WeakKeyDictionary[Image, tuple[tuple[int, bool], Image]]
 _made = weakref.WeakKeyDictionary()

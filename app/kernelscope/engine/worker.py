@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.steps import execute_all
-from kernelscope.errors import AppError, Cancelled
 
 _logger = logging.getLogger(__name__)
 

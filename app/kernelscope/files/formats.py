@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope import memory
-from kernelscope.errors import AppError
+from kernelscope.base import memory
+from kernelscope.base.errors import AppError
 from kernelscope.images.image import MAX_SAMPLES, NOTHING, Metadata
 
 _logger = logging.getLogger(__name__)

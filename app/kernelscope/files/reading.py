@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelscope.errors import ImageReadError, OutOfMemory
+from kernelscope.base.errors import ImageReadError, OutOfMemory
 from kernelscope.files.formats import Decoded, Format, Unreadable, damage_explained, unreadable
 from kernelscope.files.picture_formats import FORMATS, READABLE, PictureFormat
 from kernelscope.files.pictures import dicom

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kernelscope.base.errors import InvalidRecipe
 from kernelscope.engine.recipe import Recipe
-from kernelscope.errors import InvalidRecipe
 from kernelscope.files.write_errors import replace_file
 
 RECIPE_SUFFIX = ".recipe.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelscope.paths import RESOURCES
+from kernelscope.base.paths import RESOURCES
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Replaces the user's files and folders, and explains failures.
 
-`kernelscope.atomic` writes; this module checks places and turns the system's errors into
+`kernelscope.base.atomic` writes; this module checks places and turns the system's errors into
 `ImageWriteError`, with the name of the file, the cause and a way out.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernelscope import atomic
-from kernelscope.errors import ImageWriteError
+from kernelscope.base import atomic
+from kernelscope.base.errors import ImageWriteError
 
 _ELSEWHERE = "Choose another place."
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
+from kernelscope.base.errors import ImageWriteError, LossyFormat, OutOfMemory
+from kernelscope.base.text import enumerated
 from kernelscope.files.picture_formats import WRITABLE, WRITERS, Writer, writer_of
 from kernelscope.files.pictures import png, tiff
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
@@ -19,7 +20,6 @@ from kernelscope.files.pictures.tiff_exif import parts_of
 from kernelscope.files.write_errors import check_target, replace_file
 from kernelscope.images.image import Image
 from kernelscope.images.record import Record
-from kernelscope.text import enumerated
 
 _logger = logging.getLogger(__name__)
 

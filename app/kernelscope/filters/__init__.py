@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from kernelscope.errors import UnknownName
-from kernelscope.once import once
-from kernelscope.spec.filter import Diagnostic, FilterSpec
-from kernelscope.spec.levels import USUAL_LEVELS, Level
-from kernelscope.spec.samples import Kind
+from kernelscope.base.errors import UnknownName
+from kernelscope.base.once import once
+from kernelscope.schema.filter import Diagnostic, FilterSpec
+from kernelscope.schema.levels import USUAL_LEVELS, Level
+from kernelscope.schema.samples import Kind
 
 
 @once

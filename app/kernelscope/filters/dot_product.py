@@ -15,15 +15,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernelscope.base.jit import Index, Plane, kernel
 from kernelscope.filters.shared.border_kernels import divide_round
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
-from kernelscope.jit import Index, Plane, kernel
-from kernelscope.spec.crop import Crop
-from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, Unit
-from kernelscope.spec.launch import Cuda, CudaTask, Launch
-from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED
-from kernelscope.spec.samples import white_level
+from kernelscope.schema.crop import Crop
+from kernelscope.schema.explanation import EDGE, Example, Explanation
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
+from kernelscope.schema.launch import Cuda, CudaTask, Launch
+from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED
+from kernelscope.schema.samples import white_level
 
 THREADS = 256
 """Of the block that shares a row; a power of two, for the tree of sums."""

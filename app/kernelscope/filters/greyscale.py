@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Index, Line, Number, Plane, intrinsic, kernel
 from kernelscope.filters.shared.plain import no_simd
-from kernelscope.jit import Array, Index, Line, Number, Plane, intrinsic, kernel
-from kernelscope.spec.explanation import Cells, Example, Explanation, number
-from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
-from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.parameters import Choice, ChoiceParameter
+from kernelscope.schema.explanation import Cells, Example, Explanation, number
+from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.launch import Cuda, CudaTask, Launch, level_launch
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.parameters import Choice, ChoiceParameter
 
 _PIXELS = 32
 """Pixels of a step of `grey_bytes`: a vector of results (AVX2)."""

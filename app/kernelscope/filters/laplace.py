@@ -24,11 +24,11 @@ from kernelscope.filters.shared.correlation import (
     unit_of,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
-from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation, number, weighted
-from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask
+from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation, number, weighted
+from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.parameters import Choice, ChoiceParameter, Mask
 
 MASKS: Mapping[str, Mask] = {
     "4": ((0, 1, 0), (1, -4, 1), (0, 1, 0)),

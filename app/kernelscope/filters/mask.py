@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import InvalidParameter
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.filters.shared import correlation_bytes
 from kernelscope.filters.shared.correlation import (
     NEGATIVE,
@@ -32,11 +32,11 @@ from kernelscope.filters.shared.correlation import (
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.filters.shared.rows_cuda import SMALL
-from kernelscope.spec.explanation import Cells, Example, Explanation, weighted
-from kernelscope.spec.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask, MaskParameter, MaskPreset
+from kernelscope.schema.explanation import Cells, Example, Explanation, weighted
+from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.parameters import Choice, ChoiceParameter, Mask, MaskParameter, MaskPreset
 
 _MAX_TOTAL = 400_000
 """Sum of the Gaussian presets: keeps twice that below the largest weight of a mask."""

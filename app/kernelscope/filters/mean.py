@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Index, Like, Number, Plane, Record, kernel
 from kernelscope.filters.shared import box_bytes
 from kernelscope.filters.shared.border_kernels import VALID, border_index, pad_columns
 from kernelscope.filters.shared.box import (
@@ -42,10 +43,9 @@ from kernelscope.filters.shared.plain import (
 )
 from kernelscope.filters.shared.rows_cuda import QUAD, rows_launch, rows_pay_from
 from kernelscope.filters.shared.vectors import blank_row
-from kernelscope.jit import Index, Like, Number, Plane, Record, kernel
-from kernelscope.spec.explanation import Example, Explanation, weighted
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
-from kernelscope.spec.launch import (
+from kernelscope.schema.explanation import Example, Explanation, weighted
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.launch import (
     NO_MASK,
     Cuda,
     CudaPlan,
@@ -55,8 +55,8 @@ from kernelscope.spec.launch import (
     level_launch,
     quick_level,
 )
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.parameters import OddParameter
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.parameters import OddParameter
 
 
 @kernel

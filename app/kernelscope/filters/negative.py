@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Index, Plane, kernel
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
-from kernelscope.jit import Index, Plane, kernel
-from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, Unit
-from kernelscope.spec.launch import Cuda, CudaTask, Launch
-from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
-from kernelscope.spec.samples import white_level
+from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
+from kernelscope.schema.launch import Cuda, CudaTask, Launch
+from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
+from kernelscope.schema.samples import white_level
 
 MAPPED = Level(
     "mapped",

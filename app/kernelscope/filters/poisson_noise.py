@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
-from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, Unit
-from kernelscope.spec.parameters import IntParameter
-from kernelscope.spec.samples import white_level
+from kernelscope.schema.explanation import EDGE, Example, Explanation
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
+from kernelscope.schema.parameters import IntParameter
+from kernelscope.schema.samples import white_level
 
 _COUNTABLE = 2.0**52
 """From here on the noise is below the precision of float32, and counts would overflow."""

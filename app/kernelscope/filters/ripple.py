@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Index, Line, Number, Plane, kernel
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
-from kernelscope.jit import Index, Line, Number, Plane, kernel
-from kernelscope.spec.crop import Crop
-from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, Unit
-from kernelscope.spec.launch import Cuda, CudaTask, Launch, level_launch
-from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.parameters import IntParameter
-from kernelscope.spec.samples import white_level
+from kernelscope.schema.crop import Crop
+from kernelscope.schema.explanation import EDGE, Example, Explanation
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
+from kernelscope.schema.launch import Cuda, CudaTask, Launch, level_launch
+from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.parameters import IntParameter
+from kernelscope.schema.samples import white_level
 
 SINE = (6.28318516, -41.34165503, 81.60100407, -76.54978232, 39.53670623)
 """Factors of v, v³, ... v⁹ that make sin(2 pi v): off by 3.4e-9 at most for |v| <= 1/4, the

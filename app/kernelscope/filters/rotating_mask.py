@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Index, Like, Line, Plane, Record, inlined, kernel
 from kernelscope.filters.shared.border_kernels import (
     REDUCE,
     VALID,
@@ -38,11 +39,10 @@ from kernelscope.filters.shared.border_kernels import (
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.filters.shared.rows_cuda import rows_launch
-from kernelscope.jit import Array, Index, Like, Line, Plane, Record, inlined, kernel
-from kernelscope.spec.borders import Border
-from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation, number
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
-from kernelscope.spec.launch import (
+from kernelscope.schema.borders import Border
+from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation, number
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
+from kernelscope.schema.launch import (
     NO_MASK,
     Cuda,
     CudaPlan,
@@ -52,7 +52,7 @@ from kernelscope.spec.launch import (
     level_launch,
     quick_level,
 )
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 
 _WINDOWS = 9
 """Around a pixel. A tuned thread goes down as many rows as for a mask of that size."""

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
-from kernelscope.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
-from kernelscope.spec.parameters import FloatParameter
+from kernelscope.schema.explanation import EDGE, Example, Explanation
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
+from kernelscope.schema.parameters import FloatParameter
 
 
 @kernel

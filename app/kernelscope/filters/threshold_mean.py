@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Flag, Index, Like, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, pad_columns
 from kernelscope.filters.shared.box import (
     add_row,
@@ -32,11 +33,10 @@ from kernelscope.filters.shared.box import (
 from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
 from kernelscope.filters.shared.correlation import Divisor, Finish, finish_row, update_divisors
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
-from kernelscope.jit import Flag, Index, Like, Line, Number, Plane, Record, kernel
-from kernelscope.spec.borders import Border
-from kernelscope.spec.explanation import Cells, Example, Explanation, number
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
-from kernelscope.spec.launch import (
+from kernelscope.schema.borders import Border
+from kernelscope.schema.explanation import Cells, Example, Explanation, number
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
+from kernelscope.schema.launch import (
     NO_MASK,
     Cuda,
     CudaPlan,
@@ -46,8 +46,8 @@ from kernelscope.spec.launch import (
     level_launch,
     quick_level,
 )
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.parameters import FloatParameter, OddParameter
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.parameters import FloatParameter, OddParameter
 
 
 @kernel

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kernelscope.base.jit import Index, Plane, kernel
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
-from kernelscope.jit import Index, Plane, kernel
-from kernelscope.spec.crop import Crop
-from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
-from kernelscope.spec.launch import Cuda, CudaTask, Launch
-from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
+from kernelscope.schema.crop import Crop
+from kernelscope.schema.explanation import EDGE, Example, Explanation
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
+from kernelscope.schema.launch import Cuda, CudaTask, Launch
+from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
 
 NO_BARRIER = Level(
     "no-barrier",

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernelscope.base.jit import Index, Plane, kernel
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
-from kernelscope.jit import Index, Plane, kernel
-from kernelscope.spec.crop import Crop
-from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask
-from kernelscope.spec.launch import Cuda, CudaTask, Launch
-from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
+from kernelscope.schema.crop import Crop
+from kernelscope.schema.explanation import EDGE, Example, Explanation
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
+from kernelscope.schema.launch import Cuda, CudaTask, Launch
+from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 
 ONE_THREAD_BLOCKS = Level(
     "one-thread-blocks",

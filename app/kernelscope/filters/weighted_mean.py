@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Index, Line, Plane, Record, kernel
 from kernelscope.filters.shared import binomial_bytes
 from kernelscope.filters.shared.border_kernels import fetch_row
 from kernelscope.filters.shared.correlation import (
@@ -34,12 +35,11 @@ from kernelscope.filters.shared.correlation import (
     working_type,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
-from kernelscope.jit import Array, Index, Line, Plane, Record, kernel
-from kernelscope.spec.explanation import Cells, Example, Explanation, weighted
-from kernelscope.spec.filter import Cpu, CpuPass, CpuTask, FilterSpec
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.parameters import OddParameter
+from kernelscope.schema.explanation import Cells, Example, Explanation, weighted
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.parameters import OddParameter
 
 
 @kernel

@@ -13,9 +13,10 @@ from types import TracebackType
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication
 
-from kernelscope import __version__, jit
+from kernelscope import __version__
 from kernelscope.backends import GPU_VARIABLE, create_backends, gpu_numbers
-from kernelscope.compile_process import CompileProcess
+from kernelscope.base import jit
+from kernelscope.base.compile_process import CompileProcess
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs, default_path
 from kernelscope.gui.widgets import messages, theme

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import InvalidImage, InvalidParameter, NotANumber
+from kernelscope.base.errors import InvalidImage, InvalidParameter, NotANumber
+from kernelscope.base.parallel import in_parts
+from kernelscope.base.text import printable
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.source import fingerprint
-from kernelscope.parallel import in_parts
-from kernelscope.spec.samples import Kind, colour_count, white_of
-from kernelscope.text import printable
+from kernelscope.schema.samples import Kind, colour_count, white_of
 
 DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 """The sample types that filters work on."""
@@ -249,7 +249,7 @@ class Image:
 
     @cached_property
     def white(self) -> float:
-        """The sample that stands for white, see `kernelscope.spec.samples.white_of`."""
+        """The sample that stands for white, see `kernelscope.schema.samples.white_of`."""
         if self.given_white is not None:
             return self.given_white
         return white_of(self.planes[:, :, : colour_count(self.channels)])

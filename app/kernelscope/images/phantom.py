@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import InvalidParameter
+from kernelscope.base.errors import InvalidParameter
 
 BRIGHTEST = 255.0
 """The signal of the brightest tissue in every contrast, before shading."""

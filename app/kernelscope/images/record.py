@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelscope.text import enumerated
+from kernelscope.base.text import enumerated
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.jit import Array, Index, Line, Number, Plane, kernel
-from kernelscope.parallel import in_parts
+from kernelscope.base.jit import Array, Index, Line, Number, Plane, kernel
+from kernelscope.base.parallel import in_parts
 
 LARGEST_FACTOR = 256
 """Side of the largest block: its columns of bytes add up to 16 bits."""

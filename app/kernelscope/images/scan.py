@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import InvalidParameter
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.images.source import fingerprint
 from kernelscope.images.volume import Volume, check_aligned, stack, unstack
-from kernelscope.spec.crop import Box
-from kernelscope.spec.samples import Components, Kind
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Components, Kind
 
 MAX_COMPONENTS = 4
 """T1w, T2w, PDw and one more."""

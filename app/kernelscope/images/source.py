@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.spec.samples import Components, Kind, Pixels
+from kernelscope.schema.samples import Components, Kind, Pixels
 
 
 def fingerprint(samples: NDArray[Any]) -> Hashable:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import Incomparable, InvalidImage, InvalidParameter
+from kernelscope.base.errors import Incomparable, InvalidImage, InvalidParameter
+from kernelscope.base.parallel import in_parts
+from kernelscope.base.text import printable
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.image import fill_nan, is_finite
 from kernelscope.images.lengths import in_words
-from kernelscope.parallel import in_parts
-from kernelscope.text import printable
 
 DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32"))
 """The types of voxels; integers come before floats, small ones before large ones."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from kernelscope import filters
 from kernelscope.library import functions
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 ERRORS = (
     "AppError",
@@ -27,10 +27,10 @@ ERRORS = (
     "NotANumber",
     "OutOfMemory",
 )
-"""The errors that functions raise, from `kernelscope.errors`."""
+"""The errors that functions raise, from `kernelscope.base.errors`."""
 
 MODULES: Mapping[str, str] = {
-    **dict.fromkeys(ERRORS, "kernelscope.errors"),
+    **dict.fromkeys(ERRORS, "kernelscope.base.errors"),
     "Recipe": "kernelscope.library.recipes",
     "noise": "kernelscope.library.heads",
     "phantom": "kernelscope.library.heads",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kernelscope.engine.step import ESTIMATE
-from kernelscope.spec.parameters import (
+from kernelscope.schema.parameters import (
     ChoiceParameter,
     FloatParameter,
     IntParameter,

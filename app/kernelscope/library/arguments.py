@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.engine.step import ESTIMATE
-from kernelscope.errors import InvalidParameter
 from kernelscope.images.volume import AXES
 from kernelscope.library.annotations import (
     Annotation,
@@ -24,11 +24,11 @@ from kernelscope.library.annotations import (
     literal,
     one_of,
 )
-from kernelscope.spec.borders import Border
-from kernelscope.spec.devices import Device
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import Parameter
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.parameters import Parameter
+from kernelscope.schema.samples import Kind
 
 _DEVICES = tuple(each.value for each in Device)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelscope.backends.cuda.page_locked import is_page_locked
-from kernelscope.errors import InvalidImage
+from kernelscope.base.errors import InvalidImage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from numpy.typing import ArrayLike
 
 from kernelscope.engine.transparency import to_grey
-from kernelscope.judging import colours
-from kernelscope.judging.metrics import Quality, judge
-from kernelscope.judging.volumes import judge_volume
+from kernelscope.images.judging import colours
+from kernelscope.images.judging.metrics import Quality, judge
+from kernelscope.images.judging.volumes import judge_volume
 from kernelscope.library import arrays
 from kernelscope.library.functions import named_errors
 from kernelscope.library.session import PolledToken

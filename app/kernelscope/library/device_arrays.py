@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.errors import DeviceUnavailable, InvalidImage
+from kernelscope.base.errors import DeviceUnavailable, InvalidImage
 
 _HOST = (1, 3)
 """Device types of DLPack that the processor can read: its memory, and that which CUDA pinned."""

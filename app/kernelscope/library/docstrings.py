@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from kernelscope.library.arguments import Argument
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 
 WIDTH = 92
 """Columns of a docstring, without the indent of a function's body."""

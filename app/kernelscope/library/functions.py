@@ -21,10 +21,10 @@ from typing import Any, Literal  # noqa: F401
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError, InvalidParameter
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.images.volume import AXES
@@ -42,9 +42,9 @@ from kernelscope.library.arguments import (
 from kernelscope.library.device_arrays import device_array
 from kernelscope.library.docstrings import docstring_of
 from kernelscope.library.session import session
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import USUAL_LEVELS
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import USUAL_LEVELS
+from kernelscope.schema.samples import Kind
 
 PACKAGE = "kernelscope"
 """The module that functions belong to, for `help` and pickles."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelscope.errors import InvalidParameter, OutOfMemory
+from kernelscope.base.errors import InvalidParameter, OutOfMemory
 from kernelscope.images.phantom import Contrast, add_noise, head
 from kernelscope.images.phantom import Noise as Kind
 from kernelscope.images.volume import check_shape

@@ -8,11 +8,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from kernelscope.base.errors import InvalidParameter
+from kernelscope.big.lazy.files import Filed, filter_file
 from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.errors import InvalidParameter
-from kernelscope.lazy.files import Filed, filter_file
 from kernelscope.library.arguments import check_common
 from kernelscope.library.session import PolledToken, session
 

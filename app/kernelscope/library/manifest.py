@@ -8,7 +8,7 @@ from pathlib import Path
 
 import kernelscope
 from kernelscope import filters
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 FILE = Path(kernelscope.__file__).with_name("napari.yaml")
 

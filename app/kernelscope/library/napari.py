@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope import filters
+from kernelscope.base.errors import AppError, InvalidImage
 from kernelscope.engine.step import ESTIMATE, default_text
-from kernelscope.errors import AppError, InvalidImage
 from kernelscope.images.volume import AXES
 from kernelscope.library.functions import function_of
 from kernelscope.library.heads import noise, phantom
-from kernelscope.spec.devices import Device
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.parameters import IntParameter, Parameter
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.parameters import IntParameter, Parameter
+from kernelscope.schema.samples import Kind
 
 LayerData = tuple[NDArray[Any], dict[str, Any], str]
 """Samples, properties and kind of a layer, as napari takes them."""

@@ -25,9 +25,9 @@ from kernelscope.engine.steps import RecipeRun, naming, over_all
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
 from kernelscope.library.device_arrays import DeviceArray
 from kernelscope.library.session import PolledToken, session
-from kernelscope.spec.filter import Unit
-from kernelscope.spec.levels import Level
-from kernelscope.spec.samples import Kind, white_between, white_of
+from kernelscope.schema.filter import Unit
+from kernelscope.schema.levels import Level
+from kernelscope.schema.samples import Kind, white_between, white_of
 
 _CHANNELS = (1, 3)
 """Those of pictures without alpha."""

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from kernelscope.engine import recipe as engine
 from kernelscope.library.functions import components_of, named_errors, run_steps
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:  # its readers are imported when a file is filtered
-    from kernelscope.lazy.files import Filed
+    from kernelscope.big.lazy.files import Filed
 
 
 @dataclass(frozen=True)

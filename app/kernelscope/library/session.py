@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from kernelscope.backends import create_backends
 from kernelscope.backends.cuda import CudaBackend
+from kernelscope.base.errors import Cancelled
 from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup, close_all
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken, Progress, no_progress
@@ -24,11 +25,10 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import usable
 from kernelscope.engine.steps import execute_recipe
-from kernelscope.errors import Cancelled
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import Level
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import Level
 
 _logger = logging.getLogger(__name__)
 

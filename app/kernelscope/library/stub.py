@@ -15,8 +15,8 @@ from kernelscope import filters
 from kernelscope.library import MODULES
 from kernelscope.library.arguments import COMPONENTS, NO_DEFAULT, Argument, arguments_of
 from kernelscope.library.docstrings import docstring_of
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 
 FILE = Path(kernelscope.__file__).with_name("__init__.pyi")
 

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kernelscope.paths import RESOURCES
+from kernelscope.base.paths import RESOURCES
 
 
 @dataclass(frozen=True)

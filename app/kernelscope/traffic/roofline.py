@@ -30,7 +30,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from kernelscope.spec.levels import TUNED
+from kernelscope.schema.levels import TUNED
 from kernelscope.traffic.gpus import Gpu
 from kernelscope.traffic.totals import Key, Totals, launch_totals
 from kernelscope.traffic.trace import SECTOR, Counts, Event, Space

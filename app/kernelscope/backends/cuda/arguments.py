@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.device_run import DeviceRun
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.schema.launch import CudaTask, Launch
 
 GEOMETRY_NUMBERS = {3: 9, 4: 8}
 """Fields of ``Geometry`` and of ``Volume``, by the axes of the source."""

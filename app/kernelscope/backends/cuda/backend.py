@@ -19,16 +19,16 @@ from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.kernel import hold_cubin
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.backends.cuda.view import View
+from kernelscope.base.errors import DeviceUnavailable
 from kernelscope.engine.backend import Availability, Fact, FactGroup, close_all
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.errors import DeviceUnavailable
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import CudaTask
-from kernelscope.spec.levels import Level
-from kernelscope.spec.samples import Components, Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.launch import CudaTask
+from kernelscope.schema.levels import Level
+from kernelscope.schema.samples import Components, Kind
 
 if TYPE_CHECKING:
     from kernelscope.backends.cuda.card import Card

@@ -17,7 +17,7 @@ from kernelscope.backends.cuda.memory import Resident, Staging
 from kernelscope.backends.cuda.page_locked import PORTABLE, ResultMemory
 from kernelscope.backends.cuda.pool import MOST_BYTES, SHARE, Allocation, Pool
 from kernelscope.backends.cuda.thread import OwnerThread
-from kernelscope.errors import DeviceUnavailable
+from kernelscope.base.errors import DeviceUnavailable
 
 _Value = TypeVar("_Value")
 

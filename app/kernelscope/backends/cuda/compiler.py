@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from kernelscope.base.errors import AppError
+from kernelscope.base.installed import install_command
 from kernelscope.engine.launch_report import Resources
-from kernelscope.errors import AppError
-from kernelscope.installed import install_command
 
 _logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from kernelscope.backends.cuda.noise import Noise
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.context import RunLog
 from kernelscope.images.source import Source
-from kernelscope.spec.samples import Components, Pixels
+from kernelscope.schema.samples import Components, Pixels
 
 _THREADS = 256
 _BLOCKS = 8  # of a multiprocessor

@@ -34,10 +34,10 @@ from kernelscope.backends.cuda.memory import Pages, Staging
 from kernelscope.backends.cuda.reduction import LOOK_BYTES, FiniteLook
 from kernelscope.backends.cuda.strips import Strip, strip
 from kernelscope.backends.cuda.thread import wait_for
+from kernelscope.base.errors import Cancelled
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import JointToken
 from kernelscope.engine.timing import Part, added_up
-from kernelscope.errors import Cancelled
 from kernelscope.images.source import Source
 
 _IN_SLABS = (

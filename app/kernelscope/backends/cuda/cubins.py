@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernelscope import compiled, jit
 from kernelscope.backends.cuda.compiler import STANDARD, Compiler, Cubin, release, title
+from kernelscope.base import compiled, jit
 
 _logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.timing import KernelTime
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import CudaPlan, CudaTask
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.launch import CudaPlan, CudaTask
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,12 @@ from kernelscope.backends.cuda.short_steps import ShortStep, read_times
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
 from kernelscope.backends.cuda.texture import Texture
-from kernelscope.errors import DeviceUnavailable
-from kernelscope.spec import launch as launches
-from kernelscope.spec.blocks import block_name
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import HARDWARE_BORDERS, Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.base.errors import DeviceUnavailable
+from kernelscope.schema import launch as launches
+from kernelscope.schema.blocks import block_name
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.launch import HARDWARE_BORDERS, Cuda, CudaPlan, CudaTask, Launch
 
 
 def prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -> PreparedFilter:

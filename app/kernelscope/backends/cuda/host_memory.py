@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from kernelscope.backends.cuda.device_run import DeviceRun, Place
-from kernelscope.errors import DeviceUnavailable
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
+from kernelscope.base.errors import DeviceUnavailable
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
 
 
 class Mapped:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from kernelscope.backends.cuda.compiler import Compiler, Nvrtc, resources, title
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
+from kernelscope.base.errors import AppError
+from kernelscope.base.installed import pip_command
 from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError
-from kernelscope.installed import pip_command
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import Level
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import Level
 
 REPORTED = ("sm_75", "sm_90")
 """The oldest generation that the kernels are made for, and a recent one: Turing and Hopper."""

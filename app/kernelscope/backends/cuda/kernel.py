@@ -42,7 +42,7 @@ from kernelscope.backends.cuda.report import launch_report
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.texture import Texture
 from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.spec.launch import Launch
+from kernelscope.schema.launch import Launch
 
 HOLD_SECONDS = 40e-6
 """How long the card is kept busy before a launch: longer than the host takes to queue it."""

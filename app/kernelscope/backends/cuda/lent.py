@@ -15,8 +15,8 @@ from kernelscope.backends.cuda.card import Card
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import filter_rows
+from kernelscope.base.errors import OutOfMemory
 from kernelscope.engine.context import RunContext
-from kernelscope.errors import OutOfMemory
 
 
 def apply(run: DeviceRun, source: int, target: int, context: RunContext) -> None:

@@ -11,7 +11,7 @@ from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.context import RunLog
 from kernelscope.images.source import Source
-from kernelscope.spec.samples import NoiseMedians
+from kernelscope.schema.samples import NoiseMedians
 
 THREADS = 256
 """Of a block."""

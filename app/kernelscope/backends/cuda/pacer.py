@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelscope.spec.launch import Launch
+from kernelscope.schema.launch import Launch
 
 LAUNCH_SECONDS = 0.05
 """No launch should take longer: the display's watchdog and Cancel wait for it."""

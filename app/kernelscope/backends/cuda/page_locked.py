@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope import memory
+from kernelscope.base import memory
 
 _logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelscope.backends.cuda.compiler import Compiler, choose_compiler, release
+from kernelscope.base.errors import AppError
+from kernelscope.base.installed import install_command, pip_command
 from kernelscope.engine.backend import Availability
-from kernelscope.errors import AppError
-from kernelscope.installed import install_command, pip_command
 
 OLDEST = (7, 5)
 """Compute capability of the first generation that the kernels are made for: Turing."""

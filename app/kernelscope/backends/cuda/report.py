@@ -10,7 +10,7 @@ from kernelscope.backends.cuda.compiler import Cubin, resources
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.timing import NOTABLE_EXCESS, Metric
-from kernelscope.spec.launch import Launch
+from kernelscope.schema.launch import Launch
 
 
 def metrics(runs: Sequence[DeviceRun]) -> list[Metric]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.schema.launch import CudaTask, Launch
 
 SOURCE = "rim"
 """The ``.cu`` that has the kernel."""

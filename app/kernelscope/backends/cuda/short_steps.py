@@ -22,7 +22,7 @@ from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.kernel import Ready, Timed
 from kernelscope.backends.cuda.pacer import Pacer
 from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.spec.launch import Launch
+from kernelscope.schema.launch import Launch
 
 SECONDS = 100e-6
 """Launches that should take no longer are short, by the first guess of `Pacer`, which

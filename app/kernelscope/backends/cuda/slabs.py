@@ -29,11 +29,11 @@ from kernelscope.backends.cuda.executor import filter_rows
 from kernelscope.backends.cuda.memory import CHUNK_BYTES
 from kernelscope.backends.cuda.short_steps import read_times
 from kernelscope.backends.cuda.view import View
+from kernelscope.base.errors import OutOfMemory
+from kernelscope.base.text import enumerated
 from kernelscope.engine.context import RunContext
-from kernelscope.errors import OutOfMemory
 from kernelscope.images.source import Source
-from kernelscope.spec.samples import Kind
-from kernelscope.text import enumerated
+from kernelscope.schema.samples import Kind
 
 _logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelscope.paths import KERNELS
+from kernelscope.base.paths import KERNELS
 
 _ENDIF = re.compile(r"^\s*#(?:endif|else|elif)\b")
 _INCLUDE = re.compile(r'^\s*#include\s+"([\w.]+)"\s*$', re.MULTILINE)

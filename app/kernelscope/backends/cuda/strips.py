@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 
 @dataclass(frozen=True)

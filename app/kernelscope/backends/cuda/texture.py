@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 _FORMATS = {"uint8": "UNSIGNED_INT8", "uint16": "UNSIGNED_INT16", "float32": "FLOAT"}
 

@@ -19,21 +19,21 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.launch import Memory, run_launch
 from kernelscope.backends.emulator.translation import translate
-from kernelscope.compiled import load_library
+from kernelscope.base.compiled import load_library
+from kernelscope.base.installed import install_command
+from kernelscope.base.machine import cpu_name
+from kernelscope.base.parallel import core_count
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Pass, Request
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.installed import install_command
-from kernelscope.machine import cpu_name
-from kernelscope.parallel import core_count
-from kernelscope.spec.borders import Border
-from kernelscope.spec.devices import Device
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import Level
 
 _NO_TIME = "Emulated on the processor: the time is not that of a GPU."
 

@@ -26,11 +26,11 @@ from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.launch import Handed, Memory, run_launch
 from kernelscope.backends.emulator.symbols import Symbols
 from kernelscope.backends.emulator.translation import CHECKS, translate
-from kernelscope.compiled import load_library
+from kernelscope.base.compiled import load_library
+from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
-from kernelscope.errors import AppError, DeviceUnavailable
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.schema.launch import CudaTask, Launch
 
 _MOST_FINDINGS = 64
 

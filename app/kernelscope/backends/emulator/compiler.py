@@ -16,9 +16,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from kernelscope import compiled
 from kernelscope.backends.cuda.compiler import CompileError, Cubin
 from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.base import compiled
 
 STANDARD = "c++17"
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import DeviceUnavailable, OutOfMemory
 from kernelscope.engine.control import CancelToken
-from kernelscope.errors import DeviceUnavailable, OutOfMemory
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import HARDWARE_BORDERS, CudaPlan, CudaTask, Launch
 
 _BLOCKS_AT_ONCE = 64
 _OPERATIONS_AT_ONCE = 5e7

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from kernelscope.backends.emulator.launch import Handed, Memory, run_launch, sizes_of
 from kernelscope.backends.emulator.symbols import Symbols
+from kernelscope.base.errors import DeviceUnavailable
 from kernelscope.engine.control import CancelToken
-from kernelscope.errors import DeviceUnavailable
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import Level
 from kernelscope.traffic.trace import ENTRY, OUTPUT, PART, SECTOR, SOURCE, Array, Scene, Space
 
 _NO_BLOCK = 0xFFFF_FFFF

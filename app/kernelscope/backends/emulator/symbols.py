@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kernelscope.errors import AppError
+from kernelscope.base.errors import AppError
 from kernelscope.traffic.trace import Place
 
 _SECONDS = 60

@@ -30,15 +30,15 @@ from kernelscope.backends.emulator.spans import EVERY_THREAD, Code, Job, Span, T
 from kernelscope.backends.emulator.symbols import Symbols
 from kernelscope.backends.emulator.translation import TRACE, translate
 from kernelscope.backends.emulator.unrolling import PRELUDE, unrolled
-from kernelscope.compiled import load_library
+from kernelscope.base.compiled import load_library
+from kernelscope.base.errors import AppError, DeviceUnavailable
+from kernelscope.base.parallel import core_count
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError, DeviceUnavailable
-from kernelscope.parallel import core_count
-from kernelscope.spec.devices import Device
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import Level
+from kernelscope.schema.devices import Device
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import Level
 from kernelscope.traffic.trace import (
     RECORD,
     SECTOR,

@@ -36,11 +36,11 @@ from kernelscope.backends.trial.protocol import (
     case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
-from kernelscope.compiled import load_library
+from kernelscope.base.compiled import load_library
+from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
-from kernelscope.errors import AppError, DeviceUnavailable
-from kernelscope.spec.launch import Launch
+from kernelscope.schema.launch import Launch
 
 _HINTS = {
     Kind.OUTSIDE: "Check the index of this line against the size of the array.",

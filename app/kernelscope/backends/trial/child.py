@@ -14,7 +14,7 @@ from kernelscope.backends.trial import checked, compiling, emulated, on_card, tr
 from kernelscope.backends.trial.progress import Progress
 from kernelscope.backends.trial.protocol import Ending, Job, Report
 from kernelscope.backends.trial.targets import CARD, CHECKED, COMPILE_ONLY, EMULATED, TRACED
-from kernelscope.errors import AppError
+from kernelscope.base.errors import AppError
 
 try:
     import resource

@@ -37,11 +37,11 @@ from kernelscope.backends.trial.protocol import (
     case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
-from kernelscope.compiled import load_library
+from kernelscope.base.compiled import load_library
+from kernelscope.base.errors import AppError, DeviceUnavailable
+from kernelscope.base.parallel import core_count
 from kernelscope.engine.control import CancelToken
-from kernelscope.errors import AppError, DeviceUnavailable
-from kernelscope.parallel import core_count
-from kernelscope.spec.launch import Launch
+from kernelscope.schema.launch import Launch
 
 _MOST_THREADS = 4
 """Each reserves a quarter of a gigabyte for the stacks of a block."""

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope import json_fields
 from kernelscope.backends.trial.parent import Work
 from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.base import json_fields
+from kernelscope.base.paths import RESOURCES
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.paths import RESOURCES
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, Launch
-from kernelscope.spec.levels import GLOBAL
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaPlan, Launch
+from kernelscope.schema.levels import GLOBAL
 
 FOLDER = RESOURCES / "exercises"
 

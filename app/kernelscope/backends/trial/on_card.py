@@ -41,9 +41,9 @@ from kernelscope.backends.trial.protocol import (
     read_others,
 )
 from kernelscope.backends.trial.source_text import expanded
-from kernelscope.errors import AppError
-from kernelscope.installed import install_command
-from kernelscope.spec.launch import Launch
+from kernelscope.base.errors import AppError
+from kernelscope.base.installed import install_command
+from kernelscope.schema.launch import Launch
 
 REPEATS = 7
 """Measured launches of each kernel, where there is one case."""

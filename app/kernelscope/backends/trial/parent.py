@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope import atomic, compiled, sandbox
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial import checked, emulated
 from kernelscope.backends.trial.plan import TrialPlan
@@ -39,9 +38,10 @@ from kernelscope.backends.trial.protocol import (
 )
 from kernelscope.backends.trial.targets import CARD, CHECKED, EMULATED, TRACED
 from kernelscope.backends.trial.trace_files import read_trace
+from kernelscope.base import atomic, compiled, sandbox
+from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.engine.control import CancelToken
-from kernelscope.errors import AppError, Cancelled
-from kernelscope.spec.launch import Launch
+from kernelscope.schema.launch import Launch
 from kernelscope.traffic.trace import Trace
 
 _POLL_SECONDS = 0.02
@@ -117,7 +117,7 @@ def try_out(
 
     Whatever the kernel does, this returns after the limits at the latest, and the process and
     all that it started are gone then. On a processor it has no network, and writes to a folder of
-    its own alone, where the system can keep it from both (`kernelscope.sandbox`).
+    its own alone, where the system can keep it from both (`kernelscope.base.sandbox`).
 
     Parameters
     ----------

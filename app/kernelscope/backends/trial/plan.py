@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope import json_fields
 from kernelscope.backends.cuda import rim
+from kernelscope.base import json_fields
+from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import Cuda, CudaPlan, CudaTask, Launch, Scratch
-from kernelscope.spec.levels import Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.schema.levels import Level
 
 _MOST = 1 << 40
 _MOST_BYTES = 16 << 20

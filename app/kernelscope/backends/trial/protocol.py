@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from kernelscope import json_fields
 from kernelscope.backends.trial.compiler_messages import (
     ERROR,
     MOST_MESSAGES,
     WARNING,
     CompilerMessage,
 )
+from kernelscope.base import json_fields
 from kernelscope.engine.launch_report import Resources
 
 JOB, REPORT, STAGES, LOG = "job.json", "report.json", "stages", "log"

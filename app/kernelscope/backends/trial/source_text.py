@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kernelscope.paths import KERNELS, RESOURCES
+from kernelscope.base.paths import KERNELS, RESOURCES
 
 _ENDIF = re.compile(r"^\s*#\s*(?:endif|else|elif)\b")
 _FOLDERS = (KERNELS, RESOURCES / "exercises")

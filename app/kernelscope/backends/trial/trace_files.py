@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope import json_fields
+from kernelscope.base import json_fields
 from kernelscope.traffic.trace import ENTRY, RECORD, Array, Place, Scene, Space, Trace
 
 _SCENE, _ARRAYS = "trace.json", "trace.npz"

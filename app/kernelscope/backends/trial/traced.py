@@ -24,8 +24,8 @@ from kernelscope.backends.trial.protocol import (
 )
 from kernelscope.backends.trial.source_text import expanded
 from kernelscope.backends.trial.trace_files import write_trace
-from kernelscope.errors import DeviceUnavailable
-from kernelscope.spec.levels import Level
+from kernelscope.base.errors import DeviceUnavailable
+from kernelscope.schema.levels import Level
 
 _PRELUDE = "#define __trap() __builtin_trap()\n"
 

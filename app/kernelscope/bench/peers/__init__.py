@@ -17,9 +17,9 @@ from types import MappingProxyType
 import numpy as np
 
 from kernelscope.bench.peers.library import Counterpart, Library, Parameters
-from kernelscope.spec.borders import Border
-from kernelscope.spec.devices import Device
-from kernelscope.spec.samples import Pixels
+from kernelscope.schema.borders import Border
+from kernelscope.schema.devices import Device
+from kernelscope.schema.samples import Pixels
 
 __all__ = [
     "Counterpart",

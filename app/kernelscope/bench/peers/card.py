@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.paths import KERNELS
-from kernelscope.spec.samples import Pixels
+from kernelscope.base.paths import KERNELS
+from kernelscope.schema.samples import Pixels
 
 _SPIN_SECONDS = 2e-3
 """Cycles that the GPU spins before a timed call, so that launch overhead is not timed."""

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from kernelscope.bench.peers import card
-from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import Pixels
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Pixels
 
 Parameters = Mapping[str, Any]
 

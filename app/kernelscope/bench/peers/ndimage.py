@@ -21,7 +21,7 @@ from kernelscope.bench.peers.library import (
     saturate,
     unchanged,
 )
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 MISSING_BORDERS = (Border.VALID, Border.REDUCE, Border.KEEP)
 """Borders that neither library supports."""

@@ -6,7 +6,7 @@ import math
 
 from kernelscope.bench.peers.library import Parameters
 from kernelscope.filters.shared.non_local import falloff
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 
 def distance(parameters: Parameters, border: Border) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.errors import AppError
 from kernelscope.bench.peers import card
 from kernelscope.bench.peers.library import (
     Library,
@@ -22,8 +23,7 @@ from kernelscope.bench.peers.library import (
     saturate,
     unchanged,
 )
-from kernelscope.errors import AppError
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 _REPLICATE = 2
 """The only border that all of NPP's filters support; the bench compares inside it."""

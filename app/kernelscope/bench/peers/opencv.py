@@ -19,7 +19,7 @@ from kernelscope.bench.peers.library import (
     mask_and_divisor,
     unchanged,
 )
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 _BORDERS = {
     Border.REFLECT: "BORDER_REFLECT",

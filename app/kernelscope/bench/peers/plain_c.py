@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope import compiled
+from kernelscope.base import compiled
+from kernelscope.base.errors import AppError
 from kernelscope.bench.peers.library import Library, Made, mask_and_divisor, unchanged
-from kernelscope.errors import AppError
 from kernelscope.filters.nlm.search import whole
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
 from kernelscope.filters.sobel.directions import COMPASS
-from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import Pixels, white_level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Pixels, white_level
 
 NAME = "C -O2"
 """The name of this peer."""

@@ -13,8 +13,8 @@ from kernelscope.bench.peers import plain_c
 from kernelscope.bench.peers.library import Library, Made, unchanged
 from kernelscope.bench.peers.plain_c import Parameters
 from kernelscope.filters.laplace import MASKS
-from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import Pixels
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Pixels
 
 NAME = "C -O2, size known"
 

@@ -15,7 +15,7 @@ from kernelscope.bench.peers.library import (
     unchanged,
 )
 from kernelscope.bench.peers.ndimage import MISSING_BORDERS
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 
 def _median(pixels: Any, parameters: Parameters, border: Border) -> Made | None:

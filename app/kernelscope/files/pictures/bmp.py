@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import kernel
+from kernelscope.base.text import enumerated
 from kernelscope.files import formats
 from kernelscope.files.depth import rescale
 from kernelscope.files.formats import Decoded, Unreadable, check_size
 from kernelscope.images.image import NOTHING, Metadata
-from kernelscope.jit import kernel
-from kernelscope.text import enumerated
 
 MAGIC = (
     rb"BM"

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.installed import install_command
+from kernelscope.base.once import ignore_warnings, once
 from kernelscope.files import formats
 from kernelscope.files.depth import rescale
 from kernelscope.files.formats import (
@@ -27,8 +29,6 @@ from kernelscope.files.formats import (
 from kernelscope.files.pictures import jpeg
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import Metadata
-from kernelscope.installed import install_command
-from kernelscope.once import ignore_warnings, once
 
 FORMAT = Format("DICOM", (".dcm", ".ima"))
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import kernel
 from kernelscope.files.formats import Unreadable
-from kernelscope.jit import kernel
 
 HUFFMAN, GROUP_3, GROUP_4 = 2, 3, 4
 """The compressions, as TIFF numbers them."""

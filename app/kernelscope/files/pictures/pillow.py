@@ -8,12 +8,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.once import ignore_warnings
 from kernelscope.files import formats
 from kernelscope.files.formats import Decoded, Unreadable, check_size, check_together
 from kernelscope.files.pictures import exif
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import NOTHING, Metadata
-from kernelscope.once import ignore_warnings
 
 JPEG_QUALITY = 95
 

@@ -36,7 +36,7 @@ from kernelscope.files.pictures.tiff_segments import (
 )
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import MM_PER_INCH, NOTHING, Metadata
-from kernelscope.spec.samples import white_between
+from kernelscope.schema.samples import white_between
 
 # Photometric interpretations and extra samples, as TIFF 6.0 numbers them.
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _CMYK, _YCBCR, _LAB = 0, 1, 2, 3, 5, 6, 8

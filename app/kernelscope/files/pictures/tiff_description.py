@@ -14,11 +14,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from kernelscope.base.text import printable
 from kernelscope.files.formats import Unreadable
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.lengths import is_length, millimetres, unit_of
 from kernelscope.images.volume import Spacing
-from kernelscope.text import printable
 
 SPACING, CHANNEL = "spacing_mm", "channel"
 """Keys of our own description, which is JSON with the shape that tifffile puts there."""

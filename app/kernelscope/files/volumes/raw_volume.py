@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import SeveralVolumes
+from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.formats import Unreadable
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import Spacing

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelscope.errors import ImageReadError, OutOfMemory
+from kernelscope.base.errors import ImageReadError, OutOfMemory
 from kernelscope.files.formats import Unreadable, damage_explained
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes import dicom, nifti

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import ImageWriteError
+from kernelscope.base.errors import ImageWriteError
 from kernelscope.files.picture_formats import WRITERS
 from kernelscope.images.image import NOTHING
 from kernelscope.images.volume import Volume

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelscope.errors import ImageWriteError, LossyFormat, OutOfMemory
+from kernelscope.base.errors import ImageWriteError, LossyFormat, OutOfMemory
+from kernelscope.base.text import enumerated
 from kernelscope.files.volumes import nifti, slices
 from kernelscope.files.volumes.volume_formats import WRITABLE_VOLUMES, WRITERS, VolumeWriter
 from kernelscope.files.write_errors import check_folder, check_target, replace_file, replace_folder
 from kernelscope.images.record import Record
 from kernelscope.images.volume import DTYPES, Volume
-from kernelscope.text import enumerated
 
 _logger = logging.getLogger(__name__)
 

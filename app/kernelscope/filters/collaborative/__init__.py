@@ -35,12 +35,12 @@ from kernelscope.filters.collaborative.cuda import GAPS, plan_cuda
 from kernelscope.filters.collaborative.model import GRID, SETTING, estimate_sigma, radius
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
 from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
-from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Crop
-from kernelscope.spec.explanation import Explanation
-from kernelscope.spec.filter import Cpu, FilterSpec, Unit
-from kernelscope.spec.launch import Cuda
-from kernelscope.spec.levels import GLOBAL, SHARED
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Crop
+from kernelscope.schema.explanation import Explanation
+from kernelscope.schema.filter import Cpu, FilterSpec, Unit
+from kernelscope.schema.launch import Cuda
+from kernelscope.schema.levels import GLOBAL, SHARED
 
 SPEC = FilterSpec(
     id="collaborative",

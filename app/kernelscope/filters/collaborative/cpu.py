@@ -15,6 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import (
+    Array,
+    Flag,
+    Index,
+    Line,
+    Number,
+    Plane,
+    Record,
+    inlined,
+    intrinsic,
+    kernel,
+)
 from kernelscope.filters.collaborative.model import (
     MARGIN,
     ONE,
@@ -29,21 +41,9 @@ from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.cosine import GREEN, GREY, RED_BLUE, backward, forward
 from kernelscope.filters.shared.plain import no_simd
-from kernelscope.jit import (
-    Array,
-    Flag,
-    Index,
-    Line,
-    Number,
-    Plane,
-    Record,
-    inlined,
-    intrinsic,
-    kernel,
-)
-from kernelscope.spec.filter import CpuPass, CpuTask
-from kernelscope.spec.levels import SERIAL
-from kernelscope.spec.samples import colour_count
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import SERIAL
+from kernelscope.schema.samples import colour_count
 
 PITCH = SIDE * WIENER
 """From a line of a group to the next: there are eight lanes for each block."""

@@ -16,10 +16,10 @@ from kernelscope.filters.collaborative.model import (
     search,
     window,
 )
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
-from kernelscope.spec.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.samples import colour_count
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.schema.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.samples import colour_count
 
 GAPS = {
     SINGLE_BLOCK.id: "One multiprocessor would take seconds where all of them take milliseconds.",

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.stabilise import estimated_sigma
-from kernelscope.spec.parameters import Choice, ChoiceParameter
-from kernelscope.spec.samples import Pixels, colour_count, white_level
+from kernelscope.schema.parameters import Choice, ChoiceParameter
+from kernelscope.schema.samples import Pixels, colour_count, white_level
 
 SIDE = 8
 """Of a block."""

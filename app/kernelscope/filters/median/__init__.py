@@ -24,11 +24,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelscope.filters.median import cpu, cuda
-from kernelscope.spec.borders import Border
-from kernelscope.spec.explanation import Cells, Example, Explanation, number
-from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec
-from kernelscope.spec.launch import Cuda
-from kernelscope.spec.parameters import OddParameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.explanation import Cells, Example, Explanation, number
+from kernelscope.schema.filter import BenchDefaults, Cpu, FilterSpec
+from kernelscope.schema.launch import Cuda
+from kernelscope.schema.parameters import OddParameter
 
 
 def radius(parameters: Mapping[str, Any]) -> int:

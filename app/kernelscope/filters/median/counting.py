@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Flag, Index, Line, Plane, intrinsic, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
-from kernelscope.jit import Array, Flag, Index, Line, Plane, intrinsic, kernel
 
 _BITS = 4
 """Bits of a place in a segment."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelscope.errors import InvalidImage
+from kernelscope.base.errors import InvalidImage
 from kernelscope.filters.median import smallest
 from kernelscope.filters.median.counting import median_counting
 from kernelscope.filters.median.huang import median_huang
@@ -15,9 +15,9 @@ from kernelscope.filters.median.networks import median_program
 from kernelscope.filters.median.parallel import VECTOR, median_parallel
 from kernelscope.filters.median.selection import median_frame, median_serial
 from kernelscope.filters.shared.vectors import blank_row
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, CpuTask
-from kernelscope.spec.levels import PARALLEL, SERIAL, Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import PARALLEL, SERIAL, Level
 
 LEVEL_1 = 24_576
 """Bytes of level-1 cache for the intermediate rows of a network."""

@@ -13,9 +13,9 @@ import math
 from dataclasses import replace
 
 from kernelscope.filters.shared.rows_cuda import QUAD, rows_launch
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, is_small, level_launch
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, by_size, is_small, level_launch
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 
 SELECTION = Level(
     "selection",

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Index, Line, Plane, inlined, kernel
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index
 from kernelscope.filters.shared.plain import cell, no_simd
-from kernelscope.jit import Index, Line, Plane, inlined, kernel
 
 
 @inlined

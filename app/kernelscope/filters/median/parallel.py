@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Index, Line, Plane, Record, intrinsic, kernel
 from kernelscope.filters.median.networks import Lane, median_program
 from kernelscope.filters.shared.border_kernels import fetch_row
-from kernelscope.jit import Index, Line, Plane, Record, intrinsic, kernel
 
 VECTOR = 32
 """Bytes of a vector register (AVX2)."""

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Flag, Index, Line, Plane, Record, inlined, kernel
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index
 from kernelscope.filters.shared.plain import cell, interior, no_simd
-from kernelscope.jit import Flag, Index, Line, Plane, Record, inlined, kernel
 
 
 @inlined

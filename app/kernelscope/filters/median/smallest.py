@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Index, Line, Plane, intrinsic, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
 from kernelscope.filters.shared.vectors import Loops, padded_row
-from kernelscope.jit import Index, Line, Plane, intrinsic, kernel
 
 _LANES = 32
 """Bytes that are compared at a time: a register of AVX2."""

@@ -35,13 +35,13 @@ from kernelscope.filters.mri_nlm.noise import (
     suggest_beta,
 )
 from kernelscope.filters.mri_nlm.reach import radius
-from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Crop
-from kernelscope.spec.explanation import Example, Explanation
-from kernelscope.spec.filter import Cpu, FilterSpec, Unit
-from kernelscope.spec.launch import Cuda
-from kernelscope.spec.levels import GLOBAL, SHARED, TUNED
-from kernelscope.spec.parameters import (
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Crop
+from kernelscope.schema.explanation import Example, Explanation
+from kernelscope.schema.filter import Cpu, FilterSpec, Unit
+from kernelscope.schema.launch import Cuda
+from kernelscope.schema.levels import GLOBAL, SHARED, TUNED
+from kernelscope.schema.parameters import (
     Choice,
     ChoiceParameter,
     FloatParameter,
@@ -49,7 +49,7 @@ from kernelscope.spec.parameters import (
     NumbersParameter,
     RadiiParameter,
 )
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 _HEAD = (
     (3, 5, 4, 6, 4, 3, 5),

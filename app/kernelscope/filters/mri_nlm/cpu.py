@@ -16,8 +16,8 @@ from kernelscope.filters.mri_nlm.serial import nlm_serial
 from kernelscope.filters.mri_nlm.sigma import plan_local
 from kernelscope.filters.mri_nlm.sigma_map import plan_map
 from kernelscope.filters.mri_nlm.tiles import nlm_tiles
-from kernelscope.spec.filter import CpuPass, CpuTask
-from kernelscope.spec.levels import SERIAL
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import SERIAL
 
 _SLICES = 8
 """Slices of a tile; each offset needs those of a patch in addition."""

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.mri_nlm.reach import search_and_patch
 from kernelscope.filters.mri_nlm.sigma_map import SigmaMap
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, Scratch
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.parameters import Radii
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.parameters import Radii
 
 GAPS = {
     SINGLE_BLOCK.id: "One multiprocessor would take minutes where all of them take a second.",

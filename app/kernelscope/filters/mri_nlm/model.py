@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Flag, Index, Number, Record, Voxels, kernel
 from kernelscope.filters.shared.border_kernels import REFLECT, border_index
-from kernelscope.jit import Array, Flag, Index, Number, Record, Voxels, kernel
 
 
 class Model(NamedTuple):

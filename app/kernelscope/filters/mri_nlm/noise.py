@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.errors import InvalidImage, InvalidParameter
+from kernelscope.base.errors import InvalidImage, InvalidParameter
+from kernelscope.base.parallel import in_parts
 from kernelscope.filters.mri_nlm.reach import reach_of
 from kernelscope.filters.mri_nlm.sigma import (
     estimate_around,
@@ -20,9 +21,8 @@ from kernelscope.filters.mri_nlm.sigma import (
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma, sigmas_at
 from kernelscope.filters.mri_nlm.strength import estimate_beta
 from kernelscope.filters.shared.remembered import remembered
-from kernelscope.parallel import in_parts
-from kernelscope.spec.filter import Diagnostic
-from kernelscope.spec.samples import Components, Pixels, whole
+from kernelscope.schema.filter import Diagnostic
+from kernelscope.schema.samples import Components, Pixels, whole
 
 _FLOOR = 1e-6
 """Sigma is raised to this share of the largest voxel, so that nothing is divided by 0."""

@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Index, Line, Number, Record, Voxels, inlined, kernel
 from kernelscope.filters.mri_nlm.model import Model, settle_mean
 from kernelscope.filters.mri_nlm.reach import Reach
 from kernelscope.filters.mri_nlm.tiles import fold, square_differences
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
-from kernelscope.jit import Array, Index, Line, Number, Record, Voxels, inlined, kernel
-from kernelscope.spec.filter import CpuPass
+from kernelscope.schema.filter import CpuPass
 
 _SLICES, _ROWS = 8, 10
 """Fewest slices and rows of a block; each offset needs those of a patch in addition, and the sums

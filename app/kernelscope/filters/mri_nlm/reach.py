@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kernelscope.spec.parameters import Radii, RadiiParameter
+from kernelscope.schema.parameters import Radii, RadiiParameter
 
 
 class Reach(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Index, Line, Record, Voxels, inlined, kernel
 from kernelscope.filters.mri_nlm.model import settle_mean, sigma_at
 from kernelscope.filters.shared.plain import cell, no_simd, rolled
-from kernelscope.jit import Array, Index, Line, Record, Voxels, inlined, kernel
 
 
 @inlined

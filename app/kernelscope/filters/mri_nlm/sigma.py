@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Flag, Index, Line, Number, Record, Voxels, kernel
 from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 from kernelscope.filters.shared.non_local import NORMAL_MEDIAN
-from kernelscope.jit import Array, Flag, Index, Line, Number, Record, Voxels, kernel
-from kernelscope.spec.filter import CpuPass
-from kernelscope.spec.samples import Components, NoiseMedians
+from kernelscope.schema.filter import CpuPass
+from kernelscope.schema.samples import Components, NoiseMedians
 
 _BLOCKS = 2**18
 """Blocks that are looked at, at most: the estimate is then good to about one per cent."""

@@ -33,10 +33,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Index, Record, kernel
+from kernelscope.base.parallel import in_parts
 from kernelscope.filters.mri_nlm.sigma import rician_factor, rician_variances
-from kernelscope.jit import Array, Index, Record, kernel
-from kernelscope.parallel import in_parts
-from kernelscope.spec.filter import CpuPass
+from kernelscope.schema.filter import CpuPass
 
 _SIDES = {1: 64, 2: 8, 3: 4}
 """Voxels of a cell along each axis, by the number of axes: 64 voxels in all."""

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Line, Number, Record, Voxels, kernel
+from kernelscope.base.parallel import core_count
 from kernelscope.filters.mri_nlm.sigma import cut_out, rician_share
 from kernelscope.filters.shared.non_local import add_moments, fused, power_of_two
-from kernelscope.jit import Array, Line, Number, Record, Voxels, kernel
-from kernelscope.parallel import core_count
-from kernelscope.spec.samples import Pixels
+from kernelscope.schema.samples import Pixels
 
 Radii = tuple[int, int, int]
 

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Flag, Index, Line, Number, Record, Voxels, inlined, kernel
 from kernelscope.filters.mri_nlm.model import settle_mean, sigma_at
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
-from kernelscope.jit import Array, Flag, Index, Line, Number, Record, Voxels, inlined, kernel
 
 
 class Scratch(NamedTuple):

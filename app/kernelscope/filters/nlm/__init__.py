@@ -29,12 +29,12 @@ from kernelscope.filters.nlm.search import radius, whole
 from kernelscope.filters.nlm.strength import estimate_patch, estimate_sigma, estimate_strength
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
 from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
-from kernelscope.spec.borders import Border
-from kernelscope.spec.explanation import Example, Explanation
-from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec, Unit
-from kernelscope.spec.launch import Cuda
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, TEXTURE, TUNED
-from kernelscope.spec.parameters import (
+from kernelscope.schema.borders import Border
+from kernelscope.schema.explanation import Example, Explanation
+from kernelscope.schema.filter import BenchDefaults, Cpu, FilterSpec, Unit
+from kernelscope.schema.launch import Cuda
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, TEXTURE, TUNED
+from kernelscope.schema.parameters import (
     Choice,
     ChoiceParameter,
     FloatParameter,

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Index, Line, Number, Record, intrinsic, kernel
 from kernelscope.filters.nlm.pairs import (
     PITCH,
     add_square_differences,
@@ -30,7 +31,6 @@ from kernelscope.filters.nlm.pairs import (
     weigh,
 )
 from kernelscope.filters.shared.non_local import fused, power_of_two
-from kernelscope.jit import Array, Index, Line, Number, Record, intrinsic, kernel
 
 SHARED = 12
 """Most offsets of a step. Fastest of 5, 8, 11, 12 and 21 on a Zen processor: its lines still fit

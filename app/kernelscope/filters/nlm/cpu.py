@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.parallel import core_count
 from kernelscope.filters.nlm import image_turns, window_tiles
 from kernelscope.filters.nlm.image_turns import nlm_image
 from kernelscope.filters.nlm.pairs import VECTOR, WIDEST
@@ -23,11 +24,10 @@ from kernelscope.filters.nlm.sums import Metric, Sums, count_itself, divide_sums
 from kernelscope.filters.nlm.window_tiles import nlm_window
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
-from kernelscope.parallel import core_count
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, CpuTask
-from kernelscope.spec.levels import SERIAL
-from kernelscope.spec.samples import colour_count, white_level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import SERIAL
+from kernelscope.schema.samples import colour_count, white_level
 
 CANDIDATES = 2**18
 """Most candidates in a unit of work of level *serial*, which is a pixel: the largest window has

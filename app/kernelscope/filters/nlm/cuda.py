@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.nlm.cuda_tuned import plan_tuned
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_weights
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, HandOver, Launch, Scratch
-from kernelscope.spec.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
-from kernelscope.spec.samples import colour_count, white_level
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import BLOCK, CudaPlan, CudaTask, HandOver, Launch, Scratch
+from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
+from kernelscope.schema.samples import colour_count, white_level
 
 HOST_PARTITIONS = Level(
     "host-partitions",

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
-from kernelscope.spec import launch as launches
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
-from kernelscope.spec.samples import colour_count, white_level
+from kernelscope.schema import launch as launches
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.schema.samples import colour_count, white_level
 
 _COLUMNS, _CHUNK = 128, 32
 """Columns of a warp, and offsets for which those that it reads suffice: macros ``WARP_COLUMNS`` and

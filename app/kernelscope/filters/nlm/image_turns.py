@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Index, Record, kernel
 from kernelscope.filters.nlm.pairs import (
     VECTOR,
     WIDEST,
@@ -25,7 +26,6 @@ from kernelscope.filters.nlm.pairs import (
     make_scratch,
 )
 from kernelscope.filters.nlm.search import tile_at, with_partners_in
-from kernelscope.jit import Array, Index, Record, kernel
 
 ROWS = 16
 """Rows of a tile."""

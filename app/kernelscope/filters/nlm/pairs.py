@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Index, Line, Number, Record, kernel
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
-from kernelscope.jit import Array, Index, Line, Number, Record, kernel
 
 VECTOR = 32
 """Samples that rows are rounded up to: a few vector registers, so that no loop has a remainder."""

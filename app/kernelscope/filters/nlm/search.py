@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kernelscope.jit import Index, Record, kernel
+from kernelscope.base.jit import Index, Record, kernel
 
 
 class Search(NamedTuple):

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Index, Line, Record, inlined, kernel
 from kernelscope.filters.shared.plain import cell, no_simd, rolled
-from kernelscope.jit import Array, Index, Line, Record, inlined, kernel
 
 
 @inlined

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Index, Line, Number, Record, kernel
+from kernelscope.base.parallel import core_count
 from kernelscope.filters.shared.flat_noise import flat_sigma
 from kernelscope.filters.shared.non_local import add_moments, noise_floor, patch_profile
 from kernelscope.filters.shared.stabilise import estimated_sigma
-from kernelscope.jit import Array, Index, Line, Number, Record, kernel
-from kernelscope.parallel import core_count
-from kernelscope.spec.samples import Pixels, white_level
+from kernelscope.schema.samples import Pixels, white_level
 
 _FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
 """Strengths that are tried, in units of the mean distance of patches that differ by noise."""

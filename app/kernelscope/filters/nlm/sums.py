@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Index, Plane, Record, kernel
 from kernelscope.filters.shared.border_kernels import REDUCE, REFLECT, VALID, border_index
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.jit import Array, Index, Plane, Record, kernel
 
 
 class Metric(NamedTuple):

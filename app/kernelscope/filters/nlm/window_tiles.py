@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Index, Line, Record, kernel
 from kernelscope.filters.nlm.columns import SHARED, Lines, borrowed, weigh_row
 from kernelscope.filters.nlm.pairs import PITCH, WIDEST, add_row
 from kernelscope.filters.nlm.search import Rectangle, tile_at
 from kernelscope.filters.nlm.sums import Sums
 from kernelscope.filters.shared.non_local import add_weighted, fused
 from kernelscope.filters.shared.plain import cell
-from kernelscope.jit import Array, Index, Line, Record, kernel
 
 LOWEST, HIGHEST = 32, 128
 """Rows of a tile. A lower one shares fewer weights; with higher ones there are too few tiles."""

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Index, Line, Plane, intrinsic, kernel
 from kernelscope.filters.shared.border_kernels import fetch_row
 from kernelscope.filters.shared.correlation import binomial
 from kernelscope.filters.shared.vectors import LANES, Loops, make_ring
-from kernelscope.jit import Index, Line, Plane, intrinsic, kernel
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 _LARGEST_SHORT, _LARGEST_MIDDLE, _LARGEST = 5, 9, 15
 """Largest masks with totals of 16 bits, with columns of 16 bits, and at all."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelscope.jit import Index, Line, Plane, kernel
-from kernelscope.spec.borders import Border
+from kernelscope.base.jit import Index, Line, Plane, kernel
+from kernelscope.schema.borders import Border
 
 REFLECT = Border.REFLECT.code
 MIRROR = Border.MIRROR.code

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Index, Line, Number, Plane, Record, inlined, kernel
 from kernelscope.filters.shared.correlation import Work
 from kernelscope.filters.shared.plain import (
     count_cells,
@@ -29,7 +30,6 @@ from kernelscope.filters.shared.plain import (
     rolled,
     wide_cell,
 )
-from kernelscope.jit import Index, Line, Number, Plane, Record, inlined, kernel
 
 _LARGEST_16_BIT = 15
 """Largest mask whose 8-bit samples add up to 16 bits: 15 * 15 * 255 = 57375."""

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Index, Line, Plane, Record, intrinsic, kernel
 from kernelscope.filters.shared.border_kernels import VALID, pad_columns
 from kernelscope.filters.shared.vectors import LANES, Loops, padded_row
-from kernelscope.jit import Index, Line, Plane, Record, intrinsic, kernel
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 LARGEST_OF_16_BITS = 15
 """Largest mask whose bytes add up to 16 bits: 15 * 15 * 255 = 57375."""

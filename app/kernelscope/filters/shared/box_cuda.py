@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaTask, Launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaTask, Launch
 
 _HALF_BLOCK = 128
 """Threads that walk down from the middle of a tile, and that walk up: ``BOX_HALF_BLOCK``."""

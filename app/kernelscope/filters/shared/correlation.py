@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Index, Kernel, Line, Number, Plane, Record, inlined, kernel
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, fetch_row
 from kernelscope.filters.shared.plain import cell, gather, interior, no_simd
-from kernelscope.jit import Array, Index, Kernel, Line, Number, Plane, Record, inlined, kernel
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, CpuTask, Unit
-from kernelscope.spec.levels import SERIAL
-from kernelscope.spec.parameters import Choice, ChoiceParameter, Mask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import CpuPass, CpuTask, Unit
+from kernelscope.schema.levels import SERIAL
+from kernelscope.schema.parameters import Choice, ChoiceParameter, Mask
 
 Work = type[np.float32] | type[np.float64]
 """The type that a parallel kernel computes in."""

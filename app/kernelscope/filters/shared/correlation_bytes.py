@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Index, Like, Line, Number, Plane, Record, intrinsic, kernel
 from kernelscope.filters.shared.border_kernels import fetch_row
 from kernelscope.filters.shared.correlation import (
     Divisor,
@@ -40,11 +41,10 @@ from kernelscope.filters.shared.correlation import (
     working_type,
 )
 from kernelscope.filters.shared.vectors import Loops, make_ring
-from kernelscope.jit import Array, Index, Like, Line, Number, Plane, Record, intrinsic, kernel
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import CpuPass, CpuTask
-from kernelscope.spec.levels import PARALLEL
-from kernelscope.spec.parameters import Mask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import PARALLEL
+from kernelscope.schema.parameters import Mask
 
 _LANES = 32
 """Samples of a step."""

@@ -16,10 +16,10 @@ from kernelscope.filters.shared.products_cuda import (
     products_pay,
 )
 from kernelscope.filters.shared.rows_cuda import LATE, QUAD, SMALL, rows_launch, rows_pay_from
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import BLOCK, CudaTask, Launch, level_launch
-from kernelscope.spec.levels import TUNED
-from kernelscope.spec.parameters import Mask
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import BLOCK, CudaTask, Launch, level_launch
+from kernelscope.schema.levels import TUNED
+from kernelscope.schema.parameters import Mask
 
 _TYPES = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
 """Types of weights and sums, in the order of the macro ``WEIGHT_TYPE``."""

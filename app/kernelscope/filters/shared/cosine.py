@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.jit import Record, inlined
+from kernelscope.base.jit import Record, inlined
 
 # cos(k pi / 16) / 2, and the factor of the mean.
 C1 = np.float32(0.49039264)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.non_local import estimate_sigma
-from kernelscope.spec.samples import Pixels, white_level
+from kernelscope.schema.samples import Pixels, white_level
 
 _SIDE, _MOST, _FEWEST = 8, 2**15, 64
 """Of the blocks whose spectra are looked at; their number at most, and at least."""

@@ -17,13 +17,13 @@ from functools import partial
 
 import numpy as np
 
+from kernelscope.base.jit import Kernel
 from kernelscope.filters.shared.correlation import Finish
-from kernelscope.jit import Kernel
-from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Crop
-from kernelscope.spec.filter import Absent, CpuPass, CpuTask, FilterSpec
-from kernelscope.spec.parameters import IntParameter
-from kernelscope.spec.samples import colour_count
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Crop
+from kernelscope.schema.filter import Absent, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.parameters import IntParameter
+from kernelscope.schema.samples import colour_count
 
 SEED = IntParameter(
     name="seed",

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.flat_noise import flat_sigma
-from kernelscope.spec.samples import Pixels, white_level
+from kernelscope.schema.samples import Pixels, white_level
 
 Numbers = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.jit import Kernel, Line, Number
-from kernelscope.spec.samples import Pixels, white_level
+from kernelscope.base.jit import Kernel, Line, Number
+from kernelscope.schema.samples import Pixels, white_level
 
 _DB2 = np.array([-1 - 3**0.5, 3 + 3**0.5, 3**0.5 - 3, 1 - 3**0.5]) / (4 * 2**0.5)
 """Daubechies' wavelet of two vanishing moments: the filter of the details."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Index, Line, Number, Plane, Record, inlined, intrinsic, kernel
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index
-from kernelscope.jit import Index, Line, Number, Plane, Record, inlined, intrinsic, kernel
 
 
 @intrinsic

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import CudaTask, Launch, is_small
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaTask, Launch, is_small
 
 SIXTEEN = 16
 """Samples that are copied at once where rows consist of as many."""

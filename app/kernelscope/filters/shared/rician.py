@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.jit import Number, Record, kernel
-from kernelscope.once import once
+from kernelscope.base.jit import Number, Record, kernel
+from kernelscope.base.once import once
 
 STEPS = 128
 """Entries of the tables from one sigma to the next."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import BLOCK, CudaTask, Launch, level_launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import BLOCK, CudaTask, Launch, level_launch
 
 THREADS = 128
 """Of a block: macro ``TUNED_THREADS``."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kernelscope.spec.parameters import FloatParameter
-from kernelscope.spec.samples import Pixels
+from kernelscope.schema.parameters import FloatParameter
+from kernelscope.schema.samples import Pixels
 
 
 def sigma_parameter(

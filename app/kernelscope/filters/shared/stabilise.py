@@ -32,12 +32,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Line, Plane, kernel
+from kernelscope.base.parallel import in_parts
 from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise
-from kernelscope.jit import Array, Line, Plane, kernel
-from kernelscope.parallel import in_parts
-from kernelscope.spec.filter import NoiseChoice
-from kernelscope.spec.parameters import Choice, ChoiceParameter
-from kernelscope.spec.samples import Pixels, colour_count, white_level
+from kernelscope.schema.filter import NoiseChoice
+from kernelscope.schema.parameters import Choice, ChoiceParameter
+from kernelscope.schema.samples import Pixels, colour_count, white_level
 
 Numbers = NDArray[np.float64]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import CONSTANT, TEXTURE
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import CONSTANT, TEXTURE
 
 GAPS = {
     CONSTANT.id: "There is no mask to keep in constant memory.",

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Index, Line, Plane, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
-from kernelscope.jit import Index, Line, Plane, kernel
 
 LANES = 16
 """Samples of a step; rows are at least as long."""

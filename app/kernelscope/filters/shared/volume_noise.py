@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Flag, Index, Record, Voxels, kernel
 from kernelscope.filters.mri_nlm import noise as mri
 from kernelscope.filters.mri_nlm.sigma_map import SigmaMap, place_between
 from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.rician import Stabiliser, restored, stabilised, stabiliser
-from kernelscope.jit import Array, Flag, Index, Record, Voxels, kernel
-from kernelscope.spec.filter import Diagnostic
-from kernelscope.spec.parameters import Choice, ChoiceParameter, FloatParameter, NumbersParameter
-from kernelscope.spec.samples import Components, Pixels
+from kernelscope.schema.filter import Diagnostic
+from kernelscope.schema.parameters import Choice, ChoiceParameter, FloatParameter, NumbersParameter
+from kernelscope.schema.samples import Components, Pixels
 
 PARAMETERS = (
     ChoiceParameter(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.volume_noise import noise_model
-from kernelscope.spec.launch import CudaTask, Launch, Scratch
+from kernelscope.schema.launch import CudaTask, Launch, Scratch
 
 BLOCK = (32, 8, 1)
 """Threads of the kernels that have one for each voxel."""

@@ -34,11 +34,11 @@ from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
 from kernelscope.filters.sliding_dct.cpu import plan_cpu
 from kernelscope.filters.sliding_dct.cuda import GAPS, plan_cuda
 from kernelscope.filters.sliding_dct.model import estimate_sigma, radius, resolve
-from kernelscope.spec.borders import Border
-from kernelscope.spec.explanation import EDGE, Example, Explanation
-from kernelscope.spec.filter import Cpu, FilterSpec, Unit
-from kernelscope.spec.launch import Cuda
-from kernelscope.spec.levels import GLOBAL, SHARED
+from kernelscope.schema.borders import Border
+from kernelscope.schema.explanation import EDGE, Example, Explanation
+from kernelscope.schema.filter import Cpu, FilterSpec, Unit
+from kernelscope.schema.launch import Cuda
+from kernelscope.schema.levels import GLOBAL, SHARED
 
 SPEC = FilterSpec(
     id="sliding_dct",

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Flag, Index, Line, Plane, Record, inlined, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
 from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.cosine import GREEN, GREY, RED_BLUE, backward, forward
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.sliding_dct.model import MARGIN, REACH, noise
-from kernelscope.jit import Array, Flag, Index, Line, Plane, Record, inlined, kernel
-from kernelscope.spec.filter import CpuPass, CpuTask
-from kernelscope.spec.levels import SERIAL
-from kernelscope.spec.samples import colour_count
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import SERIAL
+from kernelscope.schema.samples import colour_count
 
 STRIP = 248
 """Columns of the result in a strip: with its blocks' other columns it stays in the cache."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelscope.filters.sliding_dct.model import MARGIN, REACH, SIDE, noise
-from kernelscope.spec.borders import Border
-from kernelscope.spec.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
-from kernelscope.spec.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.spec.samples import colour_count
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.schema.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.samples import colour_count
 
 GAPS = {
     SINGLE_BLOCK.id: "One multiprocessor would take seconds where all of them take milliseconds.",

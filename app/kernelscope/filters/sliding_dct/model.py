@@ -15,7 +15,7 @@ from kernelscope.filters.shared.noise_model import (
     opponent_variances,
 )
 from kernelscope.filters.shared.stabilise import MODEL, estimated_sigma
-from kernelscope.spec.samples import Pixels, colour_count, white_level
+from kernelscope.schema.samples import Pixels, colour_count, white_level
 
 SIDE = 8
 """Of a block."""

@@ -27,10 +27,10 @@ import numpy as np
 from kernelscope.filters.sobel import directions
 from kernelscope.filters.sobel.cpu import plan_cpu
 from kernelscope.filters.sobel.cuda import GAPS, LEVELS, plan_cuda
-from kernelscope.spec.explanation import EDGE, Cells, Example, Explanation, number, weighted
-from kernelscope.spec.filter import BenchDefaults, Cpu, FilterSpec, Unit
-from kernelscope.spec.launch import Cuda
-from kernelscope.spec.parameters import Choice, ChoiceParameter
+from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation, number, weighted
+from kernelscope.schema.filter import BenchDefaults, Cpu, FilterSpec, Unit
+from kernelscope.schema.launch import Cuda
+from kernelscope.schema.parameters import Choice, ChoiceParameter
 
 
 def radius(parameters: Mapping[str, Any]) -> int:

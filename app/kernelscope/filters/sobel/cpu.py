@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Index, Line, Plane, Record, inlined, kernel
 from kernelscope.filters.shared.border_kernels import VALID, fetch_row
 from kernelscope.filters.shared.correlation import Finish, settle, taps, weighted_sum
 from kernelscope.filters.shared.plain import gather, interior, no_simd, put, wide_cell
 from kernelscope.filters.sobel import directions
-from kernelscope.jit import Array, Index, Line, Plane, Record, inlined, kernel
-from kernelscope.spec.filter import CpuPass, CpuTask
-from kernelscope.spec.levels import SERIAL
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import SERIAL
 
 MASKS = np.array(
     [

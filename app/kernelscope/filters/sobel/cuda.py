@@ -7,8 +7,8 @@ import math
 from kernelscope.filters.shared.rows_cuda import rows_launch, rows_pay_from
 from kernelscope.filters.sobel import directions
 from kernelscope.filters.sobel.cpu import FORMS
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch, by_size, level_launch
-from kernelscope.spec.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, by_size, level_launch
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 
 GAPS = {CONSTANT.id: "The weights are part of the code: nothing is kept in constant memory."}
 LEVELS = (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED)

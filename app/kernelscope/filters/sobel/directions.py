@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Flag, Index, Line, Number, Plane, Record, inlined, kernel
 from kernelscope.filters.shared.border_kernels import VALID, fetch_row
 from kernelscope.filters.shared.plain import gather, interior, no_simd, wide_cell
-from kernelscope.jit import Array, Flag, Index, Line, Number, Plane, Record, inlined, kernel
-from kernelscope.spec.filter import CpuPass, CpuTask
-from kernelscope.spec.levels import SERIAL
-from kernelscope.spec.samples import colour_count, white_level
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import SERIAL
+from kernelscope.schema.samples import colour_count, white_level
 
 COMPASS = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
 """The eight masks, in the order in which the thesis turns them."""

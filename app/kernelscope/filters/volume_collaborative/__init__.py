@@ -29,13 +29,13 @@ from kernelscope.filters.shared import volume_noise
 from kernelscope.filters.volume_collaborative.cpu import plan_cpu
 from kernelscope.filters.volume_collaborative.cuda import GAPS, plan_cuda
 from kernelscope.filters.volume_collaborative.model import radius
-from kernelscope.spec.borders import Border
-from kernelscope.spec.crop import Crop
-from kernelscope.spec.explanation import Example, Explanation
-from kernelscope.spec.filter import Cpu, FilterSpec, Unit
-from kernelscope.spec.launch import Cuda
-from kernelscope.spec.levels import GLOBAL, SHARED
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Crop
+from kernelscope.schema.explanation import Example, Explanation
+from kernelscope.schema.filter import Cpu, FilterSpec, Unit
+from kernelscope.schema.launch import Cuda
+from kernelscope.schema.levels import GLOBAL, SHARED
+from kernelscope.schema.samples import Kind
 
 _EDGE = (
     (5, 5, 5, 102, 98, 100),

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Flag, Index, Line, Number, Record, kernel
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.volume_noise import (
     copy_slices,
@@ -36,9 +37,8 @@ from kernelscope.filters.volume_collaborative.model import (
     references,
     window,
 )
-from kernelscope.jit import Array, Flag, Index, Line, Number, Record, kernel
-from kernelscope.spec.filter import CpuPass, CpuTask
-from kernelscope.spec.levels import SERIAL
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import SERIAL
 
 PITCH = 64
 """Columns that are compared at once: the compiler knows it."""

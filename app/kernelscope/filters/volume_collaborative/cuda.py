@@ -15,8 +15,8 @@ from kernelscope.filters.volume_collaborative.model import (
     numbers,
     window,
 )
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 
 GAPS = {
     SINGLE_BLOCK.id: "One multiprocessor would take minutes where all of them take a second.",

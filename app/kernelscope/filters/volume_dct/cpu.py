@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.base.jit import Array, Flag, Index, Line, Number, Record, inlined, kernel
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.volume_noise import (
     copy_slices,
@@ -22,9 +23,8 @@ from kernelscope.filters.shared.volume_noise import (
     restore,
 )
 from kernelscope.filters.volume_dct.model import MARGIN, REACH, numbers
-from kernelscope.jit import Array, Flag, Index, Line, Number, Record, inlined, kernel
-from kernelscope.spec.filter import CpuPass, CpuTask
-from kernelscope.spec.levels import SERIAL
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import SERIAL
 
 PITCH = 64
 """From a line of a tile to the next: the compiler knows it, and sees that no lines overlap."""

@@ -9,8 +9,8 @@ import numpy as np
 from kernelscope.filters.shared.volume_noise import removed_sigma
 from kernelscope.filters.shared.volume_noise_cuda import Ends
 from kernelscope.filters.volume_dct.model import MARGIN, REACH, SIDE, numbers
-from kernelscope.spec.launch import CudaPlan, CudaTask, Launch
-from kernelscope.spec.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 
 GAPS = {
     SINGLE_BLOCK.id: "One multiprocessor would take seconds where all of them take milliseconds.",

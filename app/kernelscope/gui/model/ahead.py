@@ -20,8 +20,8 @@ from typing import TextIO
 
 import numpy as np
 
-from kernelscope import jit
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base import jit
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kernelscope.batch import Item, Outcome, Stage, Status
-from kernelscope.durations import about, duration
-from kernelscope.text import without_name
+from kernelscope.base.durations import about, duration
+from kernelscope.base.text import without_name
+from kernelscope.big.batch import Item, Outcome, Stage, Status
 
 Event = tuple[Item, Stage] | Outcome
 """A stage that begins, or what became of a file."""

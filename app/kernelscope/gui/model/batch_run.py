@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelscope.batch import Batch, Handling, Hints, Item, Journal, Pause, Stage
+from kernelscope.big.batch import Batch, Handling, Hints, Item, Journal, Pause, Stage
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
@@ -15,7 +15,7 @@ from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.gui.model.batch_queue import Event
 from kernelscope.gui.model.pipeline import Card
-from kernelscope.spec.devices import Device
+from kernelscope.schema.devices import Device
 
 KEEP, REPLACE = "Keep, and skip files that are done", "Replace"
 """The choices for results that are in the output folder."""

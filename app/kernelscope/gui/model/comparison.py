@@ -8,21 +8,21 @@ from typing import Any, cast
 
 import numpy as np
 
+from kernelscope.base.errors import Incomparable
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
-from kernelscope.errors import Incomparable
 from kernelscope.files.depth import to_grey
 from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Opened, Origin, Part, Reference, parts_of
 from kernelscope.gui.model.pipeline import card_of
 from kernelscope.images.image import Image
+from kernelscope.images.judging import colours
+from kernelscope.images.judging.histogram import Histogram
+from kernelscope.images.judging.metrics import Quality, judge
+from kernelscope.images.judging.volumes import judge_volume
 from kernelscope.images.volume import Volume
-from kernelscope.judging import colours
-from kernelscope.judging.histogram import Histogram
-from kernelscope.judging.metrics import Quality, judge
-from kernelscope.judging.volumes import judge_volume
-from kernelscope.spec.borders import Border
-from kernelscope.spec.samples import colour_count
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import colour_count
 
 NOISE = "Noise"
 """The category of filters that add noise, on which denoising can be tested."""

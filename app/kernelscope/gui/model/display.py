@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.gui.model.colour_maps import ColourMap
-from kernelscope.spec.samples import colour_count, white_level
+from kernelscope.schema.samples import colour_count, white_level
 
 _SHARES = (0.2, 99.8)
 """Percentiles that the automatic display draws black and white."""

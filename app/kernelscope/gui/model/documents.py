@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope import memory
+from kernelscope.base import memory
 from kernelscope.gui.model.history import History, Moment
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image

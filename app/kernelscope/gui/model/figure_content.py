@@ -17,9 +17,9 @@ from kernelscope.gui.model.figure import Picture, described
 from kernelscope.gui.model.times import NOT_TIMED, duration
 from kernelscope.gui.model.timing import Timing
 from kernelscope.images.image import Image
+from kernelscope.images.judging import colours
 from kernelscope.images.planes import Plane
 from kernelscope.images.volume import Volume
-from kernelscope.judging import colours
 
 _SHARE = 99.8
 """Percentile of the changes that has the last colour; a few larger ones would hide the rest."""

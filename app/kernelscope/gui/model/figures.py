@@ -10,7 +10,7 @@ from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import BUSY, NOT_TIMED, VARYING, duration
 from kernelscope.gui.model.timing import Timing
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from kernelscope import filters
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 
 VOLUMES = "Volumes"
 """The heading of filters that work on volumes as such."""

@@ -16,8 +16,8 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region, window
 from kernelscope.engine.request import Request
 from kernelscope.images.volume import AXES
-from kernelscope.spec.crop import Box
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
 
 AT_ONCE = 0.003
 """Seconds that a whole result may take to be computed with every change. The part in view of a

@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope import memory
+from kernelscope.base import memory
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import judge_both
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run, Runs
 from kernelscope.images.image import Image
+from kernelscope.images.judging import colours
+from kernelscope.images.judging.volumes import judge_volume
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
-from kernelscope.judging import colours
-from kernelscope.judging.volumes import judge_volume
 
 MOST_BYTES = 1 << 30
 """Limit for pictures, if a quarter of the free memory is not less."""

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.gui.model.display import GAMMAS, Display
-from kernelscope.judging.histogram import Histogram
-from kernelscope.judging.pictures import histogram
+from kernelscope.images.judging.histogram import Histogram
+from kernelscope.images.judging.pictures import histogram
 
 _BINS = 256
 """About how many bins a curve has within the axis."""

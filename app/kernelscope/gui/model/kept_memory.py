@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kernelscope import memory
+from kernelscope.base import memory
 from kernelscope.gui.model import history
 from kernelscope.gui.model.documents import Documents
 from kernelscope.gui.model.gallery import Gallery

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from kernelscope.base.errors import AppError
+from kernelscope.base.text import enumerated
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError
 from kernelscope.gui.model.pipeline import Card, Pipeline
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.source import Source
-from kernelscope.spec.samples import Kind
-from kernelscope.text import enumerated
+from kernelscope.schema.samples import Kind
 
 
 class Kept(NamedTuple):

@@ -12,7 +12,7 @@ from kernelscope.backends.cuda.inspection import PlannedLaunch
 from kernelscope.backends.cuda.preprocessor import find_kernel
 from kernelscope.backends.cuda.sources import SourceFile
 from kernelscope.engine.backend import Fact
-from kernelscope.spec.launch import Launch
+from kernelscope.schema.launch import Launch
 
 SAME, GONE, NEW, HEADING = "same", "gone", "new", "heading"
 """The kinds of lines: in both, in the first only, in the second only, in neither."""

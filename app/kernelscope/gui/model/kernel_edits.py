@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelscope import atomic, json_fields
-from kernelscope.errors import AppError
+from kernelscope.base import atomic, json_fields
+from kernelscope.base.errors import AppError
 
 FIRST = "My version"
 """Name of the version that editing starts with."""

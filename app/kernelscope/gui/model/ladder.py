@@ -29,7 +29,7 @@ from kernelscope.gui.model.rungs import Place, Rung
 from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, duration
 from kernelscope.gui.model.timing import Timing
 from kernelscope.images.source import Source
-from kernelscope.spec.samples import Pixels
+from kernelscope.schema.samples import Pixels
 
 KEPT_BYTES = 256 << 20
 """Limit for results that are kept to be compared with those of other levels."""

@@ -17,11 +17,11 @@ from kernelscope.gui.model.profiles import CHANNELS, Measured, Steps, length_of,
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
 from kernelscope.images.image import Image
+from kernelscope.images.judging import colours
 from kernelscope.images.lengths import in_words
 from kernelscope.images.planes import Plane, Position
 from kernelscope.images.volume import AXES, Volume
-from kernelscope.judging import colours
-from kernelscope.spec.samples import span
+from kernelscope.schema.samples import span
 
 COLUMNS = ("Region", "Picture", "Channel", "Samples", "Mean", "SD", "Min", "Max", "PSNR", "SNR")
 """Of the table; CNR follows."""

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kernelscope.errors import AppError
-from kernelscope.paths import RESOURCES
-from kernelscope.spec.launch import Launch
+from kernelscope.base.errors import AppError
+from kernelscope.base.paths import RESOURCES
+from kernelscope.schema.launch import Launch
 
 FOLDER = RESOURCES / "templates"
 
@@ -94,7 +94,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 CASES = [{case}]
 

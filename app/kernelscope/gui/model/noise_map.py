@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelscope.files.names import stem_of
 from kernelscope.images.volume import Volume
-from kernelscope.spec.filter import Diagnostic
+from kernelscope.schema.filter import Diagnostic
 
 
 def noise_map(volume: Volume, diagnostic: Diagnostic, settings: tuple[Any, ...]) -> Volume:

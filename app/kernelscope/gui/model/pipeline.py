@@ -25,7 +25,7 @@ from kernelscope.engine.step import Step
 from kernelscope.engine.steps import joined
 from kernelscope.gui.model.timing import Timing
 from kernelscope.images.source import Source
-from kernelscope.spec.chips import Chip
+from kernelscope.schema.chips import Chip
 
 _keys = itertools.count(1)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.regions import Interest
 from kernelscope.images.lengths import unit_of
-from kernelscope.spec.samples import white_level
+from kernelscope.schema.samples import white_level
 
 CHANNELS = ("red", "green", "blue")
 

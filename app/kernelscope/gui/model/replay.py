@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kernelscope.base.text import PROGRAM
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.manual import filter_name, option_of
-from kernelscope.text import PROGRAM
+from kernelscope.teach.manual import filter_name, option_of
 
 _INPUT, _OUTPUT = "input.png", "output.png"
 """Stand for a picture that has no file, and for a result, which has none yet."""

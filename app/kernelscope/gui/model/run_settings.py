@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, replace
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError
 from kernelscope.gui.model.freshness import alike
 from kernelscope.images.source import Source
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kernelscope.base.installed import install_command
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import Device
-from kernelscope.installed import install_command
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.levels import GPU_LEVELS, Level
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import GPU_LEVELS, Level
 
 
 class Place(NamedTuple):

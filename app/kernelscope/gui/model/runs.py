@@ -27,8 +27,8 @@ from kernelscope.gui.model.times import NOT_TIMED, SpeedUp, Spread
 from kernelscope.gui.model.timing import Timing
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
-from kernelscope.spec.blocks import block_name
-from kernelscope.spec.chips import Chip
+from kernelscope.schema.blocks import block_name
+from kernelscope.schema.chips import Chip
 
 MAX_RUNS = 300
 """Number of runs in the list; the oldest one without a star makes room."""

@@ -10,7 +10,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.times import duration
 from kernelscope.gui.model.timing import Timing
-from kernelscope.lecture import Measured
+from kernelscope.teach.lecture import Measured
 
 _MOST = 4
 """Runs of a filter that a page has room for."""

@@ -23,6 +23,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import AppError, Cancelled
+from kernelscope.base.parallel import core_count
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
@@ -31,12 +33,10 @@ from kernelscope.engine.request import Request, settings_of
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import estimate
-from kernelscope.errors import AppError, Cancelled
 from kernelscope.gui.model.freshness import pixels_of
 from kernelscope.images.image import Image
 from kernelscope.images.reduction import LARGEST_FACTOR, reduced
-from kernelscope.parallel import core_count
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 WIDTH, HEIGHT = 72, 54
 """Pixels of a sketch, at most."""

@@ -17,7 +17,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.freshness import alike
 from kernelscope.images.volume import Volume
-from kernelscope.spec.crop import Box
+from kernelscope.schema.crop import Box
 
 _MOST = 64
 """Slices kept, so that steps back show at once: 5 MB of a head in 16 bits."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.spec.samples import white_level
+from kernelscope.schema.samples import white_level
 
 
 @dataclass(frozen=True)

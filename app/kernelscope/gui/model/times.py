@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from kernelscope import durations
+from kernelscope.base import durations
 from kernelscope.bench.statistics import short
 
 UNSTEADY = 0.3

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelscope.errors import AppError, NotANumber, SeveralVolumes
+from kernelscope.base.errors import AppError, NotANumber, SeveralVolumes
+from kernelscope.base.text import without_name
 from kernelscope.files.volumes import read_volume, series_of
 from kernelscope.images.volume import Volume, check_aligned
-from kernelscope.text import without_name
 
 _ALONE = "Open it alone, then add the others."
 

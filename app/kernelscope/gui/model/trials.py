@@ -21,15 +21,15 @@ from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
 from kernelscope.backends.trial.source_text import header_text
 from kernelscope.backends.trial.targets import CARD, CHECKED, EMULATED, TRACED
+from kernelscope.base.errors import AppError, InvalidImage, InvalidParameter
+from kernelscope.base.installed import install_command
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.errors import AppError, InvalidImage, InvalidParameter
 from kernelscope.gui.model.times import duration
 from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.source import Source
-from kernelscope.installed import install_command
-from kernelscope.spec.devices import Device
-from kernelscope.spec.levels import SINGLE_BLOCK, Level
+from kernelscope.schema.devices import Device
+from kernelscope.schema.levels import SINGLE_BLOCK, Level
 from kernelscope.traffic.trace import Trace
 
 _logger = logging.getLogger(__name__)

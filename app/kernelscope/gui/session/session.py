@@ -15,18 +15,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from kernelscope import filters
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.errors import InvalidParameter
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, Place, Rung, chosen_place, rungs
-from kernelscope.spec.blocks import block_name, read_block, takes_block
-from kernelscope.spec.borders import Border
-from kernelscope.spec.filter import FilterSpec
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.blocks import block_name, read_block, takes_block
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
 
 FIRST_FILTER = "median"
 """Chosen at the very first start: shows the most on a noisy picture."""

@@ -18,8 +18,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.errors import InvalidParameter
-from kernelscope.spec.parameters import read_number
+from kernelscope.base.errors import InvalidParameter
+from kernelscope.schema.parameters import read_number
 
 _MOST_DECIMALS = 323
 """With so many, Qt keeps every bit of a float."""

@@ -29,10 +29,10 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope import __version__
-from kernelscope.errors import AppError
+from kernelscope.base.errors import AppError
+from kernelscope.base.text import printable
 from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.widgets import theme
-from kernelscope.text import printable
 
 _SOURCES = (
     ("R. Korčuška, bachelor’s thesis, Brno 2013", "the window, its filters and memory levels"),

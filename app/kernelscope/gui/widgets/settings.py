@@ -25,8 +25,8 @@ from typing import NamedTuple
 import platformdirs
 from PySide6.QtCore import QByteArray
 
-from kernelscope import atomic, json_fields
-from kernelscope.errors import AppError
+from kernelscope.base import atomic, json_fields
+from kernelscope.base.errors import AppError
 
 _logger = logging.getLogger(__name__)
 

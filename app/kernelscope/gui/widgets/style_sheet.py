@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtGui import QColor, QPalette
 
+from kernelscope.base.paths import RESOURCES
 from kernelscope.gui.widgets import theme
-from kernelscope.paths import RESOURCES
 
 HEADLINE, NOTE = 18 / 11, 9 / 11
 """Sizes of text relative to labels: 18 and 9 points where labels have 11."""

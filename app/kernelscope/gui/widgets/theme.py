@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import QWidget
 
-from kernelscope.paths import RESOURCES
+from kernelscope.base.paths import RESOURCES
 
 
 def is_dark(palette: QPalette) -> bool:

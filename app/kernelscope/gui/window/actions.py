@@ -16,17 +16,17 @@ from PySide6.QtWidgets import QDockWidget, QMenu
 
 from kernelscope import files
 from kernelscope.bench import recorded
-from kernelscope.gui.dialogs.command_palette import Command
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
+from kernelscope.gui.tools.command_palette import Command
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, State, declared_by
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.icons import icon
 from kernelscope.gui.window import menus
-from kernelscope.gui.window.docks import DOCKS, DockName
+from kernelscope.gui.window.dock_list import DOCKS, DockName
 from kernelscope.gui.window.menus import LINE, Menu
-from kernelscope.manual import filter_page
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
+from kernelscope.teach.manual import filter_page
 
 if TYPE_CHECKING:
     from kernelscope.gui.window.frame import Frame

@@ -12,36 +12,36 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
 from kernelscope import filters
+from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import Recorded, with_cpu
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.errors import AppError
-from kernelscope.gui.bench.window import BenchWindow
-from kernelscope.gui.dialogs.batch_window import BatchWindow
-from kernelscope.gui.dialogs.command_palette import Command, CommandPalette
-from kernelscope.gui.dialogs.contact_sheet import ContactSheet
-from kernelscope.gui.dialogs.exercise_window import ExerciseWindow
-from kernelscope.gui.dialogs.gpu_dialog import GpuDialog
-from kernelscope.gui.dialogs.kernel_viewer import KernelViewer
-from kernelscope.gui.dialogs.lecture_window import LectureWindow
-from kernelscope.gui.dialogs.level_dialog import LevelDialog
-from kernelscope.gui.dialogs.manual_window import ManualWindow
-from kernelscope.gui.dialogs.memory_ladder_window import MemoryLadderWindow
-from kernelscope.gui.dialogs.phantom_dialog import Order, PhantomDialog
-from kernelscope.gui.dialogs.preferences import Preferences
-from kernelscope.gui.dialogs.shortcut_dialog import ShortcutDialog
-from kernelscope.gui.dialogs.xray_window import XrayWindow
+from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import Entry
 from kernelscope.gui.model.rungs import Place, without_gpu
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.model.trials import Version
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.session.session import Session
+from kernelscope.gui.tools.batch_window import BatchWindow
+from kernelscope.gui.tools.bench.window import BenchWindow
+from kernelscope.gui.tools.command_palette import Command, CommandPalette
+from kernelscope.gui.tools.contact_sheet import ContactSheet
+from kernelscope.gui.tools.exercise_window import ExerciseWindow
+from kernelscope.gui.tools.gpu_dialog import GpuDialog
+from kernelscope.gui.tools.kernel_viewer import KernelViewer
+from kernelscope.gui.tools.lecture_window import LectureWindow
+from kernelscope.gui.tools.level_dialog import LevelDialog
+from kernelscope.gui.tools.manual_window import ManualWindow
+from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
+from kernelscope.gui.tools.phantom_dialog import Order, PhantomDialog
+from kernelscope.gui.tools.preferences import Preferences
+from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.tools.xray_window import XrayWindow
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import action
@@ -52,7 +52,7 @@ from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.spec.devices import Device
+from kernelscope.schema.devices import Device
 
 _STAND_IN = np.zeros((512, 512), np.uint8)
 """The picture that the kernel viewer plans a launch for while none is open."""

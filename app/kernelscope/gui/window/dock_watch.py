@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget
 
-from kernelscope.gui.panels.quality_panel import QualityPanel
+from kernelscope.gui.docks.quality_panel import QualityPanel
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.actions import Actions
-from kernelscope.gui.window.docks import DockName
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.tool_bar import ToolBar
 

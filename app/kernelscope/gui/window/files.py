@@ -10,31 +10,31 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Follower, Request
-from kernelscope.errors import AppError
 from kernelscope.files import read_image
 from kernelscope.files.samples import truth_of
-from kernelscope.gui.dialogs.figure_dialog import FigureDialog
-from kernelscope.gui.dialogs.file_dialogs import Pictures
-from kernelscope.gui.dialogs.phantom_dialog import Order
-from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model import replay
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.history import Origin
 from kernelscope.gui.model.pipeline import asked
-from kernelscope.gui.pages.evaluation import Savable
-from kernelscope.gui.pages.page import Page
-from kernelscope.gui.pages.volume_page import VolumePage
+from kernelscope.gui.tools.figure_dialog import FigureDialog
+from kernelscope.gui.tools.file_dialogs import Pictures
+from kernelscope.gui.tools.phantom_dialog import Order
+from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.window.pages.evaluation import Savable
+from kernelscope.gui.window.pages.page import Page
+from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.space import Space
 from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 _OLDER = (
     "The settings have changed since this result was computed. The figure shows the result, and "

@@ -18,23 +18,23 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QDockWidget
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.durations import about
+from kernelscope.base.durations import about
+from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.step import Step
-from kernelscope.errors import AppError, Cancelled
-from kernelscope.gui.canvas.layer import as_qimage
+from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Scene, Sketch, Sketches, kind_of_sketch, sketch
-from kernelscope.gui.pages.page import Page
-from kernelscope.gui.panels.filter_browser import FilterBrowser
 from kernelscope.gui.session.session import FILTER, Fields, Session
+from kernelscope.gui.viewer.layer import as_qimage
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.live import Live
+from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.helper import Helper
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 QUIET_MS = 400
 """Without a change for so long, thumbnails are computed: twice the rest of a live gesture."""

@@ -16,28 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QMainWindow
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Backend
-from kernelscope.errors import AppError
-from kernelscope.gui.canvas.pane import Canvas
-from kernelscope.gui.dialogs.file_dialogs import Pictures
-from kernelscope.gui.dialogs.recipe_dialogs import Recipes
+from kernelscope.gui.docks.console import Console
+from kernelscope.gui.docks.film_strip import FilmStrip
+from kernelscope.gui.docks.filter_browser import FilterBrowser
+from kernelscope.gui.docks.headline import Headline
+from kernelscope.gui.docks.levels import Levels, PictureLevels, VolumeLevels
+from kernelscope.gui.docks.measure_panel import MeasurePanel
+from kernelscope.gui.docks.parameter_panel import ParameterPanel
+from kernelscope.gui.docks.quality_panel import QualityPanel
+from kernelscope.gui.docks.runs_panel import RunsPanel
+from kernelscope.gui.docks.steps_panel import StepsPanel
+from kernelscope.gui.docks.timing_panel import TimingPanel
+from kernelscope.gui.docks.view_bar import ViewBar
 from kernelscope.gui.model.gallery import Gallery
-from kernelscope.gui.pages.page import Page
-from kernelscope.gui.pages.picture_page import PicturePage
-from kernelscope.gui.pages.volume_page import VolumePage
-from kernelscope.gui.panels.console import Console
-from kernelscope.gui.panels.film_strip import FilmStrip
-from kernelscope.gui.panels.filter_browser import FilterBrowser
-from kernelscope.gui.panels.headline import Headline
-from kernelscope.gui.panels.levels import Levels, PictureLevels, VolumeLevels
-from kernelscope.gui.panels.measure_panel import MeasurePanel
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
-from kernelscope.gui.panels.quality_panel import QualityPanel
-from kernelscope.gui.panels.runs_panel import RunsPanel
-from kernelscope.gui.panels.steps_panel import StepsPanel
-from kernelscope.gui.panels.timing_panel import TimingPanel
-from kernelscope.gui.panels.view_bar import ViewBar
 from kernelscope.gui.session.session import Session
+from kernelscope.gui.tools.file_dialogs import Pictures
+from kernelscope.gui.tools.recipe_dialogs import Recipes
+from kernelscope.gui.viewer.pane import Canvas
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.boundary import Boundary
@@ -45,9 +42,12 @@ from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.centre import Centre
+from kernelscope.gui.window.dock_list import DockName, Drawer, make_docks
 from kernelscope.gui.window.dock_watch import DockWatch
-from kernelscope.gui.window.docks import DockName, Drawer, make_docks
 from kernelscope.gui.window.front import Pages
+from kernelscope.gui.window.pages.page import Page
+from kernelscope.gui.window.pages.picture_page import PicturePage
+from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.settings_column import SettingsColumn
 from kernelscope.gui.window.status_bar import StatusBar

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kernelscope.gui.pages.page import Page
-from kernelscope.gui.pages.picture_page import PicturePage
-from kernelscope.gui.pages.volume_page import VolumePage
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.window.pages.page import Page
+from kernelscope.gui.window.pages.picture_page import PicturePage
+from kernelscope.gui.window.pages.volume_page import VolumePage
 
 
 class Pages:

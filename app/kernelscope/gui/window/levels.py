@@ -19,12 +19,13 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope import filters
+from kernelscope.base.durations import about
+from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import Recorded, Wanted
-from kernelscope.durations import about
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.errors import AppError
+from kernelscope.gui.docks.ladder import Ladder
 from kernelscope.gui.model.ladder import (
     LIMIT,
     Entry,
@@ -35,11 +36,10 @@ from kernelscope.gui.model.ladder import (
 )
 from kernelscope.gui.model.ladder import Ladder as State
 from kernelscope.gui.model.rungs import Place, Rung, marked, only_cpu
-from kernelscope.gui.pages.page import Page
-from kernelscope.gui.panels.ladder import Ladder
 from kernelscope.gui.session.session import PLACES, Fields, Session
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later

@@ -22,12 +22,13 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from kernelscope.base.durations import about, duration
+from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import Recorded
-from kernelscope.durations import about, duration
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.errors import AppError
+from kernelscope.gui.docks.freshness_badge import FreshnessBadge
 from kernelscope.gui.model.freshness import (
     RESTING,
     Freshness,
@@ -38,12 +39,11 @@ from kernelscope.gui.model.freshness import (
     next_run,
 )
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.pages.page import Page
-from kernelscope.gui.panels.freshness_badge import FreshnessBadge
 from kernelscope.gui.session.session import PLACES, SETTINGS, Fields, Session
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.estimates import Estimates
+from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later

@@ -22,28 +22,27 @@ from typing import Any
 
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.result import Result
-from kernelscope.errors import AppError
 from kernelscope.files import SAMPLES
-from kernelscope.gui.dialogs.file_dialogs import Pictures
-from kernelscope.gui.dialogs.recipe_dialogs import Recipes
+from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.kept_memory import describe, kept_by
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.pages.page import Page
-from kernelscope.gui.panels.parameter_panel import ParameterPanel
 from kernelscope.gui.session.session import FILTER, Fields
+from kernelscope.gui.tools.file_dialogs import Pictures
+from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
 from kernelscope.gui.window.companions import Companions
+from kernelscope.gui.window.dock_list import DockName, Drawer
 from kernelscope.gui.window.dock_watch import DockWatch
-from kernelscope.gui.window.docks import DockName, Drawer
 from kernelscope.gui.window.files import Files, accept_copy
 from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.frame import Frame
@@ -54,6 +53,7 @@ from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.measuring import Measuring
 from kernelscope.gui.window.menu_keys import MenuKeys
 from kernelscope.gui.window.open_pictures import OpenPictures
+from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.space import Space
@@ -64,7 +64,7 @@ from kernelscope.gui.work.later import Later
 from kernelscope.gui.work.tasks import Tasks
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.scan import Scan
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 _logger = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from typing import Protocol
 
 from PySide6.QtCore import QRectF, SignalInstance
 
-from kernelscope.gui.canvas.region_tool import RegionTool
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import pictures, size_of, slices, steps_of
 from kernelscope.gui.model.profiles import Measured
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.regions import Interest, Regions
-from kernelscope.gui.pages.picture_page import PicturePage
-from kernelscope.gui.pages.volume_page import VolumePage
+from kernelscope.gui.viewer.region_tool import RegionTool
+from kernelscope.gui.window.pages.picture_page import PicturePage
+from kernelscope.gui.window.pages.volume_page import VolumePage
 
 _PROJECTED = "Figures of the slices through the crosshair, not of the projections."
 

@@ -8,12 +8,12 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget, QWidget
 
 from kernelscope.engine.area import Area
-from kernelscope.gui.canvas.region_tool import RegionTool
+from kernelscope.gui.docks.measure_panel import MeasurePanel
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.measurements import Row, measure
 from kernelscope.gui.model.profiles import Profile, profile
 from kernelscope.gui.model.regions import Regions, Shape
-from kernelscope.gui.panels.measure_panel import MeasurePanel
+from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window.actions import Actions

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
-from kernelscope.errors import AppError
+from kernelscope.base.errors import AppError
+from kernelscope.base.text import enumerated, without_name
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.files.volumes import is_volume
+from kernelscope.gui.docks.film_strip import FilmStrip
 from kernelscope.gui.model.documents import Document, Documents
 from kernelscope.gui.model.gallery import thumbnail
-from kernelscope.gui.panels.film_strip import FilmStrip
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
@@ -32,7 +33,6 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.front import Pages
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.text import enumerated, without_name
 
 _TOPIC = "several"
 

@@ -15,22 +15,22 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QInputDialog, QWidget
 
 from kernelscope.engine.result import Judgement, Result
-from kernelscope.gui.dialogs.file_dialogs import Pictures
-from kernelscope.gui.dialogs.run_pair import RunPair
+from kernelscope.gui.docks.headline import Headline
+from kernelscope.gui.docks.runs_panel import RunsPanel
+from kernelscope.gui.docks.timing_panel import TimingPanel
 from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.gallery import Examined, Gallery, judge_run
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run
-from kernelscope.gui.pages.page import Page
-from kernelscope.gui.panels.headline import Headline
-from kernelscope.gui.panels.runs_panel import RunsPanel
-from kernelscope.gui.panels.timing_panel import TimingPanel
 from kernelscope.gui.session.session import Session
+from kernelscope.gui.tools.file_dialogs import Pictures
+from kernelscope.gui.tools.run_pair import RunPair
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
+from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.work.background import Background
 from kernelscope.images.scan import Scan
 

@@ -17,28 +17,28 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from kernelscope.base.errors import AppError
 from kernelscope.bench.statistics import short
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.steps import estimate
-from kernelscope.errors import AppError
-from kernelscope.gui.canvas.pane import EARLIER
-from kernelscope.gui.dialogs.recipe_dialogs import Recipes
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.pipeline import asked
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.times import EMULATED, NOT_TIMED, duration
 from kernelscope.gui.model.timing import Timing
-from kernelscope.gui.pages.page import Page
 from kernelscope.gui.session.session import Session
+from kernelscope.gui.tools.recipe_dialogs import Recipes
+from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
-from kernelscope.spec.samples import Kind
+from kernelscope.schema.samples import Kind
 
 _logger = logging.getLogger(__name__)
 

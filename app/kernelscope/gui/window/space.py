@@ -7,11 +7,11 @@ from collections.abc import Callable
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
 
-from kernelscope.gui.dialogs.file_dialogs import Pictures
-from kernelscope.gui.dialogs.space_window import SpaceWindow
-from kernelscope.gui.pages.volume_page import VolumePage
+from kernelscope.gui.tools.file_dialogs import Pictures
+from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.work.background import Background
 
 

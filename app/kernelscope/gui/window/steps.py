@@ -19,24 +19,24 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import prepared
-from kernelscope.errors import AppError
+from kernelscope.gui.docks.steps_panel import StepsPanel
 from kernelscope.gui.model.card_rows import Subject, carried, examine, rows_of
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import Moment
 from kernelscope.gui.model.kept_steps import Kept, kept_steps
 from kernelscope.gui.model.pipeline import Card, Facts, Pipeline, card_of
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.pages.page import Page
-from kernelscope.gui.panels.steps_panel import StepsPanel
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
+from kernelscope.gui.window.pages.page import Page
 from kernelscope.images.source import Source
 
 _SOON_MS = 60

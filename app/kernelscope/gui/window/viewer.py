@@ -7,12 +7,12 @@ from dataclasses import replace
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
+from kernelscope.gui.docks.display_panel import DisplayPanel
+from kernelscope.gui.docks.volume_display_panel import VolumeDisplayPanel
 from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Side
-from kernelscope.gui.panels.display_panel import DisplayPanel
-from kernelscope.gui.panels.volume_display_panel import VolumeDisplayPanel
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.settings import Settings

@@ -12,12 +12,12 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, QTimer
 
-from kernelscope.errors import NotANumber
+from kernelscope.base.errors import NotANumber
+from kernelscope.gui.docks.volume_step_bar import VolumeStepBar
 from kernelscope.gui.model.volume_series import VolumeSeries
-from kernelscope.gui.pages.volume_page import VolumePage
-from kernelscope.gui.panels.volume_step_bar import VolumeStepBar
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.work.background import Background
 from kernelscope.images.volume import Volume
 

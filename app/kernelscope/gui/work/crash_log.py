@@ -22,7 +22,8 @@ from pathlib import Path
 
 import platformdirs
 
-from kernelscope import __version__, atomic
+from kernelscope import __version__
+from kernelscope.base import atomic
 
 try:
     import fcntl

@@ -9,7 +9,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.spec.borders import Border
+from kernelscope.schema.borders import Border
 
 _logger = logging.getLogger(__name__)
 

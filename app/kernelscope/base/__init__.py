@@ -1,0 +1,1 @@
+"""Used by every room: errors, files that are written whole, memory, compiled code."""

@@ -1,0 +1,253 @@
+"""Read JSON files that may have been edited or damaged.
+
+`json` checks that a text is JSON. Whether it has the expected content is checked value by value,
+through `Field`, which knows its path in the file::
+
+    report = read(path)
+    seconds = report["rows"].elements()[3]["seconds"].elements()[0].number(1e-12, 1e9)
+
+    run.json: rows[3].seconds[0]: expected a number from 1e-12 to 1e+09, found "fast".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from kernelscope.base.errors import AppError
+
+Given = TypeVar("Given")
+Value = TypeVar("Value")
+
+MOST_BYTES = 1 << 28
+"""Larger than any file that this program writes: such a file was chosen by mistake."""
+
+_SHOWN = 40
+"""Characters of a wrong value that a message repeats."""
+
+_MOST_WHOLE = 1 << 63
+"""Smaller whole numbers fit into a float and into any array."""
+
+_LONGEST = 300
+"""Most characters of a problem or of a path in a message."""
+
+
+class InvalidJson(AppError):
+    """A JSON file that is damaged, or has other content than expected."""
+
+
+class Field:
+    """A value in a JSON text, and its path.
+
+    Every method that reads it raises `InvalidJson` if the value is of another kind.
+
+    Parameters
+    ----------
+    value : object
+        As `json` returned it.
+    file : str
+        Name of the text in messages.
+    place : str
+        Path of the value in the text, empty for all of it.
+    """
+
+    def __init__(self, value: Any, file: str, place: str = "") -> None:
+        self.value = value
+        self._file = file
+        self._place = place
+
+    def refuse(self, problem: str, hint: str = "") -> NoReturn:
+        """Raise the error, with the path of this value."""
+        where = f"{self._file}: {shortened(self._place)}" if self._place else self._file
+        raise InvalidJson(f"{where}: {shortened(problem)}", hint)
+
+    def _expected(self, what: str) -> NoReturn:
+        self.refuse(f"expected {what}, found {_shown(self.value)}.")
+
+    # --- objects and lists ---
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._object()
+
+    def __getitem__(self, name: str) -> Field:
+        """Return a field of an object, which must exist."""
+        fields = self._object()
+        if name not in fields:
+            self.refuse(f"“{name}” is missing.")
+        return self._inner(fields[name], name)
+
+    def fields(self) -> Iterator[tuple[str, Field]]:
+        """Yield the names and the fields of an object."""
+        for name, value in self._object().items():
+            yield _checked_text(self, name), self._inner(value, name)
+
+    def only(self, known: Sequence[str]) -> None:
+        """Refuse an object with fields other than `known`."""
+        for name in self._object():
+            if name not in known:
+                self.refuse(f"there is no field {_shown(name)}.", f"Use {', '.join(known)}.")
+
+    def elements(self, count: int | None = None) -> list[Field]:
+        """Return the elements of a list; if `count` is given, there must be that many."""
+        if not isinstance(self.value, list):
+            self._expected("a list [...]")
+        if count is not None and len(self.value) != count:
+            self.refuse(f"expected {count} elements, found {len(self.value)}.")
+        return [
+            Field(value, self._file, f"{self._place}[{number}]")
+            for number, value in enumerate(self.value)
+        ]
+
+    def _object(self) -> dict[str, Any]:
+        if not isinstance(self.value, dict):
+            self._expected("an object {...}")
+        return self.value
+
+    def _inner(self, value: Any, name: str) -> Field:
+        step = name if name.isidentifier() else json.dumps(name)
+        return Field(value, self._file, f"{self._place}.{step}".removeprefix("."))
+
+    # --- plain values ---
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            self._expected("text")
+        return _checked_text(self, self.value)
+
+    def one_of(self, known: Collection[str]) -> str:
+        """Return a text that is one of `known`."""
+        if not isinstance(self.value, str) or self.value not in known:
+            self._expected(f"one of {', '.join(known)}")
+        return self.value
+
+    def flag(self) -> bool:
+        if not isinstance(self.value, bool):
+            self._expected("true or false")
+        return self.value
+
+    def whole(self, least: int, most: int) -> int:
+        """Return a whole number from `least` to `most`."""
+        if type(self.value) is not int or not least <= self.value <= most:
+            self._expected(f"a whole number from {least} to {most}")
+        return self.value
+
+    def number(self, least: float, most: float) -> float:
+        """Return a number from `least` to `most`; an infinite bound allows infinity."""
+        expected = f"a number from {least:g} to {most:g}"
+        if type(self.value) not in (int, float):
+            self._expected(expected)
+        try:
+            number = float(self.value)
+        except OverflowError:  # an int beyond every float
+            number = math.nan
+        if not least <= number <= most:
+            self._expected(expected)
+        return number
+
+    def plain(self) -> str | bool | float | list[Any]:
+        """Return a text, a truth value, a number of limited size, or a list of those."""
+        if isinstance(self.value, list):
+            return [each._scalar() for each in self.elements()]
+        return self._scalar()
+
+    def _scalar(self) -> str | bool | float:
+        value = self.value
+        if not isinstance(value, str | bool | int | float):
+            self._expected("a text, a number, true or false")
+        if isinstance(value, int) and abs(value) > _MOST_WHOLE:
+            self._expected(f"a number up to {_MOST_WHOLE}")
+        return value
+
+    def through(self, convert: Callable[[Given], Value], given: Given) -> Value:
+        """Return `convert` of a value read from this field; its `AppError` gets the path."""
+        try:
+            return convert(given)
+        except AppError as error:
+            self.refuse(error.message, error.hint)
+
+    def from_text(self, convert: Callable[[str], Value]) -> Value:
+        """Return `convert` of the text."""
+        return self.through(convert, self.text())
+
+
+def shortened(text: str, most: int = _LONGEST) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _shown(value: Any) -> str:
+    """Return a value for a message: on one line, and shortened."""
+    match value:
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+    # Escaped: no line break and no control character.
+    return shortened(json.dumps(value), _SHOWN)
+
+
+def _checked_text(field: Field, text: str) -> str:
+    """Refuse unpaired surrogates, which JSON can encode but UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        field.refuse(f"{_shown(text)} contains half of a character.")
+    return text
+
+
+def parse(text: str, file: str) -> Field:
+    """Return all of a JSON text.
+
+    Raises
+    ------
+    InvalidJson
+        If it is not JSON, is nested too deeply, or has a name twice in an object, so that one of
+        the values would be lost.
+    """
+    try:
+        return Field(json.loads(text, object_pairs_hook=_unique), file)
+    except json.JSONDecodeError as error:
+        raise InvalidJson(
+            f"{file}: this is not JSON: line {error.lineno}, column {error.colno}: {error.msg}."
+        ) from None
+    except RecursionError:
+        raise InvalidJson(f"{file}: it is nested too deeply.") from None
+    except ValueError as error:  # also for numbers with more digits than Python reads
+        raise InvalidJson(f"{file}: {error}.") from None
+
+
+def read(path: Path, most_bytes: int = MOST_BYTES) -> Field:
+    """Return all of a JSON file.
+
+    Raises
+    ------
+    InvalidJson
+        As `parse`, or if the file cannot be read or is larger than `most_bytes`.
+    """
+    try:
+        with path.open("rb") as handle:
+            data = handle.read(most_bytes + 1)
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        detail = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
+        raise InvalidJson(f"{path} cannot be read: {detail}.") from error
+    if len(data) > most_bytes:
+        raise InvalidJson(f"{path}: it is larger than any file of this program.")
+    try:
+        text = data.decode("utf-8-sig")  # some editors on Windows write a byte order mark
+    except UnicodeDecodeError:
+        raise InvalidJson(f"{path}: this is not text in UTF-8.") from None
+    return parse(text, str(path))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a repeated name, of which `json` would keep the last value only."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        count = Counter(name for name, _ in pairs)
+        twice = next(name for name in count if count[name] > 1)
+        raise ValueError(f"{_shown(twice)} occurs twice in the same object")
+    return fields

@@ -1,0 +1,1 @@
+"""More than one picture, or more than fits: batches of files, and files larger than memory."""

@@ -1,0 +1,40 @@
+"""Batches: one recipe on many files, written down as it goes so that it can be resumed.
+
+::
+
+    listing     files and folders  ->  Item: source, target; names never collide
+    conductor   reads ahead, filters, writes behind; a bad file is an outcome, not an end
+    contents    reads and writes all pictures or volumes of a file
+    control     holds a batch, and names the stages of a file
+    task        a file as JSON for another process, which never writes a target itself
+    cluster     the files as tasks for the workers of a Dask cluster
+    journal     lines of JSON in the output folder: what was begun, what is done
+
+Free of Qt and of the command line, which both use it.
+"""
+
+from kernelscope.big.batch.conductor import Batch, Outcome, Status
+from kernelscope.big.batch.control import Pause, Stage
+from kernelscope.big.batch.handling import Handling
+from kernelscope.big.batch.hints import COMMAND_LINE, Hints
+from kernelscope.big.batch.item import JOURNAL, Item
+from kernelscope.big.batch.journal import Journal
+from kernelscope.big.batch.listing import Found, find_items
+from kernelscope.big.batch.report import Report
+
+__all__ = [
+    "COMMAND_LINE",
+    "JOURNAL",
+    "Batch",
+    "Found",
+    "Handling",
+    "Hints",
+    "Item",
+    "Journal",
+    "Outcome",
+    "Pause",
+    "Report",
+    "Stage",
+    "Status",
+    "find_items",
+]

@@ -1,0 +1,421 @@
+"""Runs a batch on the workers of a Dask cluster.
+
+::
+
+    this process: list, journal, moves results      scheduler      workers: one process a GPU
+        describe(file) -- JSON ------------------------> o -------> task.filter_file
+        finish(file)   <------------------------------------------- JSON
+
+Workers are sent the name of a function and a text, no code. The scheduler gives the task of a
+worker that is lost to another one. Dask is imported here alone, and only when it is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import secrets
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kernelscope.base.errors import AppError
+from kernelscope.base.installed import install_command
+from kernelscope.base.parallel import core_count
+from kernelscope.big.batch.conductor import Outcome, Status, check_target
+from kernelscope.big.batch.hints import COMMAND_LINE, Hints
+from kernelscope.big.batch.item import Item
+from kernelscope.big.batch.journal import Journal
+from kernelscope.big.batch.task import OPEN, Settings, describe, filter_file, finish, times_begun
+from kernelscope.engine.control import CancelToken
+from kernelscope.files.write_errors import explained
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+_logger = logging.getLogger(__name__)
+
+_CONNECT_SECONDS = 10.0
+"""A scheduler that has not answered by then is not there."""
+
+_LOOK_SECONDS = 0.1
+"""A batch that waits for workers looks this often whether it was cancelled."""
+
+
+_WORKERS_ENDED = (
+    None,
+    "Every worker that had this file in work ended. It may need more memory than they have: "
+    "filter it alone.",
+)
+"""The answer of a task that the scheduler gave up."""
+
+_BEGUN, _TRIES = 2, 5
+"""A file that so many workers began may have ended others; one that only waited is sent again."""
+
+
+class Tls(NamedTuple):
+    """The files with which a command shows a scheduler who it is, and knows the scheduler."""
+
+    ca_file: Path
+    cert: Path
+    key: Path
+
+
+class SchedulerLost(AppError):
+    """The scheduler ended, or cannot be reached any more."""
+
+
+@contextmanager
+def connected(address: str, tls: Tls | None = None) -> Iterator[Client]:
+    """Provide a connection to the scheduler at an address such as ``tcp://node1:8786``.
+
+    Raises
+    ------
+    AppError
+        If Dask is not installed, or no scheduler answers, or it does not accept the keys.
+    """
+    distributed = _distributed()
+    security = None
+    if tls is not None:
+        for file in tls:
+            try:
+                file.open("rb").close()
+            except OSError as error:
+                raise AppError(f"{file}: the file cannot be read ({error.strerror}).") from error
+        security = distributed.Security(
+            require_encryption=True,
+            tls_ca_file=str(tls.ca_file),
+            tls_client_cert=str(tls.cert),
+            tls_client_key=str(tls.key),
+        )
+    try:
+        client = distributed.Client(
+            address, timeout=_CONNECT_SECONDS, set_as_default=False, security=security
+        )
+    # Of an impossible address, or of a TLS scheduler without keys.
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        keys = "" if tls else ", and --tls-ca-file, --tls-cert and --tls-key if it begins with tls"
+        raise AppError(
+            f"No scheduler answers at “{address}”.",
+            f"Use the address that “dask scheduler” prints, such as tcp://node1:8786{keys}.",
+        ) from error
+    with _closing(client):
+        yield client
+
+
+@contextmanager
+def local_workers(
+    count: int, gpus: Sequence[int] | None = None, threads: int = 2
+) -> Iterator[Client]:
+    """Provide a cluster of `count` worker processes on this machine.
+
+    They and this process know each other by keys that are made for the run and held in memory, so
+    that no other user of the machine can send them work.
+
+    Parameters
+    ----------
+    gpus : sequence of int, optional
+        Numbers of the GPUs, which the workers take in turn; by default worker 0 has GPU 0, and
+        so on, and those beyond the last GPU have none.
+    threads : int
+        Files that a worker has in work at a time; one of them is filtered.
+    """
+    distributed = _distributed()
+    import dask
+
+    try:
+        security = distributed.Security.temporary()
+    except ImportError as error:
+        raise AppError(
+            "Local workers need the package cryptography, which is not installed.",
+            f"Install it: {install_command('cluster')}",
+        ) from error
+    silent: dict[str, list[str]] = {
+        f"distributed.{each}.http.routes": [] for each in ("scheduler", "worker", "nanny")
+    }
+    with (
+        tempfile.TemporaryDirectory(prefix="kernelscope-workers-") as folder,
+        dask.config.set(silent),
+    ):
+        workers = {
+            number: {
+                "cls": distributed.Nanny,
+                "options": {
+                    "nthreads": threads,
+                    "env": {"CUDA_VISIBLE_DEVICES": device, "KERNELSCOPE_GPU": "0"},
+                    "local_directory": folder,
+                    # A picture too large for the memory is refused, and its worker not killed.
+                    "memory_limit": 0,
+                    "host": "127.0.0.1",
+                    "protocol": "tls",
+                    "security": security,
+                    "dashboard": False,
+                    "dashboard_address": "127.0.0.1:0",
+                    "silence_logs": logging.CRITICAL,
+                },
+            }
+            for number, device in enumerate(pinned(count, gpus))
+        }
+        # Its usual port may be taken, and other machines have no business there.
+        host = {
+            "host": "127.0.0.1",
+            "protocol": "tls",
+            "security": security,
+            "port": 0,
+            "dashboard": False,
+            "dashboard_address": "127.0.0.1:0",
+        }
+        scheduler = {"cls": distributed.Scheduler, "options": host}
+        with (
+            distributed.SpecCluster(
+                workers, scheduler, security=security, silence_logs=logging.CRITICAL
+            ) as cluster,
+            _closing(
+                distributed.Client(cluster, set_as_default=False, security=security)
+            ) as client,
+        ):
+            yield client
+
+
+def pinned(count: int, gpus: Sequence[int] | None) -> list[str]:
+    """Return the variable CUDA_VISIBLE_DEVICES of each of `count` workers.
+
+    Numbers of GPUs are places in the list of this process's own variable, if it has one.
+    """
+    own = os.environ.get("CUDA_VISIBLE_DEVICES")
+    seen = own.split(",") if own is not None else None
+    numbers = [gpus[each % len(gpus)] for each in range(count)] if gpus else range(count)
+    if seen is None:
+        return [str(number) for number in numbers]
+    return [seen[number].strip() if number < len(seen) else "" for number in numbers]
+
+
+def share_of_cores(count: int) -> int:
+    """Return the CPU threads of each of `count` workers on this machine."""
+    return max(1, core_count() // count)
+
+
+class ClusterBatch:
+    """A recipe on many files, filtered by workers.
+
+    Parameters
+    ----------
+    items : sequence of Item
+    settings : Settings
+        Their parts lie in a folder of the output folder, see `parts_folder`.
+    client : distributed.Client
+    overwrite : bool
+        Replace files that are there; otherwise such a file is a failure.
+    hints : Hints
+        The ways out of failures.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        settings: Settings,
+        client: Client,
+        *,
+        overwrite: bool = False,
+        hints: Hints = COMMAND_LINE,
+    ) -> None:
+        self._items, self._settings, self._client = items, settings, client
+        self._overwrite, self._hints = overwrite, hints
+
+    def run(
+        self,
+        journal: Journal,
+        token: CancelToken,
+        report: Callable[[Outcome], None] = lambda outcome: None,
+    ) -> list[Outcome]:
+        """Filter all files that the journal does not have; return what became of each.
+
+        Parameters
+        ----------
+        report : callable
+            Called on this thread with each outcome, in the order in which files are done.
+
+        Raises
+        ------
+        SchedulerLost
+            If the scheduler went away; what was reported is done, and stays.
+        """
+        outcomes: list[Outcome] = []
+
+        def note(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            report(outcome)
+
+        waiting = []
+        for item in self._items:
+            if journal.is_done(item):
+                note(Outcome(item, Status.SKIPPED, report=journal.report(item)))
+                continue
+            try:
+                check_target(item, self._hints, overwrite=self._overwrite)
+            except AppError as error:
+                note(Outcome(item, Status.FAILED, str(error)))
+            else:
+                waiting.append(item)
+        with _folder_of_parts(self._settings):
+            for item, text, reason in self._answers(waiting, token):
+                if text is None:
+                    note(Outcome(item, Status.FAILED, reason))
+                else:
+                    note(self._finish(item, text, journal))
+        return outcomes
+
+    def _finish(self, item: Item, text: str, journal: Journal) -> Outcome:
+        try:  # again: it may have come meanwhile
+            check_target(item, self._hints, overwrite=self._overwrite)
+        except AppError as error:
+            return Outcome(item, Status.FAILED, str(error))
+        return finish(item, text, self._settings, journal)
+
+    def _answers(
+        self, items: Sequence[Item], token: CancelToken
+    ) -> Iterator[tuple[Item, str | None, str]]:
+        """Yield each file as its task ends, with the answer, or with the reason for none."""
+        if not items:
+            return
+        left: dict[str, tuple[Future, int]] = {}
+        ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        again = Counter[int]()
+        try:
+            self._submit(items, range(len(items)), left, ended)
+            while left and not token.cancelled:
+                try:
+                    key = ended.get(timeout=_LOOK_SECONDS)
+                except queue.Empty:
+                    if self._client.status != "running":
+                        raise self._lost() from None
+                    continue
+                future, number = left[key]
+                answer = self._answer(future)
+                if answer is None:
+                    _watch(future, ended)
+                    continue
+                del left[key], future
+                if (
+                    answer == _WORKERS_ENDED
+                    and self._is_innocent(number)
+                    and again[number] < _TRIES
+                ):
+                    again[number] += 1
+                    self._submit(items, [number], left, ended)
+                else:
+                    yield items[number], *answer
+        finally:
+            self._drop([future for future, _ in left.values()])
+
+    def _submit(
+        self,
+        items: Sequence[Item],
+        numbers: Sequence[int],
+        left: dict[str, tuple[Future, int]],
+        ended: queue.SimpleQueue[str],
+    ) -> None:
+        """Send the tasks of files, by their numbers."""
+        texts = [describe(number, items[number], self._settings) for number in numbers]
+        keys = [f"kernelscope-{secrets.token_hex(8)}-{number}" for number in numbers]
+        try:
+            futures = self._client.map(filter_file, texts, key=keys, pure=False)
+        except (OSError, RuntimeError) as error:
+            raise self._lost() from error
+        for future, number in zip(futures, numbers, strict=True):
+            left[future.key] = future, number
+            _watch(future, ended)
+
+    def _is_innocent(self, number: int) -> bool:
+        """Return whether a file only waited in workers that another file ended."""
+        return times_begun(number, self._settings) <= _BEGUN
+
+    def _answer(self, future: Future) -> tuple[str | None, str] | None:
+        """Return the answer of a task, or the reason why there is none.
+
+        None if its worker ended before it had sent the answer, so that the task is done again.
+        """
+        try:
+            if future.status == "error":
+                return None, _reason(future.exception(timeout=_CONNECT_SECONDS))
+            if future.status == "finished":
+                return future.result(timeout=_CONNECT_SECONDS), ""
+        except Exception as error:  # Dask has several for answers that were lost on the way
+            _logger.info("no answer yet: %s: %s", type(error).__name__, error)
+        if future.status == "cancelled" or self._client.status != "running":
+            raise self._lost()
+        return None
+
+    def _drop(self, futures: Sequence[Future]) -> None:
+        """Take back tasks that have not begun."""
+        if futures and self._client.status == "running":
+            try:
+                self._client.cancel(futures, force=True)
+            except Exception as error:  # it is gone as well, and the tasks with it
+                _logger.info("cancel: %s", error)
+
+    def _lost(self) -> SchedulerLost:
+        return SchedulerLost(
+            "The scheduler went away. Results that were done by then are kept.",
+            "Start it again; the same command with --resume goes on.",
+        )
+
+
+def _watch(future: Future, ended: queue.SimpleQueue[str]) -> None:
+    """Put the key of a task into `ended` when it ends."""
+    future.add_done_callback(lambda done: ended.put(done.key))
+
+
+@contextmanager
+def _folder_of_parts(settings: Settings) -> Iterator[None]:
+    """Make the folder of parts anew, and remove it: an earlier batch may have been killed."""
+    shutil.rmtree(settings.parts, ignore_errors=True)
+    with explained(settings.parts):
+        settings.parts.mkdir(parents=True)
+        (settings.parts / OPEN).touch()
+    try:
+        yield
+    finally:
+        # In one step, so that no worker adds to it meanwhile; one that makes it anew clears it.
+        aside = settings.parts.with_name(f"{settings.parts.name}-{secrets.token_hex(8)}")
+        with suppress(OSError):
+            settings.parts.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _reason(error: BaseException | None) -> str:
+    """Return why a task has no answer."""
+    name = type(error).__name__
+    if name == "KilledWorker":
+        return _WORKERS_ENDED[1]
+    if isinstance(error, ImportError):
+        return f"A worker cannot import Kernelscope: {error}. Install it on all machines."
+    _logger.error("a task failed", exc_info=error)
+    return f"A bug in the program: {name}: {error}. See the log."
+
+
+@contextmanager
+def _closing(client: Client) -> Iterator[Client]:
+    """Close a connection at the end, also if the other side is gone."""
+    try:
+        yield client
+    finally:
+        client.close(timeout=_CONNECT_SECONDS)
+
+
+def _distributed() -> Any:
+    """Import Dask, whose notices of lost connections the batch reports itself."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise AppError(
+            "A cluster needs Dask, which is not installed.",
+            f"Install it: {install_command('cluster')}",
+        ) from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    return distributed

@@ -1,0 +1,457 @@
+"""Runs a batch: reads ahead, filters one file after the other, writes behind.
+
+::
+
+    reading threads    read 3    read 4         at most `jobs` files ahead
+    this thread              filter 2           all cores, or the GPU
+    writing threads                   write 1   at most `jobs` files behind
+
+So memory holds at most ``2 * jobs + 1`` inputs or results, and while one file is filtered others
+are read and written. Several GPUs have a thread each, and take files from the one queue as they
+become free. Whatever goes wrong with a file is its `Outcome`; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from kernelscope.base.errors import AppError, Cancelled, ImageReadError, ImageWriteError
+from kernelscope.base.memory import is_shortage
+from kernelscope.big.batch.contents import (
+    check_results,
+    describe_size,
+    read_sources,
+    write_results,
+)
+from kernelscope.big.batch.control import Pause, Stage
+from kernelscope.big.batch.handling import AS_USUAL, Handling
+from kernelscope.big.batch.hints import COMMAND_LINE, Hints
+from kernelscope.big.batch.item import Item, is_zarr
+from kernelscope.big.batch.journal import Journal, state_of
+from kernelscope.big.batch.report import EMPTY, Report
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.result import Result
+from kernelscope.engine.steps import execute_recipe
+from kernelscope.files import read_image
+from kernelscope.files.record import record_of
+from kernelscope.files.volumes import read_volume
+from kernelscope.files.write_errors import explained
+from kernelscope.images.image import Image
+from kernelscope.images.judging.metrics import Quality
+from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
+from kernelscope.images.volume import Volume
+
+_logger = logging.getLogger(__name__)
+
+
+class Status(StrEnum):
+    """What became of a file."""
+
+    DONE = "done"
+    SKIPPED = "skipped"
+    """It was done before, by the journal."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a file.
+
+    Attributes
+    ----------
+    reason : str
+        Of a failure: the cause and the way out.
+    size : str
+        ``640×480``, once it was read.
+    device : str
+        Where the last step ran: ``CPU parallel``.
+    read, filtered, written : float
+        Seconds that each took.
+    before, quality : Quality, optional
+        Of the input and of the result, where they can be compared with a reference.
+    note : str
+        The reason why there is no quality, where references were asked for.
+    report : Report
+        Conversions, and whatever of the file the result does not keep; also of one done before.
+    """
+
+    item: Item
+    status: Status
+    reason: str = ""
+    size: str = ""
+    device: str = ""
+    read: float = 0.0
+    filtered: float = 0.0
+    written: float = 0.0
+    before: Quality | None = None
+    quality: Quality | None = None
+    note: str = ""
+    report: Report = EMPTY
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """A file in memory, with its size and time from before it was read.
+
+    Attributes
+    ----------
+    note : str
+        The reason why there is no reference, if it cannot be read.
+    """
+
+    sources: tuple[Source, ...]
+    reference: Image | Volume | None
+    note: str
+    state: tuple[int, int] | None
+    seconds: float
+
+
+class Batch:
+    """A recipe on many files.
+
+    Parameters
+    ----------
+    items : sequence of Item
+    backends : mapping of str to Backend
+    more : sequence of mapping
+        Backends for each further file that is filtered at a time, such as those of another GPU.
+    options : RunOptions
+        For every step that has them.
+    handling : Handling
+    overwrite : bool
+        Replace files that are there; otherwise such a file is a failure.
+    jobs : int
+        Files that are read ahead, and written behind, at a time.
+    hints : Hints
+        The ways out of failures.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        items: Sequence[Item],
+        backends: Mapping[str, Backend],
+        options: RunOptions = DEFAULT_OPTIONS,
+        *,
+        more: Sequence[Mapping[str, Backend]] = (),
+        handling: Handling = AS_USUAL,
+        overwrite: bool = False,
+        jobs: int = 2,
+        costs: Costs | None = None,
+        hints: Hints = COMMAND_LINE,
+    ) -> None:
+        self._hints = hints
+        self._recipe, self._items, self._options = recipe, items, options
+        self._sets = (backends, *more)
+        self._handling, self._overwrite = handling, overwrite
+        self._jobs, self._costs = max(1, jobs), costs or Costs()
+
+    def run(
+        self,
+        journal: Journal,
+        token: CancelToken,
+        report: Callable[[Outcome], None] = lambda outcome: None,
+        *,
+        begun: Callable[[Item, Stage], None] = lambda item, stage: None,
+        pause: Pause | None = None,
+    ) -> list[Outcome]:
+        """Filter all files that the journal does not have; return what became of each.
+
+        After `token` was cancelled, files that are being written are finished, and the rest is
+        left out.
+
+        Parameters
+        ----------
+        report : callable
+            Called on this thread with each outcome, in the order of the files.
+        begun : callable
+            Called with each file as a stage of the work on it begins, on any thread.
+        pause : Pause, optional
+            While it holds the batch, no file is begun.
+        """
+        outcomes: list[Outcome] = []
+
+        def note(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            report(outcome)
+
+        waiting = []
+        for item in self._items:
+            if journal.is_done(item):
+                note(Outcome(item, Status.SKIPPED, report=journal.report(item)))
+            else:
+                waiting.append(item)
+        free = SimpleQueue[Mapping[str, Backend]]()
+        for backends in self._sets:
+            free.put(backends)
+        with (
+            _pool(self._jobs, "kernelscope-batch-write") as writers,
+            _filters(len(self._sets)) as filters,
+            _pool(self._jobs, "kernelscope-batch-read") as readers,
+        ):
+            begun_work: deque[Future[Future[Outcome] | None]] = deque()
+
+            def work(item: Item, reading: Future[_Read]) -> Future[Outcome] | None:
+                if token.cancelled:
+                    return None
+                backends = free.get()
+                try:
+                    made = self._filter(item, reading, backends, token, begun)
+                finally:
+                    free.put(backends)
+                return writers.submit(self._write, *made, journal, begun) if made else None
+
+            try:
+                read = partial(self._read, begun)
+                for item, reading in _ahead(waiting, readers, read, self._jobs):
+                    if pause is not None and pause.paused:
+                        _empty(begun_work, note)
+                        pause.wait(token)
+                    if token.cancelled:
+                        break
+                    begun_work.append(filters.submit(work, item, reading))
+                    most = self._jobs + len(self._sets) - 1
+                    while len(begun_work) > most or (begun_work and _is_written(begun_work[0])):
+                        _note_next(begun_work, note)
+            finally:  # after Ctrl+C as well: these are on the disk
+                _empty(begun_work, note)
+        return outcomes
+
+    def _read(self, begun: Callable[[Item, Stage], None], item: Item) -> _Read:
+        begun(item, Stage.READING)
+        start = time.perf_counter()
+        check_target(item, self._hints, overwrite=self._overwrite)
+        if is_zarr(item.source):
+            raise ImageReadError(
+                f"{item.source.name}: OME-Zarr is filtered in blocks, and not in a batch.",
+                self._hints.blocks,
+            )
+        before = state_of(*item.files)
+        sources = read_sources(item, self._handling)
+        if state_of(*item.files) != before:
+            raise ImageReadError(
+                f"{item.source.name}: the file changed while it was read.",
+                "Filter it again when it is complete.",
+            )
+        reference, note = self._read_reference(item, sources)
+        return _Read(sources, reference, note, before, time.perf_counter() - start)
+
+    def _read_reference(
+        self, item: Item, sources: Sequence[Source]
+    ) -> tuple[Image | Volume | None, str]:
+        """Return the reference of a file, or the reason why there is none."""
+        if item.reference is None:
+            return None, ""
+        if len(sources) > 1:
+            return None, "Files of several pictures or volumes are not compared."
+        try:
+            if isinstance(sources[0], Scan):
+                return read_volume(item.reference, nan=self._handling.nan), ""
+            return read_image(item.reference, nan=self._handling.nan), ""
+        except AppError as error:
+            return None, f"The reference cannot be used: {error}"
+
+    def _filter(
+        self,
+        item: Item,
+        reading: Future[_Read],
+        backends: Mapping[str, Backend],
+        token: CancelToken,
+        begun: Callable[[Item, Stage], None],
+    ) -> tuple[Outcome, list[Source], tuple[int, int] | None] | None:
+        """Return the outcome so far and the results; none after a failure, None if stopped."""
+        outcome, state = Outcome(item, Status.DONE), None
+        outputs: list[Source] = []
+        try:
+            with self._failures(item) as failed:
+                read = reading.result()
+                state = read.state
+                size = describe_size(read.sources)
+                notices = [text for source in read.sources for text in source.notices]
+                outcome = replace(outcome, size=size, read=read.seconds, report=Report.of(notices))
+                check_results(read.sources, self._recipe, item.target, self._handling)
+                begun(item, Stage.FILTERING)
+                start = time.perf_counter()
+                for source in read.sources:
+                    first, result, said = self._execute(source, read.reference, backends, token)
+                    outputs.append(result.output)
+                    notices += said
+                record = record_of(item.target, *outputs)
+                outcome = replace(outcome, report=Report.of(notices, record))
+                seconds = time.perf_counter() - start
+                outcome = replace(outcome, filtered=seconds, device=result.where)
+                outcome = _judged(outcome, first, result, read)
+        except Cancelled:
+            return None
+        if failed:
+            return replace(outcome, status=Status.FAILED, reason=failed[0]), [], state
+        return outcome, outputs, state
+
+    def _execute(
+        self,
+        source: Source,
+        reference: Image | Volume | None,
+        backends: Mapping[str, Backend],
+        token: CancelToken,
+    ) -> tuple[Result, Result, list[str]]:
+        """Return the results of the first step and of the last one, and the notices of all."""
+        results = execute_recipe(
+            self._recipe,
+            source,
+            backends,
+            token,
+            costs=self._costs,
+            options=self._options,
+            reference=reference,
+        )
+        first = result = next(results)
+        notices = [*first.notices]
+        for result in results:  # which are not kept: each may be as large as its source
+            notices += result.notices
+        return first, result, notices
+
+    def _write(
+        self,
+        outcome: Outcome,
+        outputs: Sequence[Source],
+        state: tuple[int, int] | None,
+        journal: Journal,
+        begun: Callable[[Item, Stage], None],
+    ) -> Outcome:
+        """Write results, unless there are none after a failure; return what became of them."""
+        if not outputs:
+            return outcome
+        item, start = outcome.item, time.perf_counter()
+        begun(item, Stage.WRITING)
+        with self._failures(item) as failed:
+            journal.begin(item, state, outcome.report)
+            write_results(outputs, item.target, self._handling)
+            journal.done(item, state)
+        if failed:
+            with self._failures(item):
+                journal.failed(item)
+            return replace(outcome, status=Status.FAILED, reason=failed[0])
+        return replace(outcome, written=time.perf_counter() - start)
+
+    @contextmanager
+    def _failures(self, item: Item) -> Iterator[list[str]]:
+        """Collect the reason for which the block failed; a bug is logged with its place."""
+        found: list[str] = []
+        try:
+            yield found
+        except Cancelled:
+            raise
+        except AppError as error:
+            found.append(str(error))
+        except Exception as error:
+            if is_shortage(error):
+                found.append(f"There is not enough memory. {self._hints.memory}")
+                return
+            _logger.exception("%s", item.source)
+            found.append(f"A bug in the program: {type(error).__name__}: {error}. See the log.")
+
+
+def check_target(item: Item, hints: Hints, *, overwrite: bool) -> None:
+    """Refuse to replace an input by its result, and any other file unless told to."""
+    with explained(item.target):  # its name may be too long
+        there = item.target.exists()
+        own = there and any(map(item.target.samefile, filter(Path.exists, item.files)))
+    if own:
+        raise ImageWriteError(
+            f"{item.target}: the result would replace its own input.", hints.own_input
+        )
+    if there and not overwrite:
+        raise ImageWriteError(f"{item.target}: the file is there already.", hints.there)
+
+
+def _judged(outcome: Outcome, first: Result, result: Result, read: _Read) -> Outcome:
+    """Return an outcome with the quality of a result, or with the reason why there is none."""
+    if result.quality is not None:
+        before = first.quality.before if first.quality is not None else None
+        return replace(outcome, before=before, quality=result.quality.after)
+    if read.reference is None:
+        return replace(outcome, note=read.note)
+    reasons = [each for each in result.notices if "reference" in each]
+    return replace(outcome, note=" ".join(reasons) or "It cannot be compared.")
+
+
+@contextmanager
+def _pool(threads: int, name: str) -> Iterator[ThreadPoolExecutor]:
+    """Provide threads; at the end those that are at work finish, and the rest is dropped."""
+    pool = ThreadPoolExecutor(threads, name)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Here(Executor):
+    """Does the work at once, on the thread that asks, which Ctrl+C interrupts."""
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        done = Future[Any]()
+        done.set_result(work(*arguments, **named))
+        return done
+
+
+@contextmanager
+def _filters(count: int) -> Iterator[Executor]:
+    """Provide what filters `count` files at a time."""
+    if count == 1:
+        yield _Here()
+    else:
+        with _pool(count, "kernelscope-batch-filter") as pool:
+            yield pool
+
+
+def _is_written(work: Future[Future[Outcome] | None]) -> bool:
+    if not work.done():
+        return False
+    writing = work.result()
+    return writing is None or writing.done()
+
+
+def _note_next(
+    work: deque[Future[Future[Outcome] | None]], note: Callable[[Outcome], None]
+) -> None:
+    """Wait until the first of these is written; note nothing of one that was stopped."""
+    writing = work.popleft().result()
+    if writing is not None:
+        note(writing.result())
+
+
+def _empty(work: deque[Future[Future[Outcome] | None]], note: Callable[[Outcome], None]) -> None:
+    """Wait until all of these are written."""
+    while work:
+        _note_next(work, note)
+
+
+def _ahead(
+    items: Iterable[Item],
+    readers: ThreadPoolExecutor,
+    read: Callable[[Item], _Read],
+    depth: int,
+) -> Iterator[tuple[Item, Future[_Read]]]:
+    """Yield each file with its reading, while the next ones are read."""
+    begun: deque[tuple[Item, Future[_Read]]] = deque()
+    for item in items:
+        begun.append((item, readers.submit(read, item)))
+        if len(begun) > depth:
+            yield begun.popleft()
+    yield from begun

@@ -1,0 +1,186 @@
+"""The journal of a batch: lines of JSON in the output folder, each written to the disk at once.
+
+::
+
+    {"recipe": "9f2c...", "version": 1}                               the first line
+    {"begin": "a.tif", "before": null, "source": ..., "report": {...}}   before a result is written
+    {"failed": "a.tif"}                                               it was not written
+    {"done": "a.tif", "source": "/scans/a.tif", "bytes": 4194560, "changed": 1763900000000000000}
+
+A process that is killed leaves whole results, since these appear in one step, and perhaps half a
+line at the end, which is ignored. A result that was begun and is there without its *done* was
+written just before: it is recognised by its time.
+
+Names that are not UTF-8 are written as `text.json_text` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from kernelscope.base.errors import AppError
+from kernelscope.base.text import json_text
+from kernelscope.big.batch.handling import AS_USUAL, Handling
+from kernelscope.big.batch.hints import COMMAND_LINE, Hints
+from kernelscope.big.batch.item import JOURNAL, Item
+from kernelscope.big.batch.report import Report
+from kernelscope.engine.recipe import Recipe
+from kernelscope.files.write_errors import explained
+
+_VERSION = 1
+_MOST_BYTES = 1 << 30
+
+
+class Journal:
+    """Knows which results are done, and notes new ones; closed at the end.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the results go; made if it is not there.
+    recipe : Recipe
+        A journal of another one cannot be resumed.
+    resume : bool
+        Go on where an earlier batch stopped.
+    anew : bool
+        Forget an earlier batch.
+    handling : Handling
+        With another one, results would differ.
+    hints : Hints
+        The ways out of failures.
+
+    Raises
+    ------
+    AppError
+        If an earlier batch cannot be resumed, or was not to be.
+    ImageWriteError
+        If the folder cannot be written to.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        recipe: Recipe,
+        *,
+        resume: bool = False,
+        anew: bool = False,
+        handling: Handling = AS_USUAL,
+        hints: Hints = COMMAND_LINE,
+    ) -> None:
+        self._hints = hints
+        self.path = folder / JOURNAL
+        self._done: dict[str, dict[str, Any]] = {}
+        self._begun: dict[str, dict[str, Any]] = {}
+        self._folder = folder
+        signature = hashlib.sha256((recipe.to_json() + handling.signature).encode()).hexdigest()
+        with explained(self.path):
+            folder.mkdir(parents=True, exist_ok=True)
+            there = self.path.exists()
+            if there and resume:
+                self._read(signature)
+            elif there and not anew:
+                raise AppError(
+                    f"“{folder}” has the results of an earlier batch.",
+                    hints.earlier,
+                )
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if resume else os.O_TRUNC)
+            self._file = os.open(self.path, flags, 0o666)
+        if not (there and resume):
+            self._write({"recipe": signature, "version": _VERSION})
+
+    def _read(self, signature: str) -> None:
+        if self.path.stat().st_size > _MOST_BYTES:
+            raise AppError(f"{self.path}: this is no journal of a batch.", "Delete it.")
+        # Not by splitlines(), for which a line also ends at characters that names may have.
+        text = self.path.read_text(encoding="utf-8", errors="surrogateescape")
+        lines = [line for line in map(_parsed, text.split("\n")) if line is not None]
+        if not lines or lines[0].get("recipe") != signature:
+            raise AppError(
+                f"The journal “{self.path}” belongs to another recipe, or other options.",
+                self._hints.other_recipe,
+            )
+        for line in lines[1:]:
+            if isinstance(name := line.get("done"), str):
+                self._done[name] = {**self._begun.get(name, {}), **line}
+            elif isinstance(name := line.get("begin"), str):
+                self._begun[name] = line
+                self._done.pop(name, None)  # its result may have been replaced since
+            elif isinstance(name := line.get("failed"), str):
+                self._begun.pop(name, None)
+        if not text.endswith("\n"):  # half a line of a process that was killed
+            with self.path.open("a", encoding="utf-8") as handle:
+                handle.write("\n")
+
+    def is_done(self, item: Item) -> bool:
+        """Return whether the result of a file is there, and the file is as it was then."""
+        name, made = self._name(item), _changed(item.target)
+        if made is None:
+            return False
+        line = self._done.get(name)
+        if line is None:
+            line = self._begun.get(name)
+            if line is None or made == line.get("before"):
+                return False
+        source = line.get("source"), line.get("bytes"), line.get("changed")
+        return source == (str(item.source.absolute()), *(state_of(*item.files) or (None, None)))
+
+    def report(self, item: Item) -> Report:
+        """Return the report of a file that is done."""
+        name = self._name(item)
+        return Report.from_json((self._done.get(name) or self._begun.get(name, {})).get("report"))
+
+    def begin(self, item: Item, state: tuple[int, int] | None, report: Report) -> None:
+        """Note that the result of a file of this size and time is about to be written."""
+        line = {"begin": self._name(item), "before": _changed(item.target), **_of(item, state)}
+        self._write({**line, "report": report.as_json()})
+
+    def done(self, item: Item, state: tuple[int, int] | None) -> None:
+        """Note that it is written."""
+        self._write({"done": self._name(item), **_of(item, state)})
+
+    def failed(self, item: Item) -> None:
+        """Note that it could not be written."""
+        self._write({"failed": self._name(item)})
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _name(self, item: Item) -> str:
+        return item.target.relative_to(self._folder).as_posix()
+
+    def _write(self, line: dict[str, Any]) -> None:
+        with explained(self.path):
+            os.write(self._file, (json_text(line) + "\n").encode("utf-8"))
+            os.fsync(self._file)
+
+
+def _of(item: Item, state: tuple[int, int] | None) -> dict[str, Any]:
+    """Return what a line says of the source."""
+    size, changed = state or (None, None)
+    return {"source": str(item.source.absolute()), "bytes": size, "changed": changed}
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    try:
+        content = json.loads(line)
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _changed(path: Path) -> int | None:
+    state = state_of(path)
+    return state[1] if state else None
+
+
+def state_of(*files: Path) -> tuple[int, int] | None:
+    """Return the sums of the sizes and of the times of files; None if one is not there."""
+    try:
+        found = [file.stat() for file in files]
+    except OSError:
+        return None
+    return sum(each.st_size for each in found), sum(each.st_mtime_ns for each in found)

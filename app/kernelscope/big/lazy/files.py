@@ -1,0 +1,228 @@
+"""Files larger than memory: opened and created by their kind, and filtered into each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from kernelscope.base import memory
+from kernelscope.base.errors import ImageWriteError, OutOfMemory
+from kernelscope.big.lazy import tiff_sink, zarr_sink
+from kernelscope.big.lazy.blocks import plan
+from kernelscope.big.lazy.filtered import Filtered, filtered
+from kernelscope.big.lazy.opening import open_source
+from kernelscope.big.lazy.remote import Workers, describe
+from kernelscope.big.lazy.source import Head, LazySource, Sides
+from kernelscope.big.lazy.streaming import Sink, Streamed, stream
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken, Progress, no_progress
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.run import execute, usable
+from kernelscope.engine.steps import naming
+from kernelscope.files.write_errors import resolved
+from kernelscope.images.record import Record
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
+
+_SURVEY_RESERVE = 256 << 20
+"""Bytes that the compiler takes, which is not loaded yet when the source is surveyed."""
+
+_SLACK = 32 << 20
+"""Bytes for which the allocator may hold memory that it does not use."""
+
+
+class OpenSink(Sink, Protocol):
+    """A file that is being written."""
+
+    @property
+    def grain(self) -> Sides: ...
+
+    def finish(self, token: CancelToken, progress: Progress) -> None:
+        """Write what follows from all blocks, such as other resolutions."""
+
+
+@dataclass(frozen=True)
+class Filed:
+    """The report of a file that was filtered in blocks.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        That of the result: (height, width, channels), or (depth, height, width).
+    steps : tuple of str
+        Each step in words.
+    record : Record
+        The properties of the source that its result kept, has in another form, or lost.
+    """
+
+    kind: Kind
+    shape: Sides
+    steps: tuple[str, ...]
+    record: Record
+    streamed: Streamed
+
+    @property
+    def notices(self) -> list[str]:
+        return self.record.notices
+
+
+def check_places(source: Path, target: Path) -> None:
+    """Refuse a target of another format, or that is the source.
+
+    Raises
+    ------
+    ImageWriteError
+    """
+    if not target.name.lower().endswith(tiff_sink.SUFFIXES + zarr_sink.SUFFIXES):
+        raise ImageWriteError(
+            f"{target.name}: only TIFF files and OME-Zarr folders are written in blocks.",
+            "Use a name that ends in .tif or .ome.zarr.",
+        )
+    try:
+        same = resolved(target) == source.resolve() or source.samefile(target)
+    except OSError:  # one of them does not exist
+        same = False
+    if same:
+        raise ImageWriteError(
+            f"{target.name} is the input, which is read while the output is written.",
+            "Choose another name.",
+        )
+
+
+def sink_for(path: Path, result: LazySource, head: Head) -> AbstractContextManager[OpenSink]:
+    """Return a file for a result, which takes its place when the block ends."""
+    if path.name.lower().endswith(zarr_sink.SUFFIXES):
+        return zarr_sink.zarr_sink(path, result.shape, result.dtype, result.kind, head)
+    return tiff_sink.tiff_sink(path, result.shape, result.dtype, result.kind, head)
+
+
+def filter_file(
+    recipe: Recipe,
+    source: Path,
+    target: Path,
+    limit: float,
+    backends: Mapping[str, Backend],
+    *,
+    number: int | None = None,
+    options: RunOptions = DEFAULT_OPTIONS,
+    token: CancelToken | None = None,
+    progress: Progress = no_progress,
+    costs: Costs | None = None,
+    workers: Workers | None = None,
+) -> Filed:
+    """Filter a file in blocks, into another one that appears when it is complete.
+
+    Parameters
+    ----------
+    limit : float
+        Bytes of memory that this process may take.
+    number : int, optional
+        Number, from 1, of the volume in a file of several.
+    workers : Workers, optional
+        They compute the blocks, and each takes as much memory.
+
+    Raises
+    ------
+    AppError
+        If the files, the steps or the memory do not allow it. An existing target is unchanged.
+    Cancelled
+        If `token` was set meanwhile.
+    """
+    token = token or CancelToken()
+    costs = costs or Costs()
+    check_places(source, target)
+    here = options if workers is None else DEFAULT_OPTIONS  # workers may have what is not here
+    if here.device is not Device.AUTO:
+        usable(here.device, backends)
+
+    def compute(request: Request) -> Result:
+        token.check()
+        return execute(request, backends, token, costs=costs, learn=False)
+
+    def cover(part: LazySource) -> Iterator[Box]:
+        token.check()
+        boxes = _planned(part, limit, _SURVEY_RESERVE)
+        for done, box in enumerate(boxes):
+            token.check()
+            yield box
+            progress("survey", (done + 1) / len(boxes))
+
+    with closing(open_source(source, number)) as opened:
+        last: LazySource = opened
+        steps = list[Filtered]()
+        for place, step in enumerate(recipe.steps, 1):
+            if opened.head.microscope:
+                step = step.for_microscope()
+            with naming(recipe, place):
+                last = filtered(last, step, compute, here, cover)
+            steps.append(last)
+        _warm_up(last)
+        _planned(last, limit, _SLACK)  # refuses too little memory before a file is made
+        head = opened.head.moved(opened.shape, last.shape)
+        with sink_for(target, last, head) as sink:
+            boxes = _planned(last, limit, _SLACK, sink.grain)
+            if workers is None:
+                report = stream(last, sink, boxes, token, progress)
+            else:
+                task = describe(source, number, steps, options)
+                report = workers.stream(last, sink, boxes, task, target, token, progress)
+            sink.finish(token, progress)
+            opened.check_unchanged()
+        texts = tuple(each.description for each in steps)
+        peaks = [each for each in (memory.peak(), report.peak_bytes) if each]
+        report = replace(report, peak_bytes=max(peaks, default=None))
+        return Filed(last.kind, last.shape, texts, _record(head, last, target), report)
+
+
+def _record(head: Head, result: LazySource, target: Path) -> Record:
+    """Return what a sink keeps and loses of the content of a file."""
+    is_zarr = target.name.lower().endswith(zarr_sink.SUFFIXES)
+    channels, channels_stay = head.channels, is_zarr or len(head.channels) == 1
+    plural = "s" if len(channels) > 1 else ""
+    further = head.ome.described() if head.ome else {}
+    lost, kept = list[str](), list[str]()
+    for name, there, still in (
+        ("colour profile", head.profile, not is_zarr),
+        ("resolution", head.resolution, True),
+        ("the distance of voxels", result.kind is Kind.VOLUME and head.steps, True),
+        (f"channel name{plural}", any(each.name for each in channels), channels_stay),
+        (f"channel colour{plural}", any(each.colour for each in channels), channels_stay),
+        *((name, there, is_zarr) for name, there in further.items()),
+    ):
+        if there:
+            (kept if still else lost).append(name)
+    changed = list(head.notices)
+    if head.ome and head.ome.levels > 1 and is_zarr:
+        changed.append(f"Its pyramid of {head.ome.levels} levels is made anew.")
+    elif head.ome and head.ome.levels > 1:
+        lost.append("lower resolutions")
+    return Record(tuple(kept), tuple(changed), (*lost, *head.others), target.name)
+
+
+def _planned(source: LazySource, limit: float, reserve: int, grain: Sides = (1, 1, 1)) -> list[Box]:
+    """Return the blocks for the memory that the program and a reserve leave of the limit."""
+    taken = memory.resident()
+    try:
+        return plan(source, limit - taken - reserve, grain)
+    except OutOfMemory as error:
+        own = (
+            f"Of the {limit / 2**20:.0f} MiB allowed, the program itself needs "
+            f"{(taken + reserve) / 2**20:.0f} MiB."
+        )
+        raise OutOfMemory(f"{error.message} {own}", error.hint) from None
+
+
+def _warm_up(result: LazySource) -> None:
+    """Compute a sample, so that the compiler's memory is taken before blocks are planned."""
+    z, y, x = (side // 2 for side in result.shape)
+    if result.kind is Kind.PICTURE:
+        result.read(Box((z, y, 0), (1, 1, result.shape[2])))
+    else:
+        result.read(Box((z, y, x), (1, 1, 1)))

@@ -1,0 +1,27 @@
+"""The way out where a file is refused that may be too large for memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from kernelscope.base.errors import AppError, OutOfMemory
+
+_LARGE = 2**30
+"""Bytes of a file that may be too large for memory, or have too many samples."""
+
+
+@contextmanager
+def blocks_mentioned(source: Path, way: str) -> Iterator[None]:
+    """Add `way` to the hint of an `AppError`: how a large file or an OME-Zarr is filtered."""
+    try:
+        yield
+    except AppError as error:
+        from kernelscope.big.lazy.zarr_source import is_zarr
+
+        with suppress(OSError, ValueError):
+            large = isinstance(error, OutOfMemory) or source.stat().st_size >= _LARGE
+            if large or is_zarr(source):
+                error.hint = f"{error.hint} Or filter it in blocks: {way}.".lstrip()
+        raise

@@ -1,0 +1,51 @@
+"""Opens files of any size to be read in blocks, by their kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from kernelscope.base.errors import ImageReadError
+from kernelscope.big.lazy.source import Head, LazySource
+from kernelscope.big.lazy.tiff_source import open_tiff
+from kernelscope.big.lazy.zarr_source import is_zarr, open_zarr
+from kernelscope.files.volumes import is_volume
+from kernelscope.schema.samples import Kind
+
+
+class OpenSource(LazySource, Protocol):
+    """A source in a file."""
+
+    @property
+    def head(self) -> Head: ...
+
+    def check_unchanged(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def open_source(path: Path, number: int | None = None) -> OpenSource:
+    """Open a file to be read in blocks; close it after use.
+
+    Raises
+    ------
+    ImageReadError
+        If it is missing, damaged, or of no format that is read in blocks.
+    """
+    if is_zarr(path):
+        return open_zarr(path, number)
+    kind = Kind.VOLUME if is_volume(path) else Kind.PICTURE
+    if path.is_file() and not _is_tiff(path):
+        raise ImageReadError(
+            f"{path.name}: only TIFF files and OME-Zarr folders are read in blocks.",
+            "Convert it, or filter it as a whole.",
+        )
+    return open_tiff(path, kind, number)
+
+
+def _is_tiff(path: Path) -> bool:
+    try:
+        with path.open("rb") as handle:
+            return handle.read(4) in (b"II*\0", b"II+\0", b"MM\0*", b"MM\0+")
+    except OSError:
+        return True  # its reader has the reason

@@ -1,0 +1,187 @@
+"""Sources that are read a box at a time, because they may be larger than memory.
+
+A picture has the axes height, width and channels, a volume depth, height and width: three of them
+in either case, so that one `Box` cuts a part out of both. Of a picture all channels are read.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.base.text import printable
+from kernelscope.big.lazy.ome import Multiscale
+from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
+from kernelscope.images.image import Metadata
+from kernelscope.images.volume import AXES, Spacing
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
+
+Sides = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The content of a file in addition to its samples, as far as results keep it.
+
+    Attributes
+    ----------
+    spacing : tuple of float, optional
+        Distance between voxels along z, y and x in millimetres; None if the file has none.
+    stated : str
+        The axes of which it is not a guess, as in `Volume`.
+    profile : bytes
+        ICC profile of a picture; empty without one.
+    resolution : tuple of float, optional
+        Pixels per inch along x and y.
+    notices : tuple of str
+        Decisions of the reader, for the user to know.
+    channels : tuple of Channel
+        Those of a microscope, in the order of the samples; empty if unknown.
+    others : tuple of str
+        Names of further content, which no result keeps.
+    microscope : bool
+        As in `Volume`.
+    ome : Multiscale, optional
+        The metadata of OME-Zarr.
+    """
+
+    spacing: Spacing | None = None
+    stated: str = "zyx"
+    profile: bytes = b""
+    resolution: tuple[float, float] | None = None
+    notices: tuple[str, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    others: tuple[str, ...] = ()
+    microscope: bool = False
+    ome: Multiscale | None = None
+
+    def moved(self, before: Sides, after: Sides) -> Head:
+        """Return the head of a result that a border made smaller on all sides alike."""
+        if self.ome is None or before == after:  # which is so of volumes
+            return self
+        rims = {axis: (a - b) / 2 for axis, a, b in zip("yx", before, after, strict=False)}
+        along = (
+            replace(each, origin=each.origin + each.scale * rims.get(each.name, 0))
+            for each in self.ome.along
+        )
+        return replace(self, ome=replace(self.ome, along=tuple(along)))
+
+    @property
+    def channel(self) -> Channel:
+        """The only channel, if there is one."""
+        return self.channels[0] if len(self.channels) == 1 else UNKNOWN_CHANNEL
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """The stated distances of samples in millimetres, by their axes."""
+        if self.spacing is None:
+            return Metadata(resolution=self.resolution).steps
+        steps = zip(AXES, self.spacing, strict=True)
+        return {axis: step for axis, step in steps if axis in self.stated}
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notices", tuple(map(printable, self.notices)))
+
+
+class LazySource(Protocol):
+    """Samples that are read a box at a time, on any thread.
+
+    Attributes
+    ----------
+    title : str
+        Short name for messages.
+    shape : tuple of int
+        (height, width, channels) of a picture, (depth, height, width) of a volume.
+    dtype : dtype
+        In native byte order; one of those of `Image` or `Volume`.
+    grain : tuple of int
+        Sides of the parts that are stored together: reading less of one is not faster.
+    """
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def shape(self) -> Sides: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    @property
+    def grain(self) -> Sides: ...
+
+    def read(self, box: Box) -> NDArray[Any]:
+        """Return a part as a new array, C-contiguous.
+
+        Raises
+        ------
+        AppError
+            If it cannot be read or computed, or if its file changed meanwhile.
+        """
+
+    def working_bytes(self, box: Box) -> int:
+        """Return the most bytes that reading a part takes, the part itself included."""
+
+
+class ArraySource:
+    """A NumPy array, or a memory map of one, as a source.
+
+    Parameters
+    ----------
+    array : ndarray, shape (height, width, channels) or (depth, height, width)
+        Of a type that filters take; not written to meanwhile.
+    """
+
+    def __init__(self, array: NDArray[Any], kind: Kind, title: str = "array") -> None:
+        self._array = array
+        self.kind, self.title = kind, title
+        self.shape: Sides = _three(array.shape)
+        self.dtype: np.dtype[Any] = array.dtype.newbyteorder("=")
+        self.grain: Sides = (1, 1, self.shape[2])
+
+    def read(self, box: Box) -> NDArray[Any]:
+        return np.array(box.of(self._array), self.dtype, order="C")
+
+    def working_bytes(self, box: Box) -> int:
+        return box.pixels * self.dtype.itemsize
+
+
+def _three(shape: Sequence[int]) -> Sides:
+    first, second, third = shape
+    return first, second, third
+
+
+def take(source: LazySource, ranges: Sequence[range]) -> NDArray[Any]:
+    """Return a part of a source; ranges beyond an axis continue on its other side (``wrap``)."""
+    parts = [list(_pieces(each, side)) for each, side in zip(ranges, source.shape, strict=True)]
+    if all(len(pieces) == 1 for pieces in parts):
+        return source.read(_box([pieces[0] for pieces in parts]))
+    taken = np.empty([len(each) for each in ranges], source.dtype)
+    for pieces in itertools.product(*parts):
+        target = tuple(slice(place, place + count) for place, _, count in pieces)
+        taken[target] = source.read(_box(pieces))
+    return taken
+
+
+def _pieces(part: range, side: int) -> Iterator[tuple[int, int, int]]:
+    """Yield place in `part`, first index on the axis, and length of each run within the axis."""
+    place = 0
+    while place < len(part):
+        first = (part.start + place) % side
+        count = min(side - first, len(part) - place)
+        yield place, first, count
+        place += count
+
+
+def _box(pieces: Sequence[tuple[int, int, int]]) -> Box:
+    (_, z, depth), (_, y, height), (_, x, width) = pieces
+    return Box((z, y, x), (depth, height, width))

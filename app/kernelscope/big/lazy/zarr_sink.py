@@ -1,0 +1,265 @@
+"""Writes OME-Zarr folders block by block, and then their pyramid, each level from the one before.
+
+A sample of a level is the mean of two along each axis that is halved, rounded half up for integers.
+The last one of an odd axis counts twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.base import atomic
+from kernelscope.base.errors import ImageWriteError
+from kernelscope.big.lazy.blocks import AT_ONCE
+from kernelscope.big.lazy.ome import LATEST, VERSIONS, attributes_of, axes_for, omero_for
+from kernelscope.big.lazy.source import Head, Sides
+from kernelscope.big.lazy.zarr_source import METADATA, install_hint
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.files.write_errors import check_folder, explained, resolved
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
+
+SUFFIXES = (".zarr",)
+STAGE = "pyramid"
+"""Name of the stage in progress reports."""
+
+_CHUNK = {Kind.VOLUME: (16, 256, 256), Kind.PICTURE: (512, 512)}
+"""Sides of chunks: flat ones in volumes, since blocks are slices. 2 MiB of 16-bit voxels."""
+
+_SMALL = 256
+"""Axes longer than this are halved from level to level."""
+
+_LEVEL = 1
+"""Level of Zstandard: the least, which is faster than a disk on a usual processor."""
+
+
+class ZarrSink:
+    """A folder that is being written; see `kernelscope.big.lazy.streaming.Sink`.
+
+    Parameters
+    ----------
+    arrays : list of zarr.Array
+        The levels, the finest first, with the axes z, y, x or y, x or c, y, x.
+    factors : list of tuple of int
+        For each level, the samples of level 0 along each axis that one of its samples covers.
+    """
+
+    def __init__(
+        self, path: Path, kind: Kind, arrays: list[Any], factors: list[tuple[int, ...]]
+    ) -> None:
+        self._path, self._kind = path, kind
+        self._arrays, self._factors = arrays, factors
+        chunks = arrays[0].chunks
+        rows, columns = chunks[-2:]
+        self.grain: Sides = (
+            (chunks[0], rows, columns) if kind is Kind.VOLUME else (rows, columns, 1)
+        )
+
+    def write(self, box: Box, samples: NDArray[Any]) -> None:
+        """Write a block.
+
+        Raises
+        ------
+        ImageWriteError
+            If the disk is full, for instance.
+        """
+        array = self._arrays[0]
+        first: tuple[int, ...] = box.first
+        data = samples
+        if self._kind is Kind.PICTURE:
+            data = samples[:, :, 0] if array.ndim == 2 else np.moveaxis(samples, 2, 0)
+            first = box.first[:2] if array.ndim == 2 else (0, *box.first[:2])
+        with explained(self._path):
+            for places in _chunks(first, data.shape, array.chunks):
+                inside = tuple(
+                    slice(each.start - a, each.stop - a)
+                    for each, a in zip(places, first, strict=True)
+                )
+                array[places] = data[inside]
+
+    def finish(self, token: CancelToken, progress: Progress) -> None:
+        """Write the other levels.
+
+        Raises
+        ------
+        ImageWriteError
+            As `write`.
+        Cancelled
+            If `token` was set meanwhile.
+        """
+        total = sum(array.nchunks for array in self._arrays[1:])
+        done = 0
+        for (finer, coarser), (before, after) in zip(
+            itertools.pairwise(self._arrays), itertools.pairwise(self._factors), strict=True
+        ):
+            steps = tuple(b // a for a, b in zip(before, after, strict=True))
+            zeros = (0,) * coarser.ndim
+            parts = list(_chunks(zeros, coarser.shape, coarser.chunks))
+
+            def fill(
+                places: tuple[slice, ...],
+                finer: Any = finer,
+                coarser: Any = coarser,
+                steps: tuple[int, ...] = steps,
+            ) -> None:
+                token.check()
+                source = tuple(
+                    slice(each.start * step, each.stop * step)
+                    for each, step in zip(places, steps, strict=True)
+                )
+                coarser[places] = reduced(np.asarray(finer[source]), steps)
+
+            with explained(self._path), ThreadPoolExecutor(AT_ONCE, "kernelscope-level") as pool:
+                for _ in pool.map(fill, parts):
+                    done += 1
+                    progress(STAGE, done / total)
+
+
+def reduced(samples: NDArray[Any], steps: tuple[int, ...]) -> NDArray[Any]:
+    """Return the means of each two samples along the axes whose step is 2."""
+    pairs = [axis for axis, step in enumerate(steps) if step == 2]
+    odd = [(0, samples.shape[axis] % 2 if axis in pairs else 0) for axis in range(samples.ndim)]
+    padded = np.pad(samples, odd, mode="edge") if np.any(odd) else samples
+    shape = tuple(-(-side // step) for side, step in zip(samples.shape, steps, strict=True))
+    sums = np.zeros(shape, np.float32 if samples.dtype.kind == "f" else np.int32)
+    for offsets in itertools.product(*(range(step) for step in steps)):
+        sums += padded[tuple(slice(a, None, b) for a, b in zip(offsets, steps, strict=True))]
+    count = 2 ** len(pairs)
+    if samples.dtype.kind == "f":
+        return np.asarray(sums / np.float32(count), samples.dtype)
+    return np.asarray((sums + count // 2) // count, samples.dtype)
+
+
+@contextmanager
+def zarr_sink(
+    path: Path, shape: Sides, dtype: np.dtype[Any], kind: Kind, head: Head
+) -> Iterator[ZarrSink]:
+    """Provide a folder that takes the place of `path` when the block ends.
+
+    If the block raises an exception, an existing folder is unchanged and nothing else is left.
+
+    Raises
+    ------
+    ImageWriteError
+        If the place cannot be written to or holds other things, the picture has alpha, or the
+        package ``zarr`` is not installed.
+    """
+    try:
+        import zarr  # noqa: F401
+    except ImportError as error:
+        raise ImageWriteError(
+            f"{path.name}: OME-Zarr needs the package zarr.", install_hint()
+        ) from error
+    if kind is Kind.PICTURE and shape[2] not in (1, 3):
+        raise ImageWriteError(
+            f"{path.name}: OME-Zarr has no alpha channel.", "Write a TIFF file instead."
+        )
+    check_folder(path, _ours)
+    folder = atomic.new_folder(resolved(path))
+    with explained(path):
+        made = folder.__enter__()
+    try:
+        with explained(path):
+            sink = _laid_out(path, made, shape, dtype, kind, head)
+        yield sink
+        with explained(path):
+            _flush(made)
+    except BaseException as error:
+        if not folder.__exit__(type(error), error, error.__traceback__):
+            raise
+    else:
+        with explained(path):
+            folder.__exit__(None, None, None)
+
+
+def _ours(name: str) -> bool:
+    return name in METADATA or name.isdecimal()
+
+
+def _laid_out(
+    path: Path, folder: Path, shape: Sides, dtype: np.dtype[Any], kind: Kind, head: Head
+) -> ZarrSink:
+    """Make the group with empty arrays."""
+    import numcodecs
+    import zarr
+    from zarr.codecs import ZstdCodec
+
+    source = head.ome
+    version = source.version if source else LATEST
+    number = VERSIONS[version]
+    if kind is Kind.VOLUME:
+        axes, sides = "zyx", tuple(shape)
+    elif shape[2] == 1:
+        axes, sides = "yx", tuple(shape[:2])
+    else:
+        axes, sides = "cyx", (shape[2], *shape[:2])
+    factors = list(_factors(axes, sides))
+    attributes = attributes_of(
+        version,
+        axes_for(axes, head.steps, source),
+        factors,
+        source.name if source else "",
+        source.omero if source else omero_for(head.channels),
+    )
+    group = zarr.create_group(folder, zarr_format=number, attributes=attributes)
+    settings: dict[str, Any] = {
+        "chunk_key_encoding": {"name": "v2" if number == 2 else "default", "separator": "/"},
+        "compressors": numcodecs.Zstd(level=_LEVEL) if number == 2 else ZstdCodec(level=_LEVEL),
+    }
+    if number == 3:
+        settings["dimension_names"] = list(axes)
+    arrays = []
+    chunk = (1, *_CHUNK[kind])[-len(axes) :]
+    for level, each in enumerate(factors):
+        extent = tuple(-(-side // factor) for side, factor in zip(sides, each, strict=True))
+        chunks = tuple(min(a, b) for a, b in zip(chunk, extent, strict=True))
+        arrays.append(
+            group.create_array(
+                str(level), shape=extent, chunks=chunks, dtype=dtype, fill_value=0, **settings
+            )
+        )
+    return ZarrSink(path, kind, arrays, factors)
+
+
+def _factors(axes: str, sides: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the factors of each level along each axis."""
+    factors = (1,) * len(sides)
+    while True:
+        yield factors
+        extent = [-(-side // factor) for side, factor in zip(sides, factors, strict=True)]
+        halved = [name != "c" and side > _SMALL for name, side in zip(axes, extent, strict=True)]
+        if not any(halved):
+            return
+        factors = tuple(factor * (1 + half) for factor, half in zip(factors, halved, strict=True))
+
+
+def _chunks(
+    first: tuple[int, ...], sides: tuple[int, ...], chunks: tuple[int, ...]
+) -> Iterator[tuple[slice, ...]]:
+    """Yield the parts of a box that lie in one chunk each."""
+    cuts = []
+    for start, side, step in zip(first, sides, chunks, strict=True):
+        inner = range((start // step + 1) * step, start + side, step)
+        cuts.append(list(itertools.pairwise([start, *inner, start + side])))
+    for ends in itertools.product(*cuts):
+        yield tuple(slice(a, b) for a, b in ends)
+
+
+def _flush(folder: Path) -> None:
+    """Wait until all files are on the disk, so that the folder is whole after a power cut."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            descriptor = os.open(Path(root) / name, os.O_RDWR)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

@@ -1,0 +1,217 @@
+"""Level, window, gamma and colours of the pictures, in a panel that pops up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtGui import QStandardItemModel
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QWidget,
+)
+
+from kernelscope.gui.docks.popup import place_below
+from kernelscope.gui.model.colour_maps import ColourMap
+from kernelscope.gui.model.display import GAMMAS, Display
+from kernelscope.gui.model.displays import Side
+from kernelscope.gui.viewer.image_views import ImagePair
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
+from kernelscope.gui.widgets.help_place import set_help
+
+_NOTE = (
+    "Only the view changes, never the data. In a picture, drag with the right button: across for "
+    "the window, up and down for the level."
+)
+
+_LIMIT = 1e12
+
+
+class DisplayPanel(QFrame):
+    """Boxes for the display of input and output; follows `ImagePair.displayed`."""
+
+    def __init__(self, pair: ImagePair, parent: QWidget | None = None) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setObjectName("displayPanel")
+        set_help(self, "window#looking")
+        self.setAccessibleName("Level and colours")
+        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self._pair = pair
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(12, 10, 12, 10)
+        self._grid.setVerticalSpacing(6)
+
+        self._side = self._choice("displaySide", "&Picture", [each.value for each in Side], 0)
+        self._linked = QCheckBox("&Output as input", self)
+        self._linked.setObjectName("displayLinked")
+        self._linked.setToolTip("Draw the output with the levels of the input")
+        self._grid.addWidget(self._linked, 0, 2, 1, 2)
+        self._low = self._number("displayLow", "&Black", "The value that is drawn black", 1, 0)
+        self._high = self._number("displayHigh", "&White", "The value that is drawn white", 1, 2)
+        self._level = self._number("displayLevel", "&Level", "The value in the middle", 2, 0)
+        self._width = self._number("displayWindow", "Wi&ndow", "From black to white", 2, 2)
+        tip = "Below 1 the middle becomes lighter, above 1 darker"
+        self._gamma = self._number("displayGamma", "&Gamma", tip, 3, 0)
+        self._gamma.setRange(*GAMMAS)
+        self._gamma.setDecimals(2)
+        self._gamma.setSingleStep(0.1)
+        maps = [each.value for each in ColourMap]
+        self._map = self._choice("displayMap", "&Colours", maps, 4)
+        self._difference = self._choice(
+            "displayDifference", "&Differences", [ColourMap.DIVERGING, ColourMap.GREY], 5
+        )
+        self._difference.setToolTip("Colours of the residual and the difference of grey pictures")
+        self._buttons()
+        note = QLabel(_NOTE, self)
+        note.setWordWrap(True)
+        theme.set_role(note, "note")
+        self._grid.addWidget(note, 7, 0, 1, 4)
+        self._connect()
+        self.refresh()
+
+    def open_below(self, widget: QWidget) -> None:
+        """Pop up under a button, inside of its screen."""
+        self.refresh()
+        place_below(self, widget)
+        self._low.setFocus()
+
+    @property
+    def side(self) -> Side:
+        """The picture whose display is shown."""
+        return Side.INPUT if self._linked.isChecked() else Side(self._side.currentText())
+
+    def refresh(self) -> None:
+        """Show the display of the picture as it is now."""
+        displays = self._pair.displays
+        with QSignalBlocker(self._linked):
+            self._linked.setChecked(displays.linked)
+        self._side.setEnabled(not displays.linked)
+        if displays.linked:
+            with QSignalBlocker(self._side):
+                self._side.setCurrentText(Side.INPUT)
+        with QSignalBlocker(self._difference):
+            self._difference.setCurrentText(self._pair.difference_map)
+        display, image = displays.of(self.side), displays.image(self.side)
+        known = display is not None and image is not None
+        for widget in self._settings():
+            widget.setEnabled(known)
+        if display is None or image is None:
+            return
+        whole = image.pixels.dtype.kind == "u" and display.width >= 100
+        digits = 0 if whole else 2 if display.width >= 10 else 4 if display.width >= 0.1 else 7
+        for box, value in (
+            (self._low, display.low),
+            (self._high, display.high),
+            (self._level, display.level),
+            (self._width, display.width),
+        ):
+            with QSignalBlocker(box):
+                box.setDecimals(digits + (box is self._level and whole))
+                box.setRange(10.0**-digits if box is self._width else -_LIMIT, _LIMIT)
+                box.setSingleStep(max(display.width / 50, 10.0**-digits))
+                box.setValue(value)
+        with QSignalBlocker(self._gamma):
+            self._gamma.setValue(display.gamma)
+        self._show_maps(display, grey=image.is_grey)
+
+    def _show_maps(self, display: Display, *, grey: bool) -> None:
+        """Offer the maps that suit the picture: one in colour can only be inverted."""
+        model = self._map.model()
+        assert isinstance(model, QStandardItemModel)
+        for row, each in enumerate(ColourMap):
+            model.item(row).setEnabled(grey or each.is_grey)
+        self._map.setToolTip("" if grey else "A picture in colour can only be inverted")
+        with QSignalBlocker(self._map):
+            self._map.setCurrentText(display.colour_map)
+
+    def _settings(self) -> Iterable[QWidget]:
+        return (self._low, self._high, self._level, self._width, self._gamma, self._map)
+
+    def _connect(self) -> None:
+        self._pair.displayed.connect(self._follow)
+        self._side.currentTextChanged.connect(self.refresh)
+        self._linked.toggled.connect(self._link)
+        for box in (self._low, self._high):
+            box.valueChanged.connect(lambda: self._span(self._low.value(), self._high.value()))
+        for box in (self._level, self._width):
+            box.valueChanged.connect(self._on_level)
+        self._gamma.valueChanged.connect(lambda gamma: self._choose(gamma=gamma))
+        self._map.currentTextChanged.connect(lambda name: self._choose(colour_map=ColourMap(name)))
+        self._difference.currentTextChanged.connect(self._on_difference)
+
+    def _follow(self) -> None:
+        if self.isVisible():
+            self.refresh()
+
+    def _link(self, linked: bool) -> None:
+        self._pair.displays.linked = linked
+        self._pair.apply_displays()
+        self.refresh()
+
+    def _on_level(self) -> None:
+        level, width = self._level.value(), self._width.value()
+        self._span(level - width / 2, level + width / 2)
+
+    def _span(self, low: float, high: float) -> None:
+        display = self._pair.displays.of(self.side)
+        if display is not None:
+            self._pair.choose_display(self.side, display.spanning(low, high))
+
+    def _choose(self, gamma: float | None = None, colour_map: ColourMap | None = None) -> None:
+        display = self._pair.displays.of(self.side)
+        if display is not None:
+            new = Display(
+                display.low,
+                display.high,
+                display.gamma if gamma is None else gamma,
+                display.colour_map if colour_map is None else colour_map,
+            )
+            self._pair.choose_display(self.side, new)
+
+    def _on_difference(self, name: str) -> None:
+        self._pair.difference_map = ColourMap(name)
+        self._pair.apply_displays()
+
+    def _buttons(self) -> None:
+        row = QHBoxLayout()
+        for name, text, action in (
+            ("displayAutomatic", "&Automatic", lambda: self._pair.choose_display(self.side, None)),
+            ("displayFull", "&Full Range", lambda: self._pair.choose_full(self.side)),
+        ):
+            button = QPushButton(text, self)
+            button.setObjectName(name)
+            button.setAutoDefault(False)
+            button.clicked.connect(action)
+            row.addWidget(button)
+        row.addStretch(1)
+        self._grid.addLayout(row, 6, 0, 1, 4)
+
+    def _number(self, name: str, label: str, tip: str, row: int, column: int) -> NumberBox:
+        box = NumberBox(self)
+        box.setObjectName(name)
+        box.setAccessibleName(label.replace("&", ""))
+        box.setToolTip(tip)
+        box.setKeyboardTracking(False)
+        box.setMinimumWidth(104)
+        self._place(label, box, row, column)
+        return box
+
+    def _choice(self, name: str, label: str, texts: Iterable[str], row: int) -> ChoiceBox:
+        box = ChoiceBox(self)
+        box.setObjectName(name)
+        box.setAccessibleName(label.replace("&", ""))
+        box.addItems([str(text) for text in texts])
+        self._place(label, box, row, 0)
+        return box
+
+    def _place(self, label: str, box: QWidget, row: int, column: int) -> None:
+        caption = QLabel(label, self)
+        caption.setBuddy(box)
+        self._grid.addWidget(caption, row, column)
+        self._grid.addWidget(box, row, column + 1)

@@ -1,0 +1,429 @@
+"""The dock *Filters*: every filter with a picture of its effect, and a search.
+
+search field   Down: into the list    Enter: adopt the best match    Esc: clear
+list           arrows: move           Enter: adopt                   Esc: clear the search
+               left and right: close and open a group                click: adopt
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import (
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QKeyEvent, QPainter, QPalette
+from PySide6.QtWidgets import (
+    QLabel,
+    QLineEdit,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.gui.model.filter_groups import Groups, best, narrowed
+from kernelscope.gui.model.sketches import HEIGHT, WIDTH
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.help_place import HELP_ROLE
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.teach.manual import filter_page
+
+_SPEC = Qt.ItemDataRole.UserRole
+_IMAGE = Qt.ItemDataRole.UserRole + 1
+_NOTE = Qt.ItemDataRole.UserRole + 2
+_CURRENT = Qt.ItemDataRole.UserRole + 3
+
+_MARGIN, _GAP = 4, 8
+_WRAPPED = Qt.TextFlag.TextWordWrap
+
+_ACCENT = 3
+"""Width of the bar beside the filter whose settings are shown."""
+
+_KEYS_OF_LIST = (Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp)
+
+
+class FilterBrowser(QWidget):
+    """Shows the filters under their categories and lets the user choose one.
+
+    Signals
+    -------
+    adopted : str
+        The filter with this id was chosen.
+    found
+        It was chosen by Return in the search.
+    """
+
+    adopted = Signal(str)
+    found = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("filterBrowser")
+        self._groups: Groups = {}
+        self._items: dict[str, QTreeWidgetItem] = {}
+        self._headings: dict[str, QTreeWidgetItem] = {}
+        self._closed: set[str] = set()
+        """Headings of the groups that the user closed."""
+        self._current = ""
+        self.search = QLineEdit(self)
+        self.search.setObjectName("filterSearch")
+        self.search.setAccessibleName("Search filters")
+        self.search.setPlaceholderText("Search filters")
+        self.search.setClearButtonEnabled(True)
+        self.search.setToolTip("Part of a name, a category or a related word: “blur”, “specks”")
+        self.search.textChanged.connect(self._narrow)
+        self.search.installEventFilter(self)
+        self.list = _List(self)
+        self.list.chosen.connect(self._adopt)
+        self.list.left.connect(self._clear)
+        self.list.itemCollapsed.connect(lambda item: self._on_folded(item, closed=True))
+        self.list.itemExpanded.connect(lambda item: self._on_folded(item, closed=False))
+        self._nothing = QLabel("No filter has such a name.", self)
+        self._nothing.setObjectName("noFilterFound")
+        self._nothing.setWordWrap(True)
+        theme.set_role(self._nothing, "note")
+        self.setFocusProxy(self.search)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(6, 6, 6, 6)
+        column.setSpacing(4)
+        column.addWidget(self.search)
+        column.addWidget(self._nothing)
+        column.addWidget(self.list, 1)
+        self._narrow()
+
+    # --- contents ---
+
+    def set_groups(self, groups: Groups) -> None:
+        """List these filters, without pictures."""
+        self._groups = groups
+        self._items.clear()
+        self._headings.clear()
+        self.list.clear()
+        for heading, specs in groups.items():
+            group = self._headings[heading] = QTreeWidgetItem(self.list, [heading])
+            for spec in specs:
+                item = self._items[spec.id] = QTreeWidgetItem(group, [spec.name])
+                item.setData(0, _SPEC, spec)
+                item.setData(0, HELP_ROLE, filter_page(spec))
+                item.setToolTip(0, spec.summary)
+                self._mark(item, spec.id == self._current)
+        self.list.updateGeometry()
+        self._narrow()
+
+    def show_current(self, filter_id: str) -> None:
+        """Mark the filter whose settings are shown."""
+        self._current = filter_id
+        for id_, item in self._items.items():
+            self._mark(item, id_ == filter_id)
+
+    def show_sketch(self, filter_id: str, image: QImage | None, note: str, tip: str) -> None:
+        """Show the picture of a filter, or `note` in its place.
+
+        Parameters
+        ----------
+        tip : str
+            The contents of the picture.
+        """
+        item = self._items.get(filter_id)
+        if item is None:
+            return
+        spec: FilterSpec = item.data(0, _SPEC)
+        item.setData(0, _IMAGE, image)
+        item.setData(0, _NOTE, note)
+        item.setToolTip(0, "\n".join(filter(None, (spec.summary, tip))))
+        self._describe(item)
+
+    def note(self, filter_id: str) -> str:
+        """Return the text in place of the picture of a filter."""
+        item = self._items.get(filter_id)
+        return str(item.data(0, _NOTE) or "") if item is not None else ""
+
+    def image(self, filter_id: str) -> QImage | None:
+        """Return the picture of a filter, where there is one."""
+        item = self._items.get(filter_id)
+        image: QImage | None = item.data(0, _IMAGE) if item is not None else None
+        return image
+
+    @property
+    def listed(self) -> list[str]:
+        """The filters that the search leaves, from top to bottom."""
+        return [spec.id for specs in self._left().values() for spec in specs]
+
+    @property
+    def in_view(self) -> list[str]:
+        """The filters of which something can be seen."""
+        seen = self.list.viewport().rect()
+        return [
+            id_
+            for id_ in self.listed
+            if self.list.visualItemRect(self._items[id_]).intersects(seen)
+        ]
+
+    def _left(self) -> Groups:
+        return narrowed(self._groups, self.search.text())
+
+    def _narrow(self) -> None:
+        """Show the filters that the search leaves, and move to the one that it means."""
+        text, left, listed = self.search.text(), self._left(), set(self.listed)
+        for id_, item in self._items.items():
+            item.setHidden(id_ not in listed)
+        for heading, group in self._headings.items():
+            group.setHidden(heading not in left)
+            # A search shows all that it finds; without one, groups are as the user left them.
+            group.setExpanded(bool(text) or heading not in self._closed)
+        wanted = best(self._groups, text) if text else None
+        meant = self._items.get(wanted.id if wanted else self._current)
+        if meant is not None and not meant.isHidden():
+            self.list.setCurrentItem(meant)
+        self._nothing.setVisible(bool(self._groups) and not left)
+
+    def _mark(self, item: QTreeWidgetItem, current: bool) -> None:
+        item.setData(0, _CURRENT, current)
+        self._describe(item)
+
+    def _describe(self, item: QTreeWidgetItem) -> None:
+        """Give readers of the screen all that the line shows."""
+        spec: FilterSpec = item.data(0, _SPEC)
+        parts = [spec.name, item.data(0, _NOTE), "in use" if item.data(0, _CURRENT) else ""]
+        text = ", ".join(filter(None, parts))
+        item.setData(0, Qt.ItemDataRole.AccessibleTextRole, text)
+        item.setData(0, Qt.ItemDataRole.AccessibleDescriptionRole, spec.summary)
+
+    # --- choosing ---
+
+    def focus_search(self) -> None:
+        """Let the user type a name."""
+        self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.search.selectAll()
+
+    def _adopt(self, item: QTreeWidgetItem) -> None:
+        self.adopted.emit(item.data(0, _SPEC).id)
+
+    def _clear(self) -> None:
+        self.search.clear()
+
+    def _on_folded(self, item: QTreeWidgetItem, *, closed: bool) -> None:
+        if self.search.text():
+            return  # a search opens all groups
+        (self._closed.add if closed else self._closed.discard)(item.text(0))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let the keys of the list work in the search field, and Esc clear it.
+
+        Esc also stops a run; while there is a search it clears that.
+        """
+        if isinstance(event, QKeyEvent) and watched is self.search:
+            text, key = self.search.text(), event.key()
+            if event.type() == QEvent.Type.ShortcutOverride and key == Qt.Key.Key_Escape and text:
+                event.accept()
+                return True
+            if event.type() == QEvent.Type.KeyPress:
+                return self._on_key(key, text)
+        return super().eventFilter(watched, event)
+
+    def _on_key(self, key: int, text: str) -> bool:
+        item = self.list.currentItem()
+        if key == Qt.Key.Key_Escape and text:
+            self._clear()
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if item is not None and item.data(0, _SPEC) is not None:
+                self._adopt(item)
+                self.found.emit()
+        elif key in _KEYS_OF_LIST:
+            self.list.setFocus(Qt.FocusReason.TabFocusReason)
+            if key in _KEYS_OF_LIST[2:] or not text:
+                return True
+            step = 1 if key == Qt.Key.Key_Down else -1
+            self.list.move(step)
+        else:
+            return False
+        return True
+
+
+class _List(QTreeWidget):
+    """The list of filters.
+
+    Signals
+    -------
+    chosen : QTreeWidgetItem
+        A filter was clicked, or Enter pressed on it.
+    left
+        Esc was pressed.
+    """
+
+    chosen = Signal(object)
+    left = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("filterList")
+        self.setAccessibleName("Filters")
+        self.setHeaderHidden(True)
+        self.setRootIsDecorated(False)  # the headings have their arrows
+        self.setIndentation(0)
+        self.setUniformRowHeights(False)
+        self.setVerticalScrollMode(QTreeWidget.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setItemDelegate(_Line(self))
+        self.itemClicked.connect(self._on_clicked)
+
+    def move(self, step: int) -> None:  # type: ignore[override]
+        """Move to the next or the previous filter."""
+        item = self.currentItem()
+        while item is not None:
+            item = self.itemBelow(item) if step > 0 else self.itemAbove(item)
+            if item is not None and item.data(0, _SPEC) is not None:
+                self.setCurrentItem(item)
+                return
+
+    def sizeHint(self) -> QSize:
+        return QSize(WIDTH + 120, 4 * HEIGHT)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return a width that no word of a name is wider than: names wrap, words are cut off."""
+        font = self.font()
+        font.setBold(True)  # as the filter in use is
+        metrics = QFontMetrics(font)
+        words = {word for spec in self._listed() for word in spec.name.split()}
+        room = max((metrics.horizontalAdvance(word) for word in words), default=60)
+        beside = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
+        return QSize(_ACCENT + 2 + WIDTH + _GAP + room + 4 + beside, 2 * HEIGHT)
+
+    def _listed(self) -> list[FilterSpec]:
+        anything = Qt.MatchFlag.MatchWildcard | Qt.MatchFlag.MatchRecursive
+        found = (item.data(0, _SPEC) for item in self.findItems("*", anything))
+        return [spec for spec in found if spec is not None]
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        item = self.currentItem()
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and item is not None:
+            self._on_clicked(item)
+        elif event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def _on_clicked(self, item: QTreeWidgetItem) -> None:
+        if item.data(0, _SPEC) is not None:
+            self.chosen.emit(item)
+        elif not self.visualItemRect(item).isEmpty():
+            item.setExpanded(not item.isExpanded())
+
+
+class _Line(QStyledItemDelegate):
+    """Paints a filter: its picture, or a note in its place, and its name."""
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        if index.data(_SPEC) is None:
+            return QSize(WIDTH, option.fontMetrics.height() + 2 * _MARGIN)
+        return QSize(WIDTH, HEIGHT + 2 * _MARGIN)
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        spec: FilterSpec | None = index.data(_SPEC)
+        if spec is None:
+            self._paint_heading(painter, option, str(index.data()))
+            return
+        state, palette = option.state, option.palette
+        selected = bool(state & QStyle.StateFlag.State_Selected)
+        current = bool(index.data(_CURRENT))
+        painter.save()
+        if selected:
+            painter.fillRect(option.rect, palette.color(QPalette.ColorRole.Highlight))
+        elif state & QStyle.StateFlag.State_MouseOver:
+            painter.fillRect(option.rect, palette.color(QPalette.ColorRole.AlternateBase))
+        frame = QRect(option.rect.left() + _ACCENT + 2, option.rect.top() + _MARGIN, WIDTH, HEIGHT)
+        if current:
+            bar = QRect(option.rect.left(), frame.top(), _ACCENT, HEIGHT)
+            accent = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Accent
+            painter.fillRect(bar, palette.color(accent))
+        self._paint_picture(painter, index, frame)
+        room = option.rect.adjusted(
+            frame.right() - option.rect.left() + _GAP, _MARGIN, -2, -_MARGIN
+        )
+        role = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text
+        ink = palette.color(role)
+        quiet = ink if selected else theme.quiet_text(palette)
+        self._paint_name(painter, room, spec.name, "in use" * current, (ink, quiet))
+        painter.restore()
+
+    @staticmethod
+    def _paint_heading(painter: QPainter, option: QStyleOptionViewItem, heading: str) -> None:
+        palette, selected = option.palette, bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.save()
+        if selected:
+            painter.fillRect(option.rect, palette.color(QPalette.ColorRole.Highlight))
+        role = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text
+        painter.setPen(palette.color(role))
+        font = painter.font()
+        font.setBold(True)
+        painter.setFont(font)
+        arrow = "▾" if option.state & QStyle.StateFlag.State_Open else "▸"
+        room = option.rect.adjusted(_ACCENT + 2, 0, 0, 0)
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, f"{arrow} {heading}")
+        painter.restore()
+
+    @staticmethod
+    def _paint_name(
+        painter: QPainter, room: QRect, name: str, mark: str, inks: tuple[QColor, QColor]
+    ) -> None:
+        font = painter.font()
+        font.setBold(bool(mark))
+        painter.setFont(font)
+        painter.setPen(inks[0])
+        flags = (
+            Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        )
+        taken = painter.boundingRect(room, flags, name)
+        if not mark:
+            painter.drawText(room, flags, name)
+            return
+        height = taken.height() + painter.fontMetrics().height()
+        top = room.top() + max(0, (room.height() - height) // 2)
+        painter.drawText(QRect(room.left(), top, room.width(), taken.height()), flags, name)
+        font.setBold(False)
+        painter.setFont(font)
+        painter.setPen(inks[1])
+        below = QRect(room.left(), top + taken.height(), room.width(), height - taken.height())
+        painter.drawText(below, flags, mark)
+
+    @staticmethod
+    def _paint_picture(
+        painter: QPainter, index: QModelIndex | QPersistentModelIndex, frame: QRect
+    ) -> None:
+        painter.fillRect(frame, QColor(theme.CANVAS_GROUND))
+        image: QImage | None = index.data(_IMAGE)
+        if image is not None:
+            place = image.rect()
+            place.moveCenter(frame.center())
+            painter.drawImage(place, image)  # pixel for pixel
+            return
+        painter.setPen(QColor(theme.CANVAS_QUIET))
+        note = str(index.data(_NOTE) or "…")
+        flags = _WRAPPED | Qt.AlignmentFlag.AlignCenter
+        area = frame.adjusted(2, 0, -2, 0)
+        painter.setFont(fitting(painter.font(), note, area.width()))
+        painter.drawText(area, flags, note)
+
+
+def fitting(font: QFont, text: str, width: int) -> QFont:
+    """Return `font`, or a smaller one in which the longest word of a text is not cut off."""
+    found, words = QFont(font), text.split() or [""]
+    while max(map(QFontMetrics(found).horizontalAdvance, words)) > width and found.pointSizeF() > 4:
+        found.setPointSizeF(found.pointSizeF() - 0.5)
+    return found

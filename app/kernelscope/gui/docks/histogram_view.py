@@ -1,0 +1,172 @@
+"""Input and output in one histogram, with handles for level, window and gamma."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from kernelscope.gui.docks.histogram_plot import HistogramPlot, pen_of
+from kernelscope.gui.docks.levels import Levels
+from kernelscope.gui.docks.picture_inks import CHANNEL_STYLES, PICTURE_STYLES
+from kernelscope.gui.model import histogram_plot as model
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.histogram_plot import Curve, Plot, Scale
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.work.later import Later
+from kernelscope.images.judging.histogram import Histogram
+
+_LEFT = 8
+"""Pixels between the splitter and the legend."""
+
+
+class HistogramView(QWidget):
+    """The plot below its legend, and the display of what is in front.
+
+    Attributes
+    ----------
+    histograms : dict
+        Of “input” and “output”, as far as they are there.
+    scale : Scale
+    by_channel : bool
+        Whether channels have curves of their own.
+
+    Signals
+    -------
+    followed
+        Levels, or the pictures to choose from, have changed.
+    """
+
+    followed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("histograms")
+        self.histograms: dict[str, Histogram] = {}
+        self.scale, self.by_channel = Scale.LINEAR, False
+        self.levels: Levels | None = None
+        self._is_stale = False
+        self._later = Later(self._draw, self)
+        self._legend = QLabel(self)
+        self._legend.setObjectName("histogramLegend")
+        self.words = ElidedLabel(self)
+        self.words.setObjectName("histogramReading")
+        self.words.setAccessibleName("Values at the cursor of the histogram")
+        theme.set_role(self.words, "note")
+        self.plot = HistogramPlot(self)
+        head = QHBoxLayout()
+        head.setSpacing(10)
+        head.addWidget(self._legend)
+        head.addWidget(self.words, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(_LEFT, 0, 0, 0)
+        layout.setSpacing(2)
+        layout.addLayout(head)
+        layout.addWidget(self.plot, 1)
+        self.plot.chosen.connect(self._choose)
+        self.plot.reset.connect(self.choose_automatic)
+        self.plot.dropped.connect(self._draw)
+        self.plot.pointed.connect(self._say)
+        self._draw()
+
+    def follow(self, levels: Levels) -> None:
+        """Show and choose the display of pictures or of volumes."""
+        if self.levels is not None:
+            self.levels.changed.disconnect(self._on_changed)
+        self.levels = levels
+        levels.changed.connect(self._on_changed)
+        self._draw()
+
+    def show_histograms(self, histograms: dict[str, Histogram]) -> None:
+        """Show those of “input” and “output”, as far as they are there."""
+        self.histograms = histograms
+        self._draw()
+
+    def set_scale(self, name: str) -> None:
+        """Let heights grow with counts in another way; `name` is a value of `Scale`."""
+        self.scale = Scale(name)
+        self._draw()
+
+    def set_by_channel(self, by_channel: bool) -> None:
+        """Draw a curve for each channel of the output, or one for each picture."""
+        self.by_channel = by_channel
+        self._draw()
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether any picture is in colour."""
+        return any(len(each.channels) > 1 for each in self.histograms.values())
+
+    def choose_automatic(self) -> None:
+        """Draw what is in front with the contrast that the program finds."""
+        if self.levels is not None and self._display is not None:
+            self.levels.choose_automatic()
+
+    @property
+    def _display(self) -> Display | None:
+        return self.levels.display if self.levels is not None else None
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._is_stale:  # it has come into view
+            self._later.after_paint()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._show_legend()
+
+    def _choose(self, display: Display) -> None:
+        if self.levels is not None:
+            self.levels.choose(display)
+
+    def _on_changed(self) -> None:
+        """Follow, unless nobody sees it: a drag in a picture changes its display very often.
+
+        A dock behind a tab counts as visible to Qt, but no part of it is.
+        """
+        if self.visibleRegion().isEmpty():
+            self._is_stale = True
+        else:
+            self._draw()
+        self.followed.emit()
+
+    def _draw(self) -> None:
+        self._is_stale = False
+        display = self._display
+        if not self.histograms:
+            self.plot.show_plot(None)
+        elif not self.plot.is_held:  # while a handle is dragged, the axis stays under it
+            axis = model.axis_for(self.histograms.values(), display)
+            channels = self.by_channel and self.has_channels
+            self.plot.show_plot(Plot.of(self.histograms, axis, self.scale, by_channel=channels))
+        if self.levels is not None:
+            self.plot.show_display(display, self.levels.colour_map, whole=self.levels.is_whole)
+        self._show_legend()
+        self._say()
+
+    def _show_legend(self) -> None:
+        """Name the curves beside their line styles, in their colours."""
+        curves: tuple[Curve, ...] = self.plot.plot.curves if self.plot.plot is not None else ()
+        parts = []
+        for number, curve in enumerate(curves):
+            ink = pen_of(curve, number, self.palette()).color().name()  # the plot's may come later
+            styles = CHANNEL_STYLES[number] if curve.channel else PICTURE_STYLES[curve.picture]
+            name = curve.channel or curve.picture
+            parts.append(f'<span style="color: {ink}">{styles[1]} {name}</span>')
+        if curves and curves[0].channel:
+            parts.insert(0, f"{curves[0].picture.capitalize()}:")
+        self._legend.setText("&nbsp;&nbsp; ".join(parts))
+
+    def _say(self) -> None:
+        """Read off the handle that is moved or the value under the cursor; then the note."""
+        plot, handle = self.plot.plot, self.plot.active_handle
+        value, parts = self.plot.value_pointed_at, []
+        if plot is not None:
+            if handle is not None and self.plot.display is not None:
+                parts.append(model.describe(self.plot.display, handle))
+            elif value is not None:
+                parts.append(plot.read(value))
+            parts.append(plot.note())
+        self.words.set_full_text(" · ".join(part for part in parts if part))

@@ -1,0 +1,548 @@
+"""The ladder of levels: where the filter can run, how long it takes there, and whether it agrees.
+
+◉ Auto: CPU parallel
+○ ■ Serial         CPU  ▮▮▮▮▮▮▮▮▮▮▮   10.2 ms  ref
+○ ■ Parallel       CPU  ▮▮▮▮           1.9 ms   ✓
+▸ No GPU: recorded on H100, 22 Nov 2026
+  mask size 3, 2048×2048
+▾ Emulated GPU: 6 levels, not timed
+○ ■ Global         Emulated GPU     emulated  ✓
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from PySide6.QtCore import (
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    QTimer,
+)
+from PySide6.QtCore import Signal as QtSignal
+from PySide6.QtGui import (
+    QAction,
+    QBrush,
+    QColor,
+    QFontMetrics,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPalette,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.engine.options import Device
+from kernelscope.gui.model.ladder import Agreement, Axis, Entry
+from kernelscope.gui.model.rungs import Place, Rung
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
+from kernelscope.schema.level_colours import colour
+from kernelscope.teach.manual import level_page
+
+_ENTRY = Qt.ItemDataRole.UserRole
+
+_MOST_HEIGHT = 210
+"""Pixels; more rungs scroll."""
+
+_FEWEST = 4
+"""Rungs that are in view in the smallest window."""
+
+_HAND = 6
+"""Pixels that the mouse moves between two clicks at one place."""
+
+_PALE = 90
+"""Opacity of the part of a bar that is not computing."""
+
+_INDENT = "   "
+"""Before the further lines of a heading."""
+
+_MARGIN = 6
+"""Pixels beside the text of a heading."""
+
+_LEAST_BAR = 24
+"""Pixels that long names leave for the longest bar."""
+
+
+class LadderList(QListWidget):
+    """The rungs, one below the other.
+
+    Signals
+    -------
+    run_wanted : Place
+        A rung was clicked, or Return pressed on it.
+    choose_wanted : Place
+        Space was pressed: choose without running.
+    why_wanted : Entry
+        A rung that cannot run here was clicked.
+    """
+
+    run_wanted = QtSignal(object)
+    choose_wanted = QtSignal(object)
+    why_wanted = QtSignal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self._ready = False  # Qt calls `changeEvent` while it makes the list
+        super().__init__(parent)
+        self.setObjectName("ladderRungs")
+        set_help(self, "window#the-ladder-of-levels")
+        self.setAccessibleName("Levels")
+        self.setMouseTracking(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFrameShape(QListWidget.Shape.NoFrame)
+        self.setItemDelegate(_RungDelegate(self))
+        self.chosen = Place(Device.AUTO)
+        self.axis, self.recorded_axis = Axis(()), Axis(())
+        self._toggled_at: QPoint | None = None
+        """Where the mouse has been since it folded levels or unfolded them."""
+        self._unfolded: set[Device] = set()
+        self._entries: tuple[Entry, ...] = ()
+        self._folds: Mapping[Device, str] = {}
+        self._ready = True
+
+    def show_entries(
+        self, entries: Sequence[Entry], chosen: Place, folds: Mapping[Device, str]
+    ) -> None:
+        """Show rungs; `folds` has the lines over the rungs of devices that can be folded away."""
+        changed = chosen != self.chosen
+        if chosen.device is not self.chosen.device:
+            self._unfolded.add(chosen.device)  # a choice that cannot be seen would surprise
+        self.chosen, self._entries, self._folds = chosen, tuple(entries), folds
+        # A recorded time is of another machine, and often of another size.
+        self.axis, self.recorded_axis = (
+            Axis(
+                value
+                for entry in entries
+                if entry.seconds is not None and (entry.time is None) == recorded
+                for value in entry.seconds
+            )
+            for recorded in (False, True)
+        )
+        self._fill()
+        item = self.rung_item(chosen) if changed else None
+        if item is not None:
+            self.scrollToItem(item)
+
+    def _fill(self) -> None:
+        shown: list[Entry | Device] = []
+        for entry in self._entries:
+            device = entry.rung.place.device
+            if device in self._folds:
+                if device not in shown:
+                    shown.append(device)
+                if device not in self._unfolded:
+                    continue
+            shown.append(entry)
+        while self.count() > len(shown):
+            self.takeItem(self.count() - 1)
+        while self.count() < len(shown):
+            self.addItem(QListWidgetItem())
+        for number, what in enumerate(shown):
+            self._show(self.item(number), what)
+        if self.currentRow() < 0:
+            self.setCurrentRow(0)
+        self.setMinimumHeight(min(self._lines(), _FEWEST) * _row_height(self.fontMetrics()))
+        self.updateGeometry()
+        self.viewport().update()
+
+    def _show(self, item: QListWidgetItem, what: Entry | Device) -> None:
+        if isinstance(what, Device):
+            text, unfolded = self._folds[what], what in self._unfolded
+            first, *more = text.splitlines()
+            room = self.viewport().width() - 2 * _MARGIN
+            lines = [f"{'▾' if unfolded else '▸'} {first}"]
+            for line in more:
+                lines += wrapped(line, self.fontMetrics(), room)
+            item.setText("\n".join(lines))
+            item.setSizeHint(QSize(100, len(lines) * _row_height(self.fontMetrics())))
+            item.setData(_ENTRY, what)
+            item.setData(HELP_ROLE, "")
+            how = "Click to fold." if unfolded else "Click to unfold."
+            alike = (entry for entry in self._entries if entry.rung.place.device is what)
+            why = next(filter(None, (entry.caveat for entry in alike)), "")
+            item.setToolTip("\n".join(filter(None, (text, why, how))))
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, " ".join(text.splitlines()))
+            return
+        rung = what.rung
+        item.setText(rung.full_name)
+        item.setSizeHint(QSize(100, _row_height(self.fontMetrics())))
+        item.setData(_ENTRY, what)
+        place = rung.place
+        item.setData(HELP_ROLE, level_page(place.kernels.value, place.level) if place.level else "")
+        how = "Click for the reason." if rung.obstacle else "Click to run here."
+        item.setToolTip(f"{what.explain()}\n{how}")
+        chosen = ", chosen" if rung.place == self.chosen else ""
+        spoken = " ".join(what.explain().splitlines())
+        item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{spoken}{chosen}")
+
+    def entry(self) -> Entry | None:
+        """Return the rung under the cursor of the keyboard."""
+        item = self.currentItem()
+        found = item.data(_ENTRY) if item is not None else None
+        return found if isinstance(found, Entry) else None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the levels that are shown, each with its device as `device_of` has it."""
+        rungs = [each.rung for each in self._levels()]
+        return [f"{each.name}  {self.device_of(each)}".rstrip() for each in rungs]
+
+    @property
+    def times(self) -> list[str]:
+        """The times that are shown."""
+        return [each.brief_time for each in self._levels()]
+
+    def _levels(self) -> list[Entry]:
+        found = (self.item(row).data(_ENTRY) for row in range(self.count()))
+        return [each for each in found if isinstance(each, Entry) and each.rung.level]
+
+    def device_of(self, rung: Rung) -> str:
+        """Return the device to write behind a name; none below a line that names it."""
+        return "" if self.is_folding(rung.place.device) else rung.device
+
+    def rung_item(self, place: Place) -> QListWidgetItem | None:
+        """Return the line of a rung; None while it is folded away."""
+        for row in range(self.count()):
+            entry = self.item(row).data(_ENTRY)
+            if isinstance(entry, Entry) and entry.rung.place == place:
+                return self.item(row)
+        return None
+
+    def is_folding(self, device: Device) -> bool:
+        """Return whether a line that folds them stands over the levels of a device."""
+        return device in self._folds
+
+    def toggle_fold(self, device: Device) -> None:
+        """Unfold the levels of a device, or fold them."""
+        self._unfolded ^= {device}
+        self._fill()
+
+    def _use(self, item: QListWidgetItem, *, run: bool = True) -> None:
+        entry = item.data(_ENTRY)
+        if not isinstance(entry, Entry):
+            self.toggle_fold(Device(entry))
+        elif entry.rung.obstacle:
+            self.why_wanted.emit(entry)
+        elif run:
+            self.run_wanted.emit(entry.rung.place)
+        else:
+            self.choose_wanted.emit(entry.rung.place)
+
+    # --- Qt ---
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        place = event.position().toPoint()
+        item = self.itemAt(place)
+        if event.button() is not Qt.MouseButton.LeftButton or item is None:
+            return
+        before, self._toggled_at = self._toggled_at, None
+        if not isinstance(item.data(_ENTRY), Entry):
+            self._toggled_at = place
+        elif before is not None and (place - before).manhattanLength() < _HAND:
+            return  # the rung has moved under the mouse, and would run
+        self._use(item)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        item = self.currentItem()
+        if item is not None and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._use(item)
+        elif item is not None and event.key() == Qt.Key.Key_Space:
+            self._use(item, run=False)
+        else:
+            super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            QTimer.singleShot(0, self, self._fill)  # headings wrap; not while Qt lays out
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange) and self._ready:
+            # Rows are as high as their text. Not now: Qt goes through all widgets meanwhile.
+            QTimer.singleShot(0, self, self._fill)
+
+    def sizeHint(self) -> QSize:
+        """Return the room for all levels, unfolded or not, so that none moves as others unfold."""
+        height = self._lines() * _row_height(self.fontMetrics())
+        return QSize(200, height + 2 * self.frameWidth())
+
+    def _lines(self) -> int:
+        """Return the number of lines with everything unfolded."""
+        devices = {entry.rung.place.device for entry in self._entries}
+        headings = (text for device, text in self._folds.items() if device in devices)
+        return len(self._entries) + sum(len(text.splitlines()) for text in headings)
+
+
+def wrapped(text: str, metrics: QFontMetrics, room: int) -> list[str]:
+    """Return the parts of an enumeration in indented lines of at most `room` pixels.
+
+    No part is cut off: the last one is the size of a recorded time.
+    """
+    lines = [""]
+    for part in text.split(", "):
+        longer = f"{lines[-1]}, {part}" if lines[-1] else f"{_INDENT}{part}"
+        if lines[-1] and metrics.horizontalAdvance(f"{longer},") > room:
+            lines[-1] += ","
+            lines.append(f"{_INDENT}{part}")
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def _row_height(metrics: QFontMetrics) -> int:
+    return metrics.height() + 5
+
+
+def _figure_widths(metrics: QFontMetrics, times: Iterable[str]) -> tuple[int, int]:
+    """Return the widths of times and of ticks."""
+    widths = map(metrics.horizontalAdvance, ("≈ 88.8 ms", *times))
+    return max(widths) + 1, metrics.horizontalAdvance("ref") + 4
+
+
+def name_width(
+    metrics: QFontMetrics, width: int, names: Sequence[str], times: Sequence[str] = ()
+) -> int:
+    """Return the share of a rung's width for its mark and name: half, or more for long names.
+
+    Names matter more than the length of bars, which the times repeat.
+    """
+    longest = max((metrics.horizontalAdvance(each) for each in names), default=0)
+    needed = 16 + metrics.ascent() + 2 + longest + 8
+    room = width - sum(_figure_widths(metrics, times)) - _LEAST_BAR
+    return min(max(width // 2, needed), room)
+
+
+class _RungDelegate(QStyledItemDelegate):
+    """Draws a rung: mark of the choice, colour and name, bar, time, agreement."""
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        entry = index.data(_ENTRY)
+        rungs = self.parent()
+        if not isinstance(entry, Entry) or not isinstance(rungs, LadderList):
+            super().paint(painter, option, index)
+            return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        _paint_ground(painter, option)
+        colours = _Colours(option)
+        area = option.rect.adjusted(4, 0, -4, 0)
+        metrics = option.fontMetrics
+        time, tick = _figure_widths(metrics, rungs.times)
+        name = name_width(metrics, area.width(), rungs.names, rungs.times)
+        _paint_mark(painter, colours, area, chosen=entry.rung.place == rungs.chosen)
+        left = area.left() + 16
+        if entry.rung.level is not None:
+            side = metrics.ascent() - 3
+            swatch = QRectF(left, area.center().y() - side / 2 + 1, side, side)
+            painter.fillRect(swatch, _fill(entry, QColor(colour(entry.rung.level))))
+            left += side + 5
+        if entry.rung.level is None:
+            whole = QRect(left, area.top(), area.right() - left, area.height())
+            _paint_text(painter, colours.text, whole, entry.rung.full_name)
+            painter.restore()
+            return
+        text = QRect(left, area.top(), area.left() + name - left - 4, area.height())
+        ink = colours.quiet if entry.rung.obstacle else colours.text
+        device = rungs.device_of(entry.rung)
+        _paint_name(painter, ink, colours.quiet, text, entry.rung.name, device)
+        bar = QRect(
+            area.left() + name, area.top(), area.width() - name - time - tick, area.height()
+        )
+        axis = rungs.axis if entry.time is not None else rungs.recorded_axis
+        _paint_bar(painter, entry, bar, axis, colours.ground)
+        figures = QRect(bar.right() + 1, area.top(), time, area.height())
+        paler = colours.quiet if entry.seconds is None else ink
+        _paint_text(painter, paler, figures, entry.brief_time, Qt.AlignmentFlag.AlignRight)
+        if entry.parity is not None:
+            wrong = entry.parity.agreement is Agreement.DIFFERENT
+            place = QRect(figures.right() + 1, area.top(), tick, area.height())
+            symbol = entry.parity.agreement.symbol
+            _paint_text(
+                painter,
+                colours.problem if wrong else colours.quiet,
+                place,
+                symbol,
+                Qt.AlignmentFlag.AlignRight,
+            )
+        painter.restore()
+
+
+class _Colours:
+    """The colours of text in a rung."""
+
+    def __init__(self, option: QStyleOptionViewItem) -> None:
+        palette = option.palette
+        self.text = palette.color(QPalette.ColorRole.Text)
+        self.ground = palette.color(QPalette.ColorRole.Base)
+        self.quiet = theme.quiet_text(palette)
+        self.problem = theme.error_text(palette)
+
+
+def _paint_ground(painter: QPainter, option: QStyleOptionViewItem) -> None:
+    """Show the cursor of the keyboard as a frame, and the mouse over a rung as a tint."""
+    tint = option.palette.color(QPalette.ColorRole.Text)
+    if option.state & QStyle.StateFlag.State_MouseOver:
+        tint.setAlpha(24)
+        painter.fillRect(option.rect, tint)
+    if option.state & QStyle.StateFlag.State_HasFocus:
+        painter.setPen(QPen(option.palette.color(QPalette.ColorRole.Highlight), 1))
+        painter.drawRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5))
+
+
+def _paint_mark(painter: QPainter, colours: _Colours, area: QRect, *, chosen: bool) -> None:
+    centre = QPointF(area.left() + 6, area.center().y() + 1)
+    painter.setPen(QPen(colours.text if chosen else colours.quiet, 1.2))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawEllipse(centre, 4.5, 4.5)
+    if chosen:
+        painter.setBrush(colours.text)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.drawEllipse(centre, 2.5, 2.5)
+
+
+def _paint_text(
+    painter: QPainter,
+    ink: QColor,
+    place: QRect,
+    text: str,
+    align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+) -> None:
+    painter.setPen(ink)
+    elided = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+    painter.drawText(place, align | Qt.AlignmentFlag.AlignVCenter, elided)
+
+
+def _paint_name(
+    painter: QPainter, ink: QColor, quiet: QColor, place: QRect, name: str, device: str
+) -> None:
+    """Draw the name of the level, and behind it the device if there is room."""
+    metrics = painter.fontMetrics()
+    _paint_text(painter, ink, place, name)
+    rest = place.adjusted(metrics.horizontalAdvance(f"{name}  "), 0, 0, 0)
+    if rest.width() > metrics.horizontalAdvance(device):  # rounded; else it is cut off
+        _paint_text(painter, quiet, rest, device)
+
+
+def _fill(entry: Entry, shade: QColor) -> QColor:
+    """Return the colour of a swatch: paler for a rung that cannot run here."""
+    if entry.rung.obstacle:
+        shade.setAlpha(_PALE)
+    return shade
+
+
+def _paint_bar(painter: QPainter, entry: Entry, area: QRect, axis: Axis, ground: QColor) -> None:
+    """Draw computing in full colour and the whole run pale; recorded figures are hatched."""
+    seconds = entry.seconds
+    if seconds is None or entry.rung.level is None:
+        return
+    shade = QColor(colour(entry.rung.level))
+    height = max(6, area.height() - 10)
+    top = area.center().y() - height / 2 + 1
+    computing, total = (axis.share(each) * area.width() for each in seconds)
+    pale = QColor(shade)
+    pale.setAlpha(_PALE)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.fillRect(QRectF(area.left(), top, max(2.0, total), height), pale)
+    body = QRectF(area.left(), top, max(2.0, computing), height)
+    painter.fillRect(body, shade)
+    if entry.time is None:
+        painter.fillRect(body, QBrush(ground, Qt.BrushStyle.BDiagPattern))
+
+
+class Ladder(QWidget):
+    """The rungs under a line that says how to read them, with *Run all* and *Why?*.
+
+    Signals
+    -------
+    run_wanted, choose_wanted : Place
+        See `LadderList`.
+    why_wanted : Entry
+        The user asks about a level.
+    """
+
+    run_wanted = QtSignal(object)
+    choose_wanted = QtSignal(object)
+    why_wanted = QtSignal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("ladder")
+        self.rungs = LadderList(self)
+        self.rungs.run_wanted.connect(self.run_wanted)
+        self.rungs.choose_wanted.connect(self.choose_wanted)
+        self.rungs.why_wanted.connect(self.why_wanted)
+        self._title = QLabel("&Levels", self)
+        self._title.setBuddy(self.rungs)
+        self._note = QLabel(self)
+        self._note.setObjectName("ladderNote")
+        self._note.setWordWrap(True)
+        self._buttons = QHBoxLayout()
+        self._buttons.setContentsMargins(8, 0, 4, 0)
+        self._buttons.addWidget(self._title, 1)
+        column = self._column = QVBoxLayout(self)
+        column.setContentsMargins(0, 4, 0, 4)
+        column.setSpacing(2)
+        column.addLayout(self._buttons)
+        column.addWidget(self.rungs, 1)
+        column.addWidget(self._note)
+        self._note.setContentsMargins(8, 0, 8, 0)
+        self._note.hide()
+        self.setMaximumHeight(_MOST_HEIGHT)
+
+    def add_actions(self, *actions: QAction) -> None:
+        """Put buttons for actions into the line over the rungs."""
+        for action in actions:
+            button = QToolButton(self)
+            button.setDefaultAction(action)
+            button.setObjectName(f"{action.objectName()}Button")
+            button.setAccessibleName(action.text().replace("&", "").removesuffix("…"))
+            button.setAutoRaise(True)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            self._buttons.addWidget(button)
+
+    def show_entries(
+        self,
+        entries: Sequence[Entry],
+        chosen: Place,
+        *,
+        folds: Mapping[Device, str],
+        note: str = "",
+    ) -> None:
+        """Show the rungs; see `LadderList.show_entries`.
+
+        Parameters
+        ----------
+        note : str
+            A line below the rungs: what was skipped, and why.
+        """
+        self.rungs.show_entries(entries, chosen, folds)
+        self._note.setText(note)
+        self._note.setVisible(bool(note))
+        self._column.activate()  # Qt would do so after the columns above have asked for the height
+        self.updateGeometry()

@@ -1,0 +1,346 @@
+"""Regions and lines as a table: figures in input, output and reference, and typed places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QPixmap, QShowEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QSplitter,
+    QToolButton,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.gui.docks.profile_view import ProfileView
+from kernelscope.gui.model.arrangement import Units
+from kernelscope.gui.model.measurements import COLUMNS, Row, as_csv
+from kernelscope.gui.model.profiles import Profile
+from kernelscope.gui.model.regions import Interest, Regions, Shape
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
+from kernelscope.gui.widgets.copyable_tree import CopyableTree
+from kernelscope.gui.widgets.folding_row import FoldingRow
+from kernelscope.gui.widgets.messages import save_text
+
+_HELP = {
+    "Samples": "Number of samples: pixels times channels. A pixel counts if its centre is within.\n"
+    "Along a line, samples are linearly interpolated",
+    "SD": "Standard deviation of a sample, with n − 1 in the denominator",
+    "PSNR": "Peak signal-to-noise ratio against the reference, within the region",
+    "SNR": "Signal-to-noise ratio: mean / SD",
+    "CNR": "Contrast-to-noise ratio against the selected region:\n"
+    "|mean − mean′| / √(SD² + SD′²), the noise of both regions",
+}
+_EMPTY = "Draw a region (Ctrl+Alt+R) or a line (Ctrl+Alt+L) into a picture or slice, or press Add."
+_CSV_FILES = "Tables (*.csv);;All files (*)"
+_BOX = (("x", "Left edge"), ("y", "Top edge"), ("w", "Width"), ("h", "Height"))
+_ENDS = (
+    ("x", "First pixel, to the right,"),
+    ("y", "First pixel, down,"),
+    ("to x", "Last pixel, to the right,"),
+    ("y", "Last pixel, down,"),
+)
+"""Labels of the fields for a box and for the ends of a line, and their names."""
+_REGION = Qt.ItemDataRole.UserRole
+_NONE = "none"
+
+
+class MeasurePanel(QWidget):
+    """The figures of all regions, and the place of the chosen one.
+
+    Attributes
+    ----------
+    regions : Regions
+        Those of pictures, or of volumes; see `show_regions_of`.
+    units : Units
+        Of the figures.
+    rows : tuple of Row
+        The figures that are shown.
+
+    Signals
+    -------
+    wanted
+        The figures are needed: the panel came into view, or CNR has another region.
+    """
+
+    wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("measurePanel")
+        self.units = Units.STORED
+        self.regions = Regions()
+        self.rows: tuple[Row, ...] = ()
+        self._hint = QLabel(_EMPTY, self)
+        self._hint.setObjectName("measureHint")
+        self._hint.setWordWrap(True)
+        theme.set_role(self._hint, "note")
+        self._table = self._make_table()
+        layout = QVBoxLayout(self)
+        layout.addWidget(self._make_tools())
+        self.profile = ProfileView(self)
+        split = QSplitter(self)
+        split.setObjectName("measureSplit")
+        split.setChildrenCollapsible(False)
+        for widget in (self._make_figures(), self.profile):
+            split.addWidget(widget)
+            split.setStretchFactor(split.count() - 1, 1)
+        layout.addWidget(split, 1)
+        layout.addWidget(self._hint)
+        self.show_regions()
+
+    # --- building ---
+
+    def _make_table(self) -> CopyableTree:
+        table = CopyableTree(self.text)
+        table.setObjectName("measureTable")
+        table.setAccessibleName("Figures of the regions")
+        titles = [*COLUMNS, "CNR"]
+        table.setHeaderLabels(titles)
+        table.setRootIsDecorated(False)
+        table.setUniformRowHeights(True)
+        table.setAllColumnsShowFocus(True)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        header = table.header()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setStretchLastSection(False)
+        for column, title in enumerate(titles):
+            table.headerItem().setToolTip(column, _HELP.get(title, ""))
+            if column > 2:
+                table.headerItem().setTextAlignment(column, _RIGHT)
+        table.currentItemChanged.connect(self._on_current)
+        return table
+
+    def _make_tools(self) -> QWidget:
+        """Return the controls of the region."""
+        self.add_menu = QMenu(self)
+        self._add = self._button("addRegion", "Add", "Add a region in the middle of the view")
+        self._add.setMenu(self.add_menu)
+        self._add.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._name = QLineEdit(self)
+        self._name.setObjectName("regionName")
+        self._name.setAccessibleName("Name of the region")
+        self._name.setMaximumWidth(12 * self.fontMetrics().averageCharWidth())
+        self._name.editingFinished.connect(self._on_named)
+        self._boxes = [self._make_box(name) for name, _ in _BOX]
+        self._labels = [QLabel(self) for _ in _BOX]
+        self._remove = self._button("removeRegion", "Delete", "Delete the selected region")
+        self._remove.clicked.connect(lambda: self.regions.remove())
+        self._size = QLabel(self)
+        self._size.setObjectName("regionSize")
+        self._size.setToolTip("Size of the region, or length of the line, in the slice")
+        theme.set_role(self._size, "note")
+        self._against = ChoiceBox(self)
+        self._against.setObjectName("cnrRegion")
+        self._against.setAccessibleName("Region that CNR compares with")
+        self._against.setToolTip(_HELP["CNR"])
+        self._against.currentIndexChanged.connect(lambda _: self.wanted.emit())
+        self._copy = self._button("copyMeasurements", "Copy", "Copy the table (Ctrl+C)")
+        self._copy.clicked.connect(self.copy)
+        self._save = self._button("saveMeasurements", "Save…", "Save the table with all digits")
+        self._save.clicked.connect(self.save)
+        places: list[QWidget] = []
+        for label, box in zip(self._labels, self._boxes, strict=True):
+            label.setBuddy(box)
+            places += label, box
+        first = (self._add, self._name, self._remove)
+        return FoldingRow(first, (*places, self._size), self, spacing=4)
+
+    def _make_figures(self) -> QWidget:
+        """Return the table under its bar; the plot beside them is as high as both."""
+        figures = QWidget(self)
+        bar = QHBoxLayout()
+        bar.setSpacing(4)
+        bar.addWidget(QLabel("CNR against", figures))
+        for widget in (self._against, self._copy, self._save):
+            bar.addWidget(widget)
+        bar.addStretch(1)
+        column = QVBoxLayout(figures)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(bar)
+        column.addWidget(self._table, 1)
+        return figures
+
+    def _button(self, name: str, text: str, tip: str) -> QToolButton:
+        button = QToolButton(self)
+        button.setObjectName(name)
+        button.setText(text)
+        button.setAccessibleName(tip)
+        button.setToolTip(tip)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        return button
+
+    def _make_box(self, name: str) -> WholeBox:
+        box = WholeBox(self)
+        box.setObjectName(f"region{name.upper()}")
+        box.setMaximumWidth(10 * self.fontMetrics().averageCharWidth())
+        box.valueChanged.connect(lambda _: self._on_typed())
+        return box
+
+    # --- regions ---
+
+    @property
+    def against(self) -> str:
+        """Name of the region that CNR compares with; empty for none."""
+        return self._against.currentText() if self._against.currentIndex() > 0 else ""
+
+    def show_regions_of(self, regions: Regions) -> None:
+        """Show other regions, without figures until there are some."""
+        self.regions = regions
+        self.show_rows((), "")
+        self.show_regions()
+
+    def show_size(self, size: str) -> None:
+        """Show the size of the selected region in other units than pixels; empty for none."""
+        self._size.setText(size)
+        self._size.setVisible(bool(size))
+
+    def show_regions(self) -> None:
+        """Show the place of the selected region, and offer all of them for CNR."""
+        chosen, against = self.regions.chosen, self.against
+        names = [each.name for each in self.regions.all if each.shape is not Shape.LINE]
+        with QSignalBlocker(self._against):
+            self._against.clear()
+            self._against.addItems([_NONE, *names])
+            self._against.setCurrentIndex(names.index(against) + 1 if against in names else 0)
+        for widget in (self._name, self._remove, *self._boxes):
+            widget.setEnabled(chosen is not None)
+        self._against.setEnabled(len(names) > 1)
+        self._show_place(chosen)
+        if chosen is None or not self._name.hasFocus():
+            self._name.setText(chosen.name if chosen is not None else "")
+        self.profile.setVisible(chosen is not None and chosen.shape is Shape.LINE)
+        self._hint.setVisible(not self.regions.all)
+        self._hint.setText(_EMPTY)
+        self._mark()
+
+    def _show_place(self, chosen: Interest | None) -> None:
+        """Show the box of a region, or the ends of a line, in the fields."""
+        is_line = chosen is not None and chosen.shape is Shape.LINE
+        left, top, right, bottom = chosen.box if chosen is not None else (0, 0, 1, 1)
+        values = left, top, right - left, bottom - top
+        if is_line and chosen is not None:
+            (x, y), (end_x, end_y) = chosen.corners
+            values = x, y, end_x, end_y
+        fields = zip(_ENDS if is_line else _BOX, self._labels, self._boxes, values, strict=True)
+        for number, ((name, help_), label, box, value) in enumerate(fields):
+            label.setText(name)
+            with QSignalBlocker(box):
+                box.setRange(1 if number > 1 and not is_line else -999_999, 999_999)
+                box.setValue(value)
+            of = "of the line" if is_line else "of the region"
+            box.setAccessibleName(f"{help_} {of} in pixels")
+            sliced = chosen is not None and chosen.plane is not None
+            of_input = "of the slice as it is drawn" if sliced else "of the input"
+            box.setToolTip(f"{help_} in pixels {of_input}")
+
+    def _on_named(self) -> None:
+        self.regions.rename(self._name.text())
+        chosen = self.regions.chosen
+        self._name.setText(chosen.name if chosen is not None else "")
+
+    def _on_typed(self) -> None:
+        chosen = self.regions.chosen
+        if chosen is None:
+            return
+        first, second, third, fourth = (box.value() for box in self._boxes)
+        if chosen.shape is Shape.LINE:
+            self.regions.put(chosen.with_corner(0, (first, second)).with_corner(1, (third, fourth)))
+        else:
+            self.regions.put(chosen.with_box(first, second, third, fourth))
+
+    def _on_current(self, item: QTreeWidgetItem | None) -> None:
+        if item is not None:
+            names = [region.name for region in self.regions.all]
+            name = item.data(0, _REGION)
+            self.regions.choose(names.index(name) if name in names else -1)
+
+    # --- figures ---
+
+    def show_rows(self, rows: Sequence[Row], note: str, profiles: Sequence[Profile] = ()) -> None:
+        """Show figures, the profiles of the selected line, and a note where they need one."""
+        self.rows = tuple(rows)
+        self.profile.show_profiles(profiles, self.units)
+        at = self._table.currentIndex().row()
+        with QSignalBlocker(self._table):
+            self._table.clear()
+            colours = {region.name: region for region in self.regions.all}
+            previous = ""
+            for row in self.rows:
+                first = "" if row.region == previous else row.heading
+                previous = row.region
+                item = QTreeWidgetItem([first, row.picture, row.channel, *row.texts(self.units)])
+                item.setData(0, _REGION, row.region)
+                if first and row.region in colours:
+                    item.setIcon(0, _swatch(colours[row.region]))
+                if row.area is not None:
+                    item.setToolTip(3, f"{row.area:.5g} mm²")
+                for column in range(3, 11):
+                    item.setTextAlignment(column, _RIGHT)
+                self._table.addTopLevelItem(item)
+            if (again := self._table.topLevelItem(at)) is not None:
+                self._table.setCurrentItem(again)
+        self._copy.setEnabled(bool(self.rows))
+        self._save.setEnabled(bool(self.rows))
+        if self.regions.all:
+            self._hint.setVisible(bool(note))
+            self._hint.setText(note)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Choose the first row of the selected region, unless one of its rows is chosen."""
+        chosen, current = self.regions.chosen, self._table.currentItem()
+        name = chosen.name if chosen is not None else None
+        if current is not None and current.data(0, _REGION) == name:
+            return
+        with QSignalBlocker(self._table):
+            self._table.setCurrentIndex(QModelIndex())
+            for number in range(self._table.topLevelItemCount()):
+                item = self._table.topLevelItem(number)
+                if item is not None and item.data(0, _REGION) == name:
+                    self._table.setCurrentItem(item)
+                    return
+
+    def text(self) -> str:
+        """Return the table as shown, with tabs between the columns."""
+        lines = ["\t".join([*COLUMNS, "CNR"])]
+        for row in self.rows:
+            names = row.heading, row.picture, row.channel
+            lines.append("\t".join([*names, *row.texts(self.units)]))
+        return "\n".join(lines)
+
+    def csv(self) -> str:
+        """Return the table as CSV, with all digits."""
+        return as_csv(self.rows, self.units, self.against)
+
+    def copy(self) -> None:
+        """Put the table on the clipboard."""
+        QGuiApplication.clipboard().setText(self.text())
+
+    def save(self) -> None:
+        """Let the user save the table as CSV."""
+        save_text(self, "Save Measurements", "measurements.csv", self.csv(), _CSV_FILES)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.wanted.emit()
+
+
+def _swatch(region: Interest) -> QPixmap:
+    """Return a square in the colour of a region."""
+    swatch = QPixmap(12, 12)
+    swatch.fill(QColor(region.colour))
+    return swatch
+
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

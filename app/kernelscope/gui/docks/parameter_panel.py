@@ -1,0 +1,234 @@
+"""The filter, its parameters and the options of a run: shows the session, and writes to it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QStandardItemModel
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QGroupBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.engine.result import Result
+from kernelscope.gui.docks.filter_form import FilterForm
+from kernelscope.gui.docks.run_options import RunOptionsForm
+from kernelscope.gui.model.filter_groups import by_category
+from kernelscope.gui.session.session import FILTER, KIND, VALUES, Fields, Session
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.editors import shrink
+from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
+from kernelscope.teach.manual import filter_page
+
+_WIDTH = 300
+
+
+class ParameterPanel(QScrollArea):
+    """Each filter's values stay as they were left when another filter is chosen.
+
+    Signals
+    -------
+    kernel_wanted
+        The user asks for the CUDA source of the filter at its level.
+    estimate_wanted : str
+        The user asks to estimate the parameter of this name from the input.
+    """
+
+    kernel_wanted = Signal()
+    estimate_wanted = Signal(str)
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("panel")
+        self._session = session
+        self._forms: dict[str, FilterForm] = {}
+        self._current: FilterForm | None = None
+        self._shows = False
+        """Whether the form is being filled in: its changes are no edits."""
+
+        self._filter = ChoiceBox(self)
+        self._filter.setObjectName("filter")
+        self._filter.setAccessibleName("Filter")
+        self._filter.setMaxVisibleItems(30)
+        shrink(self._filter)
+        self._fill_filters()
+        label = QLabel("F&ilter", self)
+        label.setBuddy(self._filter)
+        self._summary = QLabel(self)
+        self._summary.setObjectName("summary")
+        self._summary.setWordWrap(True)
+
+        self._make_parameters()
+        run_box = QGroupBox("Options", self)
+        run_box.setObjectName("runBox")
+        self._options = RunOptionsForm(session, run_box)
+        self._options.kernel_wanted.connect(self.kernel_wanted)
+        QVBoxLayout(run_box).addWidget(self._options)
+
+        content = QWidget(self)
+        layout = QVBoxLayout(content)
+        layout.setSpacing(8)
+        layout.addWidget(label)
+        layout.addWidget(self._filter)
+        layout.addWidget(self._summary)
+        layout.addWidget(self._parameters)
+        layout.addWidget(run_box)
+        layout.addStretch(1)
+        self.setWidget(content)  # which also filters the events of the content
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
+        self._filter.currentIndexChanged.connect(
+            lambda _: session.set_filter(str(self._filter.currentData()))
+        )
+        session.follow(self._show)
+        self._show_filter()
+
+    def _make_parameters(self) -> None:
+        """Make the box into which the form of the filter comes."""
+        self._parameters = QGroupBox("Parameters", self)
+        self._parameters.setObjectName("parameters")
+        self._form_space = QVBoxLayout(self._parameters)
+        self._reset = QPushButton("Reset to Def&aults", self._parameters)
+        self._reset.setObjectName("reset")
+        self._reset.setAccessibleName("Reset to defaults")
+        self._reset.setToolTip("Set this filter's parameters to their defaults.")
+        self._reset.clicked.connect(self._session.reset)
+        self._problem = QLabel(self._parameters)
+        self._problem.setObjectName("problem")
+        self._problem.setWordWrap(True)
+        self._problem.hide()
+        self._form_space.addWidget(self._problem)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(self._reset)
+        self._form_space.addLayout(row)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return a width in which no control is cut off, whatever the font."""
+        bar, content = self.verticalScrollBar(), self.widget()
+        needed = content.minimumSizeHint().width() + bar.sizeHint().width() if content else 0
+        return QSize(max(needed, _WIDTH), super().minimumSizeHint().height())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+        return super().eventFilter(watched, event)
+
+    @property
+    def filter_box(self) -> QComboBox:
+        """The list of the filters."""
+        return self._filter
+
+    def show_estimates(self, result: Result | None) -> None:
+        """Show the estimates of the displayed run, and remove all others."""
+        for form in self._forms.values():
+            form.forget_estimates()
+        if result is not None and result.request.step.filter.id in self._forms:
+            self._forms[result.request.step.filter.id].show_estimates(result.estimates)
+
+    @action(
+        "resetParameters",
+        "R&eset Parameters",
+        help="window",
+    )
+    def reset(self) -> None:
+        """Set the parameters of the chosen filter to their defaults."""
+        self._session.reset()
+
+    @property
+    def form(self) -> FilterForm:
+        """The editors of the filter that is shown."""
+        assert self._current is not None
+        return self._current
+
+    def _fill_filters(self) -> None:
+        model = self._filter.model()
+        assert isinstance(model, QStandardItemModel)
+        for category, specs in by_category(self._session.kind).items():
+            self._filter.addItem(category)
+            heading = model.item(self._filter.count() - 1)
+            heading.setFlags(Qt.ItemFlag.NoItemFlags)
+            font = heading.font()
+            font.setBold(True)
+            heading.setFont(font)
+            heading.setForeground(QColor("#808080"))  # readable on light and on dark
+            for spec in specs:
+                self._filter.addItem(spec.name, spec.id)
+                self._filter.setItemData(
+                    self._filter.count() - 1, spec.summary, Qt.ItemDataRole.ToolTipRole
+                )
+                self._filter.setItemData(self._filter.count() - 1, filter_page(spec), HELP_ROLE)
+
+    def _show(self, fields: Fields) -> None:
+        """Show the session, of which these fields are others."""
+        if KIND in fields:
+            with QSignalBlocker(self._filter):
+                self._filter.clear()
+                self._fill_filters()
+        if FILTER in fields:
+            self._show_filter()
+        elif VALUES in fields:
+            self._show_values()
+        self._show_problem()
+
+    def _show_filter(self) -> None:
+        """Show the form of the filter."""
+        spec = self._session.spec
+        with QSignalBlocker(self._filter):
+            self._filter.setCurrentIndex(self._filter.findData(spec.id))
+        if self._current is not None:
+            self._current.hide()
+        if spec.id not in self._forms:
+            form = self._forms[spec.id] = FilterForm(spec, self._parameters)
+            form.changed.connect(self._write)
+            form.estimate_wanted.connect(self.estimate_wanted)
+            self._form_space.insertWidget(0, form)
+        self._current = self._forms[spec.id]
+        self._put_into_tab_order(self._current)
+        self._show_values()
+        self._current.show()
+        for widget in (self._filter, self._parameters, self._summary):
+            set_help(widget, filter_page(spec))
+        self._summary.setText(spec.summary)
+        self._summary.setToolTip(f"Source: {spec.source}")
+        self._reset.setVisible(bool(spec.parameters))
+        self._show_problem()
+
+    def _show_values(self) -> None:
+        self._shows = True
+        self.form.show_values(self._session.values)
+        self._shows = False
+        self._write()  # an editor may have rounded a number
+
+    def _write(self) -> None:
+        """Write the form into the session."""
+        if not self._shows:
+            self._session.edit(self.form.read())
+
+    def _put_into_tab_order(self, form: FilterForm) -> None:
+        """Let Tab go through `form` after the filter, whenever it was made."""
+        before: QWidget = self._filter
+        for widget in form.findChildren(QWidget):
+            takes_focus = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+            if takes_focus and widget.focusProxy() is None and widget.window() is self.window():
+                QWidget.setTabOrder(before, widget)
+                before = widget
+        QWidget.setTabOrder(before, self._reset)
+
+    def _show_problem(self) -> None:
+        """Show the error that Run would report about the parameters."""
+        problem = self._session.values_problem
+        if problem:
+            self._problem.setStyleSheet(f"color: {theme.error_text(self.palette()).name()}")
+            self._problem.setText(problem)
+        self._problem.setVisible(bool(problem) and not self.form.explains(problem))

@@ -1,0 +1,143 @@
+"""The plot of a profile line: levels of input, output and reference along it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+
+from kernelscope.gui.docks.picture_inks import PICTURE_STYLES, channel_colour, picture_colour
+from kernelscope.gui.model.arrangement import Units
+from kernelscope.gui.model.profiles import Profile, profiles_as_csv
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.messages import save_text
+from kernelscope.gui.widgets.plots import look_at_every_item
+
+_CSV_FILES = "Tables (*.csv);;All files (*)"
+
+
+class ProfileView(QWidget):
+    """Levels along a line over the distance from its first end.
+
+    Attributes
+    ----------
+    profiles : tuple of Profile
+        One for each picture; empty without a line.
+    units : Units
+        Of the levels.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("profile")
+        self.profiles: tuple[Profile, ...] = ()
+        self.units = Units.STORED
+        self._heading = ElidedLabel(self)
+        self._heading.setObjectName("profileHeading")
+        self._plot = pg.PlotWidget(self)
+        look_at_every_item(self._plot)
+        self._plot.setObjectName("profilePlot")
+        self._plot.setAccessibleName("Levels along the line")
+        self._plot.setMouseEnabled(x=False, y=False)
+        self._plot.setMenuEnabled(False)
+        self._plot.hideButtons()
+        self._plot.setMinimumSize(180, 60)
+        self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # nothing to do in it
+        self._legend = QLabel(self)
+        self._legend.setObjectName("profileLegend")
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(self._legend)
+        head.addWidget(self._heading, 1)
+        for name, text, tip, act in (
+            ("copyProfile", "Copy", "Copy the profile, as CSV with all digits", self.copy),
+            ("saveProfile", "Save…", "Save the profile as CSV with all digits", self.save),
+        ):
+            button = QToolButton(self)
+            button.setObjectName(name)
+            button.setText(text)
+            button.setToolTip(tip)
+            button.setAccessibleName(tip)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.clicked.connect(act)
+            head.addWidget(button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        layout.addLayout(head)
+        layout.addWidget(self._plot, 1)
+
+    def show_profiles(self, profiles: Sequence[Profile], units: Units) -> None:
+        """Draw the profiles of one line."""
+        self.profiles, self.units = tuple(profiles), units
+        self._draw()
+
+    def csv(self) -> str:
+        """Return the profiles as CSV, with all digits."""
+        return profiles_as_csv(self.profiles, self.units)
+
+    def copy(self) -> None:
+        """Put the profiles on the clipboard."""
+        QGuiApplication.clipboard().setText(self.csv())
+
+    def save(self) -> None:
+        """Let the user save the profiles as CSV."""
+        name = self.profiles[0].line.name if self.profiles else "profile"
+        save_text(self, "Save Profile", f"{name}.csv", self.csv(), _CSV_FILES)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+
+    def _draw(self) -> None:
+        palette, quiet = self.palette(), theme.quiet_text(self.palette())
+        plot = self._plot
+        plot.clear()
+        plot.setBackground(palette.color(QPalette.ColorRole.Base))
+        for side in ("left", "bottom"):
+            plot.getAxis(side).setPen(quiet)
+            plot.getAxis(side).setTextPen(quiet)
+            plot.getAxis(side).enableAutoSIPrefix(False)
+        plot.getAxis("left").setWidth(52)
+        text = brief = ""
+        if self.profiles:
+            line = self.profiles[0].line
+            unit = self.profiles[0].unit
+            length = f"{self.profiles[0].length:.4g} {unit}"
+            text = (
+                f"{line.name}: {length.replace('px', 'pixels')} from the first end; "
+                f"units {self.units}, linear interpolation"
+            )
+            brief = f"{line.name}, {length}"
+        self._heading.set_full_text(text, brief)
+        self._legend.setText(self._legend_text())
+        plot.setAccessibleDescription(text)
+        for profile in self.profiles:
+            style, _ = PICTURE_STYLES[profile.picture]
+            values = profile.values(self.units)
+            if not len(profile.inside):
+                continue  # PyQtGraph would look for the least and the greatest of nothing
+            for number, channel in enumerate(profile.channels):
+                pen = pg.mkPen(self._ink(profile.picture, channel), width=1.5, style=style)
+                plot.plot(profile.distances, values[:, number], pen=pen, connect="finite")
+
+    def _ink(self, picture: str, channel: str) -> QColor:
+        if channel:
+            return channel_colour(channel, self.palette())
+        return picture_colour(picture, self.palette())
+
+    def _legend_text(self) -> str:
+        """Return the names of the pictures with their line styles."""
+        quiet = theme.quiet_text(self.palette())
+        parts = []
+        for profile in self.profiles:
+            grey = profile.channels == ("",)
+            ink = self._ink(profile.picture, "") if grey else quiet
+            _, dash = PICTURE_STYLES[profile.picture]
+            parts.append(f'<span style="color: {ink.name()}">{dash} {profile.picture}</span>')
+        return "&nbsp;&nbsp; ".join(parts)

@@ -1,0 +1,270 @@
+"""Quality of input and output against a reference, and a histogram of both."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QMenu,
+    QSplitter,
+    QToolButton,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.gui.docks.histogram_view import HistogramView
+from kernelscope.gui.docks.levels import Levels
+from kernelscope.gui.model.comparison import Judged
+from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.histogram_plot import Scale
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.copyable_tree import CopyableTree
+from kernelscope.gui.widgets.messages import save_text
+from kernelscope.images.judging.histogram import Histogram, as_csv
+from kernelscope.images.judging.metrics import Quality
+
+_COLUMNS = ("Figure", "Input", "Output", "The output is")
+_FIGURES = ("PSNR", "SSIM", "MSE", "MAE")
+_HELP = {
+    "PSNR": "Peak signal-to-noise ratio: more is better, equal pictures have ∞ dB",
+    "SSIM": "Structural similarity: 1 for equal pictures",
+    "MSE": "Mean squared difference: less is better",
+    "MAE": "Mean absolute difference: less is better",
+    "bias": "Mean difference: above 0 where it is too bright, 0 is best",
+}
+NO_REFERENCE = "No reference: choose one, or add noise and use the output as input."
+_CSV_FILES = "Tables (*.csv);;All files (*)"
+
+
+class QualityPanel(QWidget):
+    """Figures of input and output against the reference, and one histogram of both."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("qualityPanel")
+
+        splitter = QSplitter(self)
+        splitter.setObjectName("qualitySplitter")
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._make_figures())
+        splitter.addWidget(self._make_histograms())
+        splitter.setStretchFactor(0, 2)
+        splitter.setStretchFactor(1, 3)
+        layout = QVBoxLayout(self)
+        layout.addWidget(splitter)
+        self.subject: object = None
+        """The content that is shown or being evaluated; it is not evaluated twice."""
+        self._part: object = None
+        self.show_judged("", "", Judged())
+        self.show_histograms({})
+
+    def _make_figures(self) -> QWidget:
+        """Return the reference and the table of figures."""
+        self._reference = QLabel(self)
+        self._reference.setObjectName("referenceName")
+        self._reference.setTextFormat(Qt.TextFormat.PlainText)
+        self._reference.setWordWrap(True)
+        choose = self._choose = QToolButton(self)
+        choose.setObjectName("referenceButton")
+        choose.setText("Reference")
+        choose.setAccessibleName("Reference")
+        choose.setToolTip("Picture or volume that input and output are compared with")
+        choose.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        choose.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        top = QHBoxLayout()
+        top.addWidget(self._reference, 1)
+        top.addWidget(choose, 0, Qt.AlignmentFlag.AlignTop)
+
+        self._table = CopyableTree(self.text)
+        self._table.setObjectName("qualityFigures")
+        self._table.setAccessibleName("Quality of input and output")
+        self._table.setHeaderLabels(list(_COLUMNS))
+        self._table.setRootIsDecorated(False)
+        self._table.setUniformRowHeights(True)
+        self._table.setAllColumnsShowFocus(True)
+        self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self._table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._table.header().setStretchLastSection(True)
+        for column in (1, 2):
+            self._table.headerItem().setTextAlignment(column, _RIGHT)
+        figures = QWidget(self)
+        figures.setMinimumWidth(54 * self.fontMetrics().averageCharWidth())
+        column_layout = QVBoxLayout(figures)
+        column_layout.setContentsMargins(0, 0, 0, 0)
+        column_layout.addLayout(top)
+        column_layout.addWidget(self._table, 1)
+        return figures
+
+    def _make_histograms(self) -> QWidget:
+        """Return the histograms and their tools."""
+        self.histograms = HistogramView(self)
+        self._scale = ChoiceBox(self)
+        self._scale.setObjectName("histogramScale")
+        self._scale.setAccessibleName("Scale of the histogram")
+        self._scale.setToolTip("How heights grow with counts; rare values are seen in all but one")
+        self._scale.addItems([each.value for each in Scale])
+        self._scale.currentTextChanged.connect(self.histograms.set_scale)
+        self._channels = QCheckBox("&Channels", self)
+        self._channels.setObjectName("histogramChannels")
+        self._channels.setAccessibleName("Histogram of each channel")
+        self._channels.setToolTip("A curve for each channel of the output")
+        self._channels.toggled.connect(self.histograms.set_by_channel)
+        self.side_box = ChoiceBox(self)
+        self.side_box.setObjectName("histogramSide")
+        self.side_box.setAccessibleName("Picture whose levels the handles set")
+        self.side_box.setToolTip("Input and output have separate levels: those of this one are set")
+        self.side_box.addItems([each.value for each in Side])
+        self.side_box.setCurrentText(Side.OUTPUT)
+        self.side_box.currentTextChanged.connect(self._choose_side)
+        self.side_box.hide()
+        self._auto = QToolButton(self)
+        self._auto.setObjectName("histogramAutomatic")
+        self._auto.setText("Auto")
+        self._auto.setAccessibleName("Choose the contrast automatically")
+        self._auto.setToolTip("Choose the contrast automatically (or double-click the histogram)")
+        self._auto.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._auto.clicked.connect(self.histograms.choose_automatic)
+        self.histograms.followed.connect(self._show_sides)
+        self._save = QToolButton(self)
+        self._save.setObjectName("saveHistogram")
+        self._save.setText("Save…")
+        self._save.setAccessibleName("Save histograms")
+        self._save.setToolTip("Save both histograms as a table (CSV)")
+        self._save.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._save.clicked.connect(self.save_histograms)
+        tools = QVBoxLayout()
+        tools.addWidget(self._scale)
+        tools.addWidget(self.side_box)
+        tools.addWidget(self._channels)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self._auto)
+        buttons.addWidget(self._save)
+        tools.addLayout(buttons)
+        tools.addStretch(1)
+        spread = QWidget(self)
+        row = QHBoxLayout(spread)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.histograms, 1)
+        row.addLayout(tools)
+        return spread
+
+    def set_menu(self, menu: QMenu) -> None:
+        """Let the button open `menu`, which is about the reference."""
+        self._choose.setMenu(menu)
+
+    def begin(self, part: object) -> None:
+        """Drop the figures of another picture: those of `part` are being computed."""
+        if part is not self._part:
+            self._part = part
+            self.show_judged("", "", Judged())
+            self.show_histograms({})
+
+    def show_comparing(self, title: str) -> None:
+        """Show that a comparison with the reference of this title is in progress."""
+        self._reference.setText(f"Comparing with {title}…")
+
+    def show_judged(self, title: str, origin: str, judged: Judged) -> None:
+        """Show the title and origin of the reference, and the result of the comparison."""
+        if not title:
+            self._reference.setText(NO_REFERENCE)
+        elif judged.problem:
+            self._reference.setText(f"{title}: {judged.problem}")
+        else:
+            self._reference.setText(f"Compared with {title} ({origin})")
+        self._table.clear()
+        before, after = _figures(judged.before), _figures(judged.after)
+        for name in before | after:
+            texts = (each.get(name, "–") for each in (before, after))
+            item = QTreeWidgetItem([f"{name[0].upper()}{name[1:]}", *texts, ""])
+            item.setToolTip(0, _HELP[name])
+            for column in (1, 2):
+                item.setTextAlignment(column, _RIGHT)
+            if judged.before is not None and judged.after is not None:
+                gain = improvement(name, judged.before, judged.after)
+                item.setText(3, _verdict(name, judged.before, judged.after, gain))
+                if gain:
+                    column = 2 if gain > 0 else 1
+                    font = item.font(column)
+                    font.setBold(True)
+                    item.setFont(column, font)
+            self._table.addTopLevelItem(item)
+
+    def show_histograms(self, histograms: dict[str, Histogram]) -> None:
+        """Show those of “input” and “output”, as far as they are there."""
+        self.histograms.show_histograms(histograms)
+        self._save.setEnabled(bool(histograms))
+        self._auto.setEnabled(bool(histograms))
+        self._channels.setEnabled(self.histograms.has_channels)
+
+    def follow(self, levels: Levels) -> None:
+        """Let the handles be about the pictures or the volumes in front."""
+        self.histograms.follow(levels)
+        self._choose_side(self.side_box.currentText())
+        self._show_sides()
+
+    def _choose_side(self, name: str) -> None:
+        if self.histograms.levels is not None:
+            self.histograms.levels.choose_side(Side(name))
+
+    def _show_sides(self) -> None:
+        """Ask for a picture where the two are drawn separately."""
+        levels = self.histograms.levels
+        self.side_box.setVisible(levels is not None and bool(levels.sides))
+
+    def save_histograms(self) -> None:
+        """Ask where, then save the counts."""
+        text = as_csv(self.histograms.histograms)
+        save_text(self, "Save Histograms", "histograms.csv", text, _CSV_FILES)
+
+    def text(self) -> str:
+        """Return the figures with their header, cells separated by tabs."""
+        rows: list[tuple[str, ...]] = [_COLUMNS]
+        for place in range(self._table.topLevelItemCount()):
+            item = self._table.topLevelItem(place)
+            assert item is not None
+            rows.append(tuple(item.text(column) for column in range(len(_COLUMNS))))
+        return "\n".join("\t".join(row) for row in rows)
+
+    def minimumSizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        return QSize(45 * metrics.averageCharWidth(), 10 * metrics.height())
+
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+def _figures(quality: Quality | None) -> dict[str, str]:
+    return dict.fromkeys(_FIGURES, "–") if quality is None else dict(quality.figures())
+
+
+def improvement(name: str, before: Quality, after: Quality) -> float:
+    """Return by how much a figure became better; negative if it became worse."""
+    first, second = (getattr(quality, name.lower()) for quality in (before, after))
+    if first is None or second is None or first == second:  # also infinite ones
+        return 0.0
+    return float(second - first if name in ("PSNR", "SSIM") else abs(first) - abs(second))
+
+
+def _verdict(name: str, before: Quality, after: Quality, gain: float) -> str:
+    """Return the change of a figure in words."""
+    if getattr(before, name.lower()) is None:
+        return ""
+    if gain == 0:
+        return "equal"
+    word, size = ("better", gain) if gain > 0 else ("worse", -gain)
+    if math.isinf(size):
+        return word
+    match name:
+        case "PSNR":
+            return f"{word} by {size:.2f} dB"
+        case "SSIM":
+            return f"{word} by {size:.4f}"
+        case _:
+            return f"{word} by {size:.4g}"

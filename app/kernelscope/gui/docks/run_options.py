@@ -1,0 +1,86 @@
+"""How a filter runs: its place, border, greyscale, and options of a GPU."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QToolButton, QWidget
+
+from kernelscope.gui.docks.gpu_options import GpuOptions
+from kernelscope.gui.docks.within_box import WithinBox
+from kernelscope.gui.session.session import FILTER, KIND, OPTIONS, Fields, Session
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.editors import shrink
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Kind
+
+
+class RunOptionsForm(QWidget):
+    """Border and greyscale, the region, and the options of a GPU; the ladder shows the place.
+
+    Signals
+    -------
+    kernel_wanted
+        The user asks for the CUDA source.
+    """
+
+    kernel_wanted = Signal()
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("runOptions")
+        set_help(self, "filters#borders")
+        self._session = session
+        layout = QGridLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setVerticalSpacing(8)
+        layout.setColumnStretch(1, 1)
+        self._border = ChoiceBox(self)
+        self._border.setObjectName("border")
+        self._border.setAccessibleName("Border")
+        self._border.setToolTip("Values of the image beyond its edges.")
+        shrink(self._border)
+        caption = QLabel("&Border", self)
+        caption.setBuddy(self._border)
+        layout.addWidget(caption, 0, 0)
+        layout.addWidget(self._border, 0, 1, 1, 2)
+        self._grey = QCheckBox("Convert to &greyscale first", self)
+        self._grey.setObjectName("grey")
+        self._grey.setAccessibleName("Convert to greyscale first")
+        self._grey.setToolTip("ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B")
+        layout.addWidget(self._grey, 1, 0, 1, 3)
+        self._within = WithinBox(session, self)
+        layout.addWidget(self._within, 2, 0, 1, 3)
+        self._gpu_options = GpuOptions(session, self)
+        layout.addWidget(self._gpu_options, 3, 0, 1, 3)
+        kernel = QToolButton(self)
+        kernel.setObjectName("viewKernelButton")
+        kernel.setText("View kernel…")
+        kernel.setAccessibleName("View kernel")
+        kernel.setToolTip("The CUDA source of the filter at this level (Ctrl+K)")
+        kernel.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        kernel.clicked.connect(self.kernel_wanted)
+        layout.addWidget(kernel, 4, 1, 1, 2, Qt.AlignmentFlag.AlignRight)
+        self._border.currentIndexChanged.connect(
+            lambda _: session.set_border(Border(self._border.currentData()))
+        )
+        self._grey.toggled.connect(session.set_grey)
+        session.follow(self._show)
+        self._show(frozenset({FILTER, KIND}))
+
+    def _show(self, fields: Fields) -> None:
+        session = self._session
+        with QSignalBlocker(self._border):
+            if FILTER in fields:
+                self._border.clear()
+                for border in session.spec.borders:
+                    self._border.addItem(border.value.capitalize(), border.value)
+                    last = self._border.count() - 1
+                    self._border.setItemData(last, border.help, Qt.ItemDataRole.ToolTipRole)
+            if fields & {FILTER, OPTIONS}:
+                self._border.setCurrentIndex(self._border.findData(session.border))
+        if fields & {KIND, OPTIONS}:
+            self._grey.setVisible(session.kind is Kind.PICTURE)
+            self._within.setVisible(session.kind is Kind.PICTURE)
+            with QSignalBlocker(self._grey):
+                self._grey.setChecked(session.wishes_grey)

@@ -1,0 +1,333 @@
+"""The strip of runs: a thumbnail each, with the settings that distinguish it, time and quality."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import (
+    QColor,
+    QImage,
+    QPainter,
+    QPalette,
+    QPen,
+    QPixmap,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import (
+    QListView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
+
+from kernelscope.gui.docks.run_table import decibels
+from kernelscope.gui.model.gallery import Gallery, Order
+from kernelscope.gui.model.runs import Run
+from kernelscope.gui.model.times import duration
+from kernelscope.gui.widgets import theme
+
+_RUN = Qt.ItemDataRole.UserRole
+_SETTINGS = Qt.ItemDataRole.UserRole + 1
+_SHOWN = Qt.ItemDataRole.UserRole + 2
+
+_LETTERS = 24
+"""Width of a tile in characters; its height is that of the strip."""
+
+_LEAST_PICTURE = 40
+_MARGIN, _GAP = 4, 3
+_LINES = 2
+
+
+_ROOT = QModelIndex()
+_Index = QModelIndex | QPersistentModelIndex
+
+
+class _Runs(QAbstractListModel):
+    """The runs from left to right, as a model for the reason of `RunRows`."""
+
+    def __init__(self, strip: RunStrip) -> None:
+        super().__init__(strip)
+        self.runs: tuple[Run, ...] = ()
+        self._settings: tuple[tuple[str, ...], ...] = ()
+        self.shown: Run | None = None
+        """The one whose picture is in the viewer."""
+
+    def show(self, runs: Sequence[Run], settings: Sequence[tuple[str, ...]]) -> None:
+        """Show runs, each with the settings that distinguish it."""
+        self.beginResetModel()
+        self.runs, self._settings = tuple(runs), tuple(settings)
+        self.endResetModel()
+
+    def rowCount(self, parent: _Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self.runs)
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        run, settings = self.runs[index.row()], self._settings[index.row()]
+        if role == _RUN:
+            return run
+        if role == _SETTINGS:
+            return ", ".join(settings)
+        if role == _SHOWN:
+            return run is self.shown
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return describe(run, settings)
+        return _tip(run) if role == Qt.ItemDataRole.ToolTipRole else None
+
+
+class RunStrip(QListView):
+    """The runs of a gallery in a row, in the order that is chosen.
+
+    Signals
+    -------
+    clicked_run : Run
+        Without a modifier: it is to be shown.
+    chosen
+        Other runs are selected, or another one is current.
+    """
+
+    clicked_run = Signal(object)
+    chosen = Signal()
+
+    def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._gallery = gallery
+        self._runs = _Runs(self)
+        self._pixmaps: dict[int, QPixmap] = {}
+        self.order = Order.NEWEST
+        self.setObjectName("runStrip")
+        self.setAccessibleName("Runs as pictures")
+        self.setFlow(QListView.Flow.LeftToRight)
+        self.setWrapping(False)
+        self.setUniformItemSizes(True)
+        self.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
+        self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self.setItemDelegate(_Tile(self))
+        self.setSpacing(2)
+        self.setModel(self._runs)
+        self.selectionModel().currentChanged.connect(lambda: self.chosen.emit())
+        self.selectionModel().selectionChanged.connect(lambda: self.chosen.emit())
+
+    def current(self) -> Run | None:
+        """Return the run of the current tile."""
+        return self._run_at(self.currentIndex())
+
+    def _run_at(self, index: QModelIndex) -> Run | None:
+        return self._runs.runs[index.row()] if index.isValid() else None
+
+    def selected(self) -> list[Run]:
+        """Return the selected runs from left to right."""
+        rows = {index.row() for index in self.selectionModel().selectedRows()}
+        return [run for row, run in enumerate(self._runs.runs) if row in rows]
+
+    def runs(self) -> list[Run]:
+        """Return the runs from left to right."""
+        return list(self._runs.runs)
+
+    def tile(self, row: int) -> QModelIndex:
+        """Return the place of the n-th run in the model."""
+        return self._runs.index(row)
+
+    def select(self, runs: Sequence[Run], current: Run | None) -> None:
+        """Select these runs, without a signal, and bring the current one into view."""
+        blocked = self.blockSignals(True)
+        flags, chooser = QItemSelectionModel.SelectionFlag, self.selectionModel()
+        selection = QItemSelection()
+        for row, run in enumerate(self._runs.runs):
+            if run is current:
+                chooser.setCurrentIndex(self.tile(row), flags.NoUpdate)
+                self.scrollTo(self.tile(row))
+            if run in runs:
+                selection.select(self.tile(row), self.tile(row))
+        chooser.select(selection, flags.ClearAndSelect)
+        self.blockSignals(blocked)
+
+    def mark(self, shown: Run | None) -> None:
+        """Mark the run whose picture is shown in the viewer."""
+        self._runs.shown = shown
+        self.viewport().update()
+
+    def refresh(self) -> None:
+        """Fill the strip with the runs as they are now; the selection stays."""
+        current, selected = self.current(), self.selected()
+        runs = self._gallery.sorted(self.order)
+        numbers = {run.number for run in runs}
+        self._pixmaps = {n: pixmap for n, pixmap in self._pixmaps.items() if n in numbers}
+        settings = [tuple(self._gallery.distinguishing(run)) for run in runs]
+        blocked = self.blockSignals(True)
+        self._runs.show(runs, settings)
+        self.blockSignals(blocked)
+        self.select(selected, current)
+
+    def pixmap(self, run: Run) -> QPixmap | None:
+        """Return the thumbnail of a run, once it is there."""
+        pixels = run.thumbnail
+        if run.number not in self._pixmaps and pixels is not None:
+            height, width, _ = pixels.shape
+            image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
+            self._pixmaps[run.number] = QPixmap.fromImage(image)
+        return self._pixmaps.get(run.number)
+
+    def sizeHint(self) -> QSize:
+        return QSize(3 * self.tile_size().width(), _tile_size(self, 72).height() + self._frame())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(
+            self.tile_size().width() + 20, _tile_size(self, _LEAST_PICTURE).height() + self._frame()
+        )
+
+    def _frame(self) -> int:
+        """Return the height of everything around the tiles."""
+        return self.horizontalScrollBar().sizeHint().height() + 2 * self.frameWidth() + 4
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Make the tiles as high as the strip."""
+        super().resizeEvent(event)
+        self.scheduleDelayedItemsLayout()
+
+    def tile_size(self) -> QSize:
+        """Return the size of a tile: the pictures get the height that the text leaves."""
+        least = _tile_size(self, _LEAST_PICTURE)
+        return QSize(least.width(), max(least.height(), self.height() - self._frame()))
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll sideways: there is nothing above or below."""
+        delta = event.angleDelta()
+        bar = self.horizontalScrollBar()
+        bar.setValue(bar.value() - (delta.x() or delta.y()))
+        event.accept()
+
+    def mouseReleaseEvent(self, event: Any) -> None:
+        """Show a run that was clicked without a modifier."""
+        super().mouseReleaseEvent(event)
+        run = self._run_at(self.indexAt(event.position().toPoint()))
+        plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
+        if run is not None and plain and event.button() == Qt.MouseButton.LeftButton:
+            self.clicked_run.emit(run)
+
+
+class _Tile(QStyledItemDelegate):
+    """Paints a run: its picture over three lines of text."""
+
+    def __init__(self, strip: RunStrip) -> None:
+        super().__init__(strip)
+        self._strip = strip
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return self._strip.tile_size()
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        run: Run = index.data(_RUN)
+        palette, area = option.palette, option.rect
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.save()
+        if selected:
+            painter.fillRect(area, palette.color(QPalette.ColorRole.Highlight))
+        text_height = _LINES * option.fontMetrics.height()
+        frame = area.adjusted(_MARGIN, _MARGIN, -_MARGIN, -_MARGIN - _GAP - text_height)
+        self._paint_picture(painter, run, frame, option)
+        text = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text
+        ink = palette.color(text)
+        quiet = ink if selected else theme.quiet_text(palette)
+        line = QRect(frame.left(), frame.bottom() + _GAP, frame.width(), text_height // _LINES)
+        self._paint_title(painter, line, run.title, index.data(_SETTINGS) or run.where, ink, quiet)
+        line.translate(0, line.height())
+        painter.setPen(ink)
+        time = f"{'≈ ' if run.first else ''}{duration(run.seconds)}"
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, time)
+        if run.psnr is not None:
+            painter.drawText(line, Qt.AlignmentFlag.AlignRight, decibels(run.psnr))
+        if index.data(_SHOWN):
+            painter.setPen(QPen(palette.color(QPalette.ColorRole.Highlight), 2))
+            painter.drawRect(area.adjusted(1, 1, -1, -1))
+        if option.state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(ink, 1, Qt.PenStyle.DotLine))
+            painter.drawRect(area.adjusted(1, 1, -2, -2))
+        painter.restore()
+
+    @staticmethod
+    def _paint_title(
+        painter: QPainter, line: QRect, title: str, settings: str, ink: QColor, quiet: QColor
+    ) -> None:
+        """Write the title in bold and the settings behind it."""
+        plain = painter.font()
+        bold = painter.font()
+        bold.setBold(True)
+        painter.setFont(bold)
+        painter.setPen(ink)
+        metrics = painter.fontMetrics()
+        most = line.width() if not settings else round(0.62 * line.width())
+        shown = metrics.elidedText(title, Qt.TextElideMode.ElideRight, most)
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, shown)
+        painter.setFont(plain)
+        painter.setPen(quiet)
+        rest = line.adjusted(metrics.horizontalAdvance(shown) + 6, 0, 0, 0)
+        text = painter.fontMetrics().elidedText(settings, Qt.TextElideMode.ElideRight, rest.width())
+        painter.drawText(rest, Qt.AlignmentFlag.AlignLeft, text)
+
+    def _paint_picture(
+        self, painter: QPainter, run: Run, frame: QRect, option: QStyleOptionViewItem
+    ) -> None:
+        painter.fillRect(frame, QColor("#1b1b1b"))
+        pixmap = self._strip.pixmap(run)
+        if pixmap is not None:
+            size = pixmap.size().scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
+            place = QRect(frame.topLeft(), size)
+            place.moveCenter(frame.center())
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+            painter.setOpacity(1.0 if run.result is not None else 0.4)
+            painter.drawPixmap(place, pixmap)
+            painter.setOpacity(1.0)
+        marks = [f"{run.number}", "★" * run.starred, "" if run.result else "settings only"]
+        text = " ".join(filter(None, marks))
+        metrics = option.fontMetrics
+        label = QRect(frame.left(), frame.top(), metrics.horizontalAdvance(text) + 8, 0)
+        label.setHeight(metrics.height() + 2)
+        painter.fillRect(label, QColor(0, 0, 0, 170))
+        painter.setPen(QColor("#ffffff"))
+        painter.drawText(label, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def describe(run: Run, settings: Sequence[str]) -> str:
+    """Return a run in words, for a screen reader."""
+    parts = [f"Run {run.number}", run.title, *settings, run.where, duration(run.seconds)]
+    parts.append(run.measurement)
+    if run.psnr is not None:
+        parts.append(f"PSNR {decibels(run.psnr)}")
+    parts += ["starred"] * run.starred
+    return ", ".join(parts)
+
+
+def _tip(run: Run) -> str:
+    kept = "" if run.result else "\nIts picture is no longer in memory; Run computes it again."
+    return (
+        f"{run.settings}\n{run.picture}, {run.size}\n{run.where}, {run.totals.describe()}, "
+        f"{run.measurement}{kept}"
+    )
+
+
+def _tile_size(widget: QWidget, picture: int) -> QSize:
+    height = 2 * _MARGIN + picture + _GAP + _LINES * widget.fontMetrics().height()
+    return QSize(_LETTERS * widget.fontMetrics().averageCharWidth() + 2 * _MARGIN, height)

@@ -1,0 +1,266 @@
+"""The panel *Runs*: a strip of pictures, and beside it a table of times and quality."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QLayout,
+    QSizePolicy,
+    QSplitter,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.gui.docks.part_colours import Legend
+from kernelscope.gui.docks.run_strip import RunStrip
+from kernelscope.gui.docks.run_table import RunTable
+from kernelscope.gui.model.gallery import Gallery, Order
+from kernelscope.gui.model.runs import Run
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.switch import Switch
+
+_WIDE = 140
+"""Characters from which on the strip and the table have room beside each other."""
+
+SHOW, STAR, DELETE = "showRun", "starRun", "deleteRun"
+"""Ids of the actions with a key of their own in the panel."""
+
+KEYS = {
+    Qt.Key.Key_Return: SHOW,
+    Qt.Key.Key_Enter: SHOW,
+    Qt.Key.Key_Space: STAR,
+    Qt.Key.Key_Delete: DELETE,
+}
+
+BUTTONS = ("starRun", "saveRun", "deleteRun", "swipeRuns", "compareRuns")
+"""Ids of the actions that have a button."""
+
+
+class RunsPanel(QWidget):
+    """Shows the runs of a gallery, and which of them is in the viewer.
+
+    Parameters
+    ----------
+    gallery : Gallery
+
+    Signals
+    -------
+    wanted : Run
+        It is to be shown, with its settings.
+    pair_wanted : Run, Run
+        Two were chosen to be compared in the viewer.
+    chosen
+        Other runs are selected.
+    """
+
+    wanted = Signal(object)
+    pair_wanted = Signal(object, object)
+    chosen = Signal()
+
+    def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("runsPanel")
+        self.gallery = gallery
+        self._actions: Mapping[str, QAction] = {}
+        self._selected: list[Run] = []
+        self._current: Run | None = None
+        self.strip = RunStrip(gallery)
+        self.table = RunTable(gallery)
+        self._legend = Legend()
+        self._note = _Note()
+        self._note.setObjectName("runsNote")
+        theme.set_role(self._note, "note")
+        self._empty = QLabel(
+            "No runs yet. Run (F5) measures the filter and keeps the picture here."
+        )
+        self._empty.setObjectName("runsEmpty")
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._empty.setWordWrap(True)
+        self._tools = QHBoxLayout()
+        self._order = self._order_box()
+        self._switch = self._table_switch()
+        self._lay_out()
+        for view in (self.strip, self.table):
+            view.installEventFilter(self)
+            view.clicked_run.connect(self.wanted)
+        self.strip.chosen.connect(lambda: self._on_chosen(self.strip))
+        self.table.chosen.connect(lambda: self._on_chosen(self.table))
+        self.table.parts_shown.connect(lambda _: self._show_legend())
+        self.refresh()
+
+    # --- building ---
+
+    def _order_box(self) -> ChoiceBox:
+        box = ChoiceBox(self)
+        box.setObjectName("runsOrder")
+        box.setAccessibleName("Order of the pictures")
+        box.setToolTip("Order of the pictures; a click on a heading sorts the table")
+        for order in Order:
+            box.addItem(order.value[0].upper() + order.value[1:], order.value)
+        box.currentIndexChanged.connect(self._on_order)
+        return box
+
+    def _table_switch(self) -> Switch:
+        switch = Switch(self)
+        switch.setObjectName("runsTableSwitch")
+        switch.setText("Table")
+        switch.setAccessibleName("Table")
+        switch.setToolTip("Times and quality of all runs in a table")
+        switch.setCheckable(True)
+        switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        switch.toggled.connect(lambda: self._arrange())
+        return switch
+
+    def _lay_out(self) -> None:
+        self._tools.addWidget(self._order)
+        self._tools.addWidget(self._note, 1)
+        self._tools.addWidget(self._legend)
+        self._tools.addWidget(self._switch)
+        self._splitter = QSplitter()
+        self._splitter.setObjectName("runsSplitter")
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.addWidget(self.strip)
+        self._splitter.addWidget(self.table)
+        self._splitter.setSizes([500, 500])
+        self._views = QStackedWidget()
+        self._views.addWidget(self._empty)
+        self._views.addWidget(self._splitter)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 2, 4, 2)
+        layout.setSpacing(2)
+        layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
+        layout.addWidget(self._views, 1)
+        layout.addLayout(self._tools)
+
+    def set_actions(self, actions: Mapping[str, QAction], ids: Sequence[str]) -> None:
+        """Offer the actions of the menu of runs: some as buttons, all in the context menus."""
+        self._actions = actions
+        for view in (self.strip, self.table):
+            view.addActions([actions[id_] for id_ in ids])
+        for place, id_ in enumerate(BUTTONS, start=1):
+            button = QToolButton(self)
+            button.setDefaultAction(actions[id_])
+            button.setObjectName(f"{id_}Button")
+            button.setAccessibleName(actions[id_].iconText())
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+            button.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.setAutoRaise(True)
+            self._tools.insertWidget(place, button)
+
+    # --- content ---
+
+    @property
+    def current(self) -> Run | None:
+        """The run that the keyboard is at, and that commands are for."""
+        return self._current if self._current in list(self.gallery) else None
+
+    @property
+    def selected(self) -> list[Run]:
+        """The selected runs in the order in which they were chosen."""
+        runs = list(self.gallery)
+        return [run for run in self._selected if run in runs]
+
+    def refresh(self) -> None:
+        """Show the runs as they are now."""
+        self.strip.refresh()
+        self.table.refresh()
+        self._views.setCurrentIndex(1 if len(self.gallery) else 0)
+        self._switch.setEnabled(bool(len(self.gallery)))
+        self._show_legend()
+        self.chosen.emit()
+
+    def choose(self, run: Run | None) -> None:
+        """Make `run` the current and only selected one."""
+        self._current, self._selected = run, [run] if run is not None else []
+        for view in (self.strip, self.table):
+            view.select(self._selected, run)
+        self.chosen.emit()
+
+    def mark(self, shown: Run | None) -> None:
+        """Mark the run whose picture is in the viewer."""
+        self.strip.mark(shown)
+
+    def show_note(self, text: str) -> None:
+        """Show why runs cannot be compared, or nothing."""
+        self._note.set_full_text(text)
+
+    def _on_chosen(self, view: RunStrip | RunTable) -> None:
+        """Follow the selection in one of the views with the other."""
+        now = view.selected()
+        before = [run for run in self._selected if run in now]
+        added = [run for run in now if run not in before]
+        self._selected, self._current = before + added, view.current()
+        other = self.table if view is self.strip else self.strip
+        other.select(self._selected, self._current)
+        self.chosen.emit()
+        if len(self._selected) == 2 and added and before:
+            self.pair_wanted.emit(*self._selected)
+
+    def _on_order(self) -> None:
+        self.strip.order = Order(self._order.currentData())
+        self.strip.refresh()
+
+    # --- keys and layout ---
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take the keys of runs before the views, and before shortcuts of the window, do."""
+        kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+        if isinstance(event, QKeyEvent) and event.type() in kinds:
+            action = self._actions.get(KEYS.get(Qt.Key(event.key()), ""))
+            plain = event.modifiers() in (
+                Qt.KeyboardModifier.NoModifier,
+                Qt.KeyboardModifier.KeypadModifier,
+            )
+            if action is not None and plain:
+                event.accept()
+                if event.type() == QEvent.Type.KeyPress and action.isEnabled():
+                    action.trigger()
+                return True
+        return super().eventFilter(watched, event)
+
+    def _arrange(self) -> None:
+        """Show strip and table beside each other, or one of them where there is no room."""
+        wide = self.width() >= _WIDE * self.fontMetrics().averageCharWidth()
+        self._switch.setVisible(not wide)
+        table = wide or self._switch.isChecked()
+        self.strip.setVisible(wide or not table)
+        self.table.setVisible(table)
+        self._show_legend()
+
+    def _show_legend(self) -> None:
+        """Explain the colours of bars where there are bars: in the table."""
+        self._legend.setVisible(not self.table.isHidden() and bool(len(self.gallery)))
+
+    def minimumSizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        return QSize(45 * metrics.averageCharWidth(), 8 * metrics.height())
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        kinds = (QEvent.Type.FontChange, QEvent.Type.StyleChange, QEvent.Type.PaletteChange)
+        if event.type() in kinds and hasattr(self, "_views"):
+            # Not now: Qt goes through all widgets meanwhile.
+            QTimer.singleShot(0, self, self.table.refresh)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+
+class _Note(ElidedLabel):
+    """Shows its text in full or not at all: the button beside it has it as its tooltip."""
+
+    def _elide(self) -> None:
+        room = self.contentsRect().width()
+        fits = self.fontMetrics().horizontalAdvance(self.full_text) <= room
+        self.setText(self.full_text if fits else "")

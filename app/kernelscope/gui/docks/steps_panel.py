@@ -1,0 +1,82 @@
+"""The panel *Steps*: the cards, and the buttons that change them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+
+from kernelscope.gui.docks.card_list import CardList
+from kernelscope.gui.model.card_rows import Row
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.icons import icon
+
+_BUTTONS = ("duplicateStep", "deleteStep", "stepUp", "stepDown", "stepAlone")
+
+_HINT = "Use as Input (Ctrl+U) adds a step on the output."
+_OFF = "A step that is off cannot be edited: switch it on first (Space)."
+
+
+class StepsPanel(QWidget):
+    """Shows the steps to the output.
+
+    Attributes
+    ----------
+    cards : CardList
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("stepsPanel")
+        self.cards = CardList()
+        self._hint = QLabel(_HINT)
+        self._hint.setObjectName("stepsHint")
+        self._hint.setWordWrap(True)
+        theme.set_role(self._hint, "note")
+        self._buttons = QHBoxLayout()
+        self._buttons.setSpacing(2)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(4, 4, 4, 4)
+        column.setSpacing(4)
+        column.addWidget(self.cards, 1)
+        column.addWidget(self._hint)
+        column.addLayout(self._buttons)
+
+    def set_actions(self, actions: Mapping[str, QAction], menu: Sequence[str]) -> None:
+        """Offer the actions of steps as buttons, and those of `menu` in the context menu."""
+        add, action = self._plain_button("addStepButton"), actions["reuse"]
+        add.setIcon(icon("add"))
+        add.setAccessibleName("Add step")
+        add.setToolTip("Add a step on the output, with the present settings at first (Ctrl+U)")
+        add.clicked.connect(action.trigger)
+        add.setEnabled(action.isEnabled())
+        action.enabledChanged.connect(add.setEnabled)
+        for id_ in _BUTTONS:
+            self._button(actions[id_])
+        self._buttons.addStretch(1)
+        for id_ in menu:
+            self.cards.addAction(actions[id_])
+
+    def show_rows(self, rows: Sequence[Row], problem: str = "") -> None:
+        """Show these cards, and why the later ones cannot be applied."""
+        self.cards.show_rows(rows)
+        off = "" if all(row.on for row in rows) else _OFF
+        text = problem or (_HINT if len(rows) < 2 else off)
+        self._hint.setText(text)
+        self._hint.setVisible(bool(text))
+        theme.set_role(self._hint, "problem" if problem else "note")
+
+    def _button(self, action: QAction) -> None:
+        button = self._plain_button(f"{action.objectName()}Button")
+        button.setDefaultAction(action)
+        button.setAccessibleName(action.text().replace("&", ""))
+
+    def _plain_button(self, name: str) -> QToolButton:
+        button = QToolButton(self)
+        button.setObjectName(name)
+        button.setAutoRaise(True)
+        button.setIconSize(QSize(16, 16))
+        self._buttons.addWidget(button)
+        return button

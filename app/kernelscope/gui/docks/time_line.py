@@ -1,0 +1,293 @@
+"""A run on a time axis: each stage from when it began to when it ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent, QPalette, QPen
+from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
+
+from kernelscope.base.durations import duration, unit_of
+from kernelscope.engine.timing import Stage
+from kernelscope.gui.docks.part_colours import part_colour
+from kernelscope.gui.model.runs import part_of
+from kernelscope.gui.widgets import theme
+
+_BREAK = 0.08
+"""Share of the width that a stage takes which is in no total: compiling takes 1000 times as long
+as all others."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A stretch of time in which a stage went on.
+
+    Attributes
+    ----------
+    start, seconds : float
+        As on the clock, from the start of the run.
+    """
+
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A line of the drawing: a stage, or one of its kernels, on one device.
+
+    Attributes
+    ----------
+    name, part : str
+    bars : tuple of Bar
+    seconds : float
+        The reported time of the stage.
+    counted : bool
+        False for stages that are in no total.
+    inner : bool
+        A kernel of the stage in the lane above.
+    note : str
+        A remark on the bars; may be empty.
+    """
+
+    name: str
+    part: str
+    bars: tuple[Bar, ...]
+    seconds: float
+    counted: bool
+    inner: bool = False
+    note: str = ""
+
+
+def lanes(stages: Sequence[Stage]) -> list[Lane]:
+    """Return a lane for each stage, and below it one for each of its kernels.
+
+    Stages of one name share a lane. Pieces on several devices have lanes of their own.
+    """
+    found: list[Lane] = []
+    for name in dict.fromkeys(stage.name for stage in stages):
+        alike = [stage for stage in stages if stage.name == name]
+        counted = any(stage.counted or stage.overlapped for stage in alike)
+        pieces = [part for stage in alike for part in stage.parts]
+        seconds = sum(stage.seconds for stage in alike)
+        title, part = name.capitalize(), part_of(name)
+        devices = sorted({piece.device for piece in pieces})
+        for device in devices:
+            bars = tuple(Bar(p.start, p.seconds) for p in pieces if p.device == device)
+            own = sum(bar.seconds for bar in bars)
+            label = f"{title}, GPU {device}" if len(devices) > 1 else title
+            found.append(Lane(label, part, bars, own, counted))
+        if not pieces:
+            bars = tuple(Bar(stage.start, stage.seconds) for stage in alike)
+            repeats = max(len(stage.repeats) for stage in alike)
+            note = f"the median of {repeats} repeats, drawn once" if repeats > 1 else ""
+            found.append(Lane(title, part, bars, seconds, counted, note=note))
+        found += _kernels(alike, part, counted)
+    return found
+
+
+def _kernels(stages: Sequence[Stage], part: str, counted: bool) -> list[Lane]:
+    """Return a lane for each kernel, where a stage knows of several.
+
+    Their shares of the stage follow each other: when each of many launches began is not kept.
+    """
+    bars: dict[str, list[Bar]] = {}
+    for stage in stages:
+        start = stage.start
+        for kernel in stage.kernels if len(stage.kernels) > 1 else ():
+            bars.setdefault(kernel.name, []).append(Bar(start, kernel.seconds))
+            start += kernel.seconds
+    note = "all launches of this kernel, as if one after the other"
+    return [
+        Lane(name, part, tuple(each), sum(bar.seconds for bar in each), counted, True, note)
+        for name, each in bars.items()
+    ]
+
+
+class Axis:
+    """Seconds from the start of a run to places from 0 to 1.
+
+    Stages that are in no total are cut short, as `_BREAK` says, so that the others are seen.
+    """
+
+    def __init__(self, found: Sequence[Lane]) -> None:
+        ends = [bar.start + bar.seconds for lane in found for bar in lane.bars]
+        self.end = max(ends, default=0.0)
+        quiet = [bar for lane in found if not lane.counted for bar in lane.bars]
+        shown = self.end - sum(bar.seconds for bar in quiet)
+        self.cuts = sorted(
+            ((bar.start, bar.start + bar.seconds) for bar in quiet if bar.seconds > 0.25 * shown),
+        )
+        rest = self.end - sum(stop - start for start, stop in self.cuts)
+        self._scale = (1 - _BREAK * len(self.cuts)) / max(rest, 1e-12)
+
+    def place(self, seconds: float) -> float:
+        """Return where a moment is, 0 to 1."""
+        at = seconds * self._scale
+        for start, stop in self.cuts:
+            gone = min(max(seconds - start, 0.0), stop - start)
+            at += _BREAK * gone / (stop - start) - gone * self._scale
+        return at
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return marks and their texts, none of them where time is cut short."""
+        whole = self.end - sum(stop - start for start, stop in self.cuts)
+        if not whole:
+            return []
+        step = 10.0 ** math.floor(math.log10(whole / 2))
+        # A half, since the logarithm of 99.99999999999999 is rounded to 2.
+        step *= next(factor for factor in (5, 2, 1, 0.5) if whole / (factor * step) >= 2)
+        marks = []
+        begin = 0.0
+        for start, stop in (*self.cuts, (self.end, self.end)):
+            first, last = math.ceil(begin / step), math.floor(start / step + 1e-9)
+            marks += [number * step for number in range(first, last + 1)]
+            begin = stop
+        unit, size = unit_of(whole)  # that of the stages in view, also behind seconds of compiling
+        digits = max(0, -math.floor(math.log10(step / size) + 1e-9))
+        return [(moment, f"{moment / size:,.{digits}f} {unit}") for moment in marks]
+
+
+class TimeLine(QAbstractScrollArea):
+    """Draws the stages of a run; the keyboard scrolls, tooltips have the numbers."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("timingLine")
+        self.setAccessibleName("Time line of the run")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._lanes: list[Lane] = []
+        self.axis = Axis([])  # from moments to places, of the lanes as drawn
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """The lanes as drawn."""
+        return self._lanes
+
+    def show_stages(self, stages: Sequence[Stage]) -> None:
+        """Draw these stages in place of those before."""
+        self._lanes = lanes(stages)
+        self.axis = Axis(self._lanes)
+        self.setAccessibleDescription("; ".join(map(_describe, self._lanes)))
+        self._fit()
+        self.viewport().update()
+
+    def lane_at(self, y: float) -> Lane | None:
+        """Return the lane at a height of the viewport."""
+        number = int((y + self.verticalScrollBar().value()) // self.row_height())
+        return self._lanes[number] if 0 <= number < len(self._lanes) else None
+
+    def bar_rect(self, lane: Lane, bar: Bar) -> QRectF:
+        """Return where a bar is drawn."""
+        left, right = self._span()
+        start = left + self.axis.place(bar.start) * (right - left)
+        stop = left + self.axis.place(bar.start + bar.seconds) * (right - left)
+        row, top = self.row_height(), self._lanes.index(lane) * self.row_height()
+        top -= self.verticalScrollBar().value()
+        inset = 0.3 if lane.inner else 0.18
+        return QRectF(start, top + inset * row, max(stop - start, 1.5), (1 - 2 * inset) * row)
+
+    def row_height(self) -> int:
+        """Return the height of a lane in pixels."""
+        return self.fontMetrics().height() + 3
+
+    def _span(self) -> tuple[float, float]:
+        """Return the left and the right end of the axis: names before it, numbers behind."""
+        metrics = self.fontMetrics()
+        names = [_indent(lane) + metrics.horizontalAdvance(lane.name) for lane in self._lanes]
+        texts = [metrics.horizontalAdvance(_text(lane)) for lane in self._lanes]
+        left = 6 + max(names, default=0) + 8
+        right = self.viewport().width() - max(texts, default=0) - 14
+        return left, max(right, left + 20)
+
+    def _fit(self) -> None:
+        """Scroll the lanes if they do not fit above the axis."""
+        room = self.viewport().height() - self.row_height()
+        bar = self.verticalScrollBar()
+        bar.setRange(0, max(0, len(self._lanes) * self.row_height() - room))
+        bar.setSingleStep(self.row_height())
+        bar.setPageStep(max(room, 1))
+
+    def sizeHint(self) -> QSize:
+        return QSize(400, (max(len(self._lanes), 5) + 1) * self.row_height())
+
+    def resizeEvent(self, event: object) -> None:
+        self._fit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        palette, metrics = self.palette(), self.fontMetrics()
+        text, quiet = palette.color(QPalette.ColorRole.Text), theme.quiet_text(palette)
+        left, right = self._span()
+        foot = self.viewport().height() - self.row_height()
+        grid = QPen(quiet)
+        grid.setStyle(Qt.PenStyle.DotLine)
+        last = -1e9
+        for moment, name in self.axis.ticks() if self._lanes else ():
+            x = left + self.axis.place(moment) * (right - left)
+            painter.setPen(grid)
+            painter.drawLine(QPointF(x, 0), QPointF(x, foot))
+            width = metrics.horizontalAdvance(name)
+            if x - width / 2 > last + 6 and x + width / 2 < self.viewport().width():
+                painter.setPen(quiet)
+                area = QRectF(x - width / 2, foot, width + 1, self.row_height())
+                painter.drawText(area, Qt.AlignmentFlag.AlignCenter, name)
+                last = x + width / 2
+        painter.setClipRect(QRectF(0, 0, self.viewport().width(), foot))
+        for number, lane in enumerate(self._lanes):
+            top = number * self.row_height() - self.verticalScrollBar().value()
+            painter.setPen(text if lane.counted else quiet)
+            name_area = QRectF(6 + _indent(lane), top, left, self.row_height())
+            painter.drawText(name_area, Qt.AlignmentFlag.AlignVCenter, lane.name)
+            colour = part_colour(lane.part, palette)
+            if not lane.counted:
+                colour.setAlpha(110)
+            for bar in lane.bars:
+                painter.fillRect(self.bar_rect(lane, bar), colour)
+            time_area = QRectF(
+                right + 4, top, self.viewport().width() - right - 10, self.row_height()
+            )
+            alignment = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+            painter.drawText(time_area, alignment, _text(lane))
+        for start, stop in self.axis.cuts:
+            self._draw_cut(painter, left + self.axis.place((start + stop) / 2) * (right - left))
+
+    def _draw_cut(self, painter: QPainter, x: float) -> None:
+        """Draw that the axis is broken here."""
+        foot = self.viewport().height() - self.row_height()
+        painter.fillRect(QRectF(x - 2, 0, 4, foot), self.palette().color(QPalette.ColorRole.Base))
+        painter.setPen(theme.quiet_text(self.palette()))
+        for shift in (-2, 2):
+            painter.drawLine(QPointF(x + shift, 0), QPointF(x + shift, foot))
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            lane = self.lane_at(event.pos().y())
+            QToolTip.showText(event.globalPos(), _describe(lane) if lane else "", self)
+            return True
+        return super().viewportEvent(event)
+
+
+def _indent(lane: Lane) -> int:
+    return 12 if lane.inner else 0
+
+
+def _text(lane: Lane) -> str:
+    return duration(lane.seconds)
+
+
+def _describe(lane: Lane) -> str:
+    """Return a lane in words: its name, time, start and remark."""
+    start = min(bar.start for bar in lane.bars)
+    parts = [f"{lane.name}: {_text(lane)}", f"from {duration(max(start, 0.0))}"]
+    if len(lane.bars) > 1:
+        parts.append(f"{len(lane.bars)} pieces")
+    if not lane.counted:
+        parts.append("in no total")
+    if lane.note:
+        parts.append(lane.note)
+    return ", ".join(parts)

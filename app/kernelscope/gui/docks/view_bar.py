@@ -1,0 +1,190 @@
+"""The row above the pictures: undo and redo, arrangement, view of the output, its display."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
+
+from kernelscope.gui.widgets.controls import WholeBox
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.switch import Switch
+from kernelscope.images.judging.gains import GAINS
+
+
+class _GainBox(WholeBox):
+    """Steps through `GAINS`; any whole number can be typed."""
+
+    def stepBy(self, steps: int) -> None:
+        ahead = [gain for gain in GAINS if (gain - self.value()) * steps > 0]
+        if ahead:
+            self.setValue(ahead[0] if steps > 0 else ahead[-1])
+
+
+class ViewBar(QWidget):
+    """Buttons for actions on the input, arrangements and views; the gain of differences.
+
+    Attributes
+    ----------
+    display_button : Switch
+        Opens the panel of levels and colours.
+
+    Signals
+    -------
+    gain_changed
+        See `gain`.
+    """
+
+    gain_changed = Signal()
+
+    def __init__(
+        self,
+        steps: Sequence[QAction],
+        arrangements: Sequence[QAction],
+        views: Sequence[QAction],
+        display: QAction,
+        parent: QWidget | None = None,
+    ) -> None:
+        self._ready = False  # Qt calls `changeEvent` while it makes the bar
+        super().__init__(parent)
+        self.setObjectName("viewBar")
+        set_help(self, "window#looking")
+        self._row = row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        self._steps = self._group(steps)
+        row.addWidget(self._steps)
+        row.addStretch(1)
+        self._more = QToolButton(self)
+        self._more.setObjectName("moreButton")
+        self._more.setText("»")
+        self._more.setAccessibleName("More buttons")
+        self._more.setToolTip("Buttons for which the window is too narrow")
+        self._more.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._more.setAutoRaise(True)
+        self._more.setMinimumHeight(26)
+        self._more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._more.setMenu(QMenu(self._more))
+        row.addWidget(self._more)
+        self._arrangements = self._group(arrangements)
+        row.addWidget(self._arrangements)
+        self._actions = {self._steps: steps, self._arrangements: arrangements}
+        for action in views:
+            row.addWidget(self._button(action))
+        row.addSpacing(4)
+
+        self._gain = _GainBox(self)
+        self._gain.setObjectName("gain")
+        self._gain.setAccessibleName("Gain of differences")
+        self._gain.setToolTip("How much differences are amplified")
+        self._gain.setRange(GAINS[0], GAINS[-1])
+        self._gain.setPrefix("× ")
+        self._gain.setMinimumWidth(68)
+        self._gain.setKeyboardTracking(False)
+        self._gain.valueChanged.connect(self._on_gain)
+        self._auto = Switch(self)
+        self._auto.setObjectName("autoGain")
+        self._auto.setText("Auto")
+        self._auto.setAccessibleName("Choose the gain automatically")
+        self._auto.setToolTip("The largest gain with which few differences saturate")
+        self._auto.setCheckable(True)
+        self._auto.setChecked(True)
+        self._auto.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._auto.toggled.connect(self.gain_changed)
+        for widget in (self._gain, self._auto):
+            row.addWidget(widget)
+        row.addSpacing(4)
+        self.display_button = self._button(display, icon_only=True)
+        row.addWidget(self.display_button)
+        self.show_gain(None)
+        self._ready = True
+        self._fit()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the size with the groups of buttons in a menu, as in a narrow window."""
+        width = self._least() + self._width_of(self._more)
+        return QSize(width, self._row.minimumSize().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange) and self._ready:
+            QTimer.singleShot(0, self, self._fit)  # once all buttons have the font
+
+    def _fit(self) -> None:
+        """Show the groups for which there is room, the rest in a menu; arrangements go first."""
+        room = self.width() - self._least()
+        choices = ((self._steps, self._arrangements), (self._steps,), ())
+        shown = next(
+            groups
+            for groups in choices
+            if not groups or self._width_of(*groups, *self._rest(groups)) <= room
+        )
+        for group in self._actions:
+            group.setVisible(group in shown)
+        self._more.setVisible(len(shown) < len(self._actions))
+        menu = self._more.menu()
+        menu.clear()
+        for group, actions in self._actions.items():
+            if group not in shown:
+                menu.addSeparator()
+                menu.addActions(list(actions))
+
+    def _rest(self, groups: tuple[QWidget, ...]) -> tuple[QWidget, ...]:
+        """Return the button for the groups that are not shown, if there are some."""
+        return () if len(groups) == len(self._actions) else (self._more,)
+
+    def _width_of(self, *widgets: QWidget) -> int:
+        return sum(widget.sizeHint().width() + self._row.spacing() for widget in widgets)
+
+    def _least(self) -> int:
+        """Return the width of everything that is always shown."""
+        parts = (*self._actions, self._more)
+        shown = (widget for widget in parts if not widget.isHidden())
+        return self._row.minimumSize().width() - self._width_of(*shown)
+
+    @property
+    def gain(self) -> int | None:
+        """The gain that the user set; None to choose one automatically."""
+        return None if self._auto.isChecked() else self._gain.value()
+
+    def show_gain(self, gain: int | None) -> None:
+        """Show the gain of the drawing; None disables it."""
+        for widget in (self._gain, self._auto):
+            widget.setEnabled(gain is not None)
+        if gain is not None:
+            with QSignalBlocker(self._gain):
+                self._gain.setValue(gain)
+
+    def _on_gain(self) -> None:
+        if self._auto.isChecked():
+            self._auto.setChecked(False)  # which emits the change
+        else:
+            self.gain_changed.emit()
+
+    def _group(self, actions: Sequence[QAction]) -> QWidget:
+        """Return buttons that are shown together or not at all."""
+        group = QWidget(self)
+        row = QHBoxLayout(group)
+        row.setContentsMargins(0, 0, 6, 0)
+        row.setSpacing(2)
+        for action in actions:
+            row.addWidget(self._button(action, icon_only=not action.icon().isNull()))
+        return group
+
+    def _button(self, action: QAction, *, icon_only: bool = False) -> Switch:
+        button = Switch(self)
+        button.setDefaultAction(action)
+        button.setObjectName(f"{action.objectName()}Button")
+        button.setAccessibleName(action.toolTip())
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.setMinimumHeight(26)
+        button.setAutoRaise(True)
+        if icon_only:
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
+        return button

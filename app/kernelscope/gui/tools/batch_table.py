@@ -1,0 +1,189 @@
+"""The table of a batch's files, of which only the rows in view cost anything."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QBrush, QGuiApplication, QKeyEvent, QKeySequence, QPalette
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+
+from kernelscope.base.text import one_line
+from kernelscope.gui.model.batch_queue import BatchQueue, Row, State
+from kernelscope.gui.tools.batch_thumbnails import SIZE, Thumbnails
+from kernelscope.gui.widgets import theme
+
+_HEADINGS = ("File", "Size", "State", "Result")
+_FILE, _SIZE, _STATE, _RESULT = range(4)
+_Index = QModelIndex | QPersistentModelIndex
+_Roles = Qt.ItemDataRole
+_ROOT = QModelIndex()
+
+_BUSY = (State.READING, State.FILTERING, State.WRITING)
+
+
+class BatchRows(QAbstractTableModel):
+    """The rows of a queue: all of them, or those that failed."""
+
+    def __init__(self, queue: BatchQueue, thumbnails: Thumbnails) -> None:
+        super().__init__(thumbnails)
+        self._queue, self._thumbnails = queue, thumbnails
+        self._only: list[int] | None = None
+        self._rows: dict[Path, int] = {}
+        thumbnails.made.connect(self._on_made)
+        self.show_all()
+
+    def show_all(self) -> None:
+        """Show every file."""
+        self._reset(None)
+
+    def show_failed(self) -> None:
+        """Show those that failed."""
+        rows = self._queue.rows
+        self._reset([k for k, row in enumerate(rows) if row.state is State.FAILED])
+
+    def _reset(self, only: list[int] | None) -> None:
+        self.beginResetModel()
+        self._only = only
+        places = range(len(self._queue)) if only is None else only
+        sources = (self._queue.rows[place].item.source for place in places)
+        self._rows = {source: row for row, source in enumerate(sources)}
+        self.endResetModel()
+
+    def refresh(self, places: Iterable[int]) -> None:
+        """Show what became of the files at these places."""
+        changed = [self._rows.get(self._queue.rows[place].item.source) for place in places]
+        rows = [row for row in changed if row is not None]
+        if rows:
+            self.dataChanged.emit(self.index(min(rows), 0), self.index(max(rows), _RESULT))
+
+    def place(self, row: int) -> int:
+        """Return the place in the queue of a row that is shown."""
+        return row if self._only is None else self._only[row]
+
+    def row(self, index: _Index) -> Row:
+        return self._queue.rows[self.place(index.row())]
+
+    # --- Qt ---
+
+    def rowCount(self, parent: _Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: _Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(_HEADINGS)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = _Roles.DisplayRole
+    ) -> Any:
+        if orientation is Qt.Orientation.Horizontal and role == _Roles.DisplayRole:
+            return _HEADINGS[section]
+        return None
+
+    def data(self, index: _Index, role: int = _Roles.DisplayRole) -> Any:
+        row, column = self.row(index), index.column()
+        if role == _Roles.DisplayRole:
+            return _text(row, column)
+        if role == _Roles.DecorationRole and column == _FILE:
+            return self._thumbnails.of(row.item.source)
+        if role == _Roles.ToolTipRole:
+            return _tip(row, column)
+        if role == _Roles.AccessibleTextRole and column == _FILE:
+            parts = _name(row), row.state.value, row.size, row.remark
+            return one_line(", ".join(filter(None, parts)))
+        if role == _Roles.ForegroundRole:
+            return _ink(row, column)
+        return None
+
+    def _on_made(self, path: Path) -> None:
+        row = self._rows.get(path)
+        if row is not None:
+            index = self.index(row, _FILE)
+            self.dataChanged.emit(index, index, [_Roles.DecorationRole])
+
+
+def _text(row: Row, column: int) -> str:
+    match column:
+        case 0:
+            return _name(row)
+        case 1:
+            return row.size
+        case 2:
+            return row.state.capitalize()
+    return one_line(row.remark)
+
+
+def _name(row: Row) -> str:
+    """Return the name of a file; of a series, that of its first file and how many it has."""
+    name, count = one_line(row.item.source.name), len(row.item.slices)
+    return f"{name}, {count} slices" if count > 1 else name
+
+
+def _ink(row: Row, column: int) -> QBrush | None:
+    """Return the colour of a text; None for the usual one."""
+    palette = QGuiApplication.palette()
+    if column in (_STATE, _RESULT) and row.state is State.FAILED:
+        return QBrush(theme.error_text(palette))
+    if column == _STATE and row.state in _BUSY:
+        return QBrush(palette.color(QPalette.ColorRole.Link))
+    if column == _FILE or row.state in _BUSY:
+        return None
+    return QBrush(theme.quiet_text(palette))
+
+
+def _tip(row: Row, column: int) -> str:
+    """Return the tip as HTML, with names and notices as they are."""
+    if column == _RESULT and row.remark:
+        text = row.parts or row.remark
+    else:
+        text = f"{one_line(str(row.item.source))}\nThe result is {one_line(str(row.item.target))}."
+    # Qt would take a name with “<b>” in it for HTML.
+    return "<br>".join(html.escape(one_line(line)) for line in text.split("\n"))
+
+
+class BatchTable(QTableView):
+    """Shows the files; Delete removes those that are selected.
+
+    Signals
+    -------
+    removing : list of int
+        Places in the queue.
+    """
+
+    removing = Signal(list)
+
+    def __init__(self, rows: BatchRows, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("batchTable")
+        self.setAccessibleName("Files of the batch")
+        self.setModel(rows)
+        self._shown = rows
+        self.setIconSize(SIZE)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        down, across = self.verticalHeader(), self.horizontalHeader()
+        down.hide()
+        down.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # no row is measured
+        down.setDefaultSectionSize(SIZE.height() + 6)
+        across.setHighlightSections(False)
+        across.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        unit = self.fontMetrics().averageCharWidth()
+        for column, characters in ((_FILE, 44), (_SIZE, 15), (_STATE, 14)):
+            across.resizeSection(column, characters * unit)
+        across.setStretchLastSection(True)
+
+    def selected(self) -> list[int]:
+        """Return the places in the queue of the rows that are selected."""
+        return [self._shown.place(each.row()) for each in self.selectionModel().selectedRows()]
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Delete):
+            self.removing.emit(self.selected())
+        else:
+            super().keyPressEvent(event)

@@ -1,0 +1,476 @@
+"""File > Batch: a recipe on many files, with a queue that can be paused, stopped and resumed.
+
+    files dropped or added -> [background: find_items] -> queue
+    Start -> [background: BatchRun] -> news, taken ten times a second -> queue
+
+The work is that of ``kernelscope.big.batch``, as on the command line, with the same journal: a batch
+that was stopped goes on where it was, also after the program was closed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QMessageBox,
+    QProgressBar,
+    QPushButton,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.base.errors import AppError
+from kernelscope.big.batch import Found, find_items
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.recipe import Recipe
+from kernelscope.files import READABLE
+from kernelscope.files.volumes import READABLE_VOLUMES
+from kernelscope.gui.model.batch_queue import BatchQueue
+from kernelscope.gui.model.batch_run import BatchRun, BatchSettings, Order, default_out
+from kernelscope.gui.tools.batch_form import BatchForm
+from kernelscope.gui.tools.batch_table import BatchRows, BatchTable
+from kernelscope.gui.tools.batch_thumbnails import Thumbnails
+from kernelscope.gui.tools.places import folder_for, name_filter
+from kernelscope.gui.widgets import messages, theme
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.work.background import Background
+
+_NEWS_MS = 100
+_EMPTY = "Drop pictures, volumes or folders here,\nor add them with the buttons above."
+
+
+class BatchWindow(QDialog):
+    """Adds files to a queue and applies a recipe to them.
+
+    Parameters
+    ----------
+    steps : callable
+        Returns the steps of the main window; raises `AppError` without any.
+    clock : callable
+        Returns the time in seconds.
+
+    Signals
+    -------
+    broken : Exception
+        A bug of the program.
+    """
+
+    broken = Signal(object)
+
+    def __init__(
+        self,
+        background: Background,
+        backends: Mapping[str, Backend],
+        settings: Settings,
+        steps: Callable[[], Recipe],
+        costs: Costs,
+        parent: QWidget | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("batchWindow")
+        self.setWindowTitle("Batch")
+        self.setSizeGripEnabled(True)
+        self.setAcceptDrops(True)
+        set_help(self, "window#batches")
+        self._background, self._backends, self._settings = background, backends, settings
+        self._costs, self._clock = costs, clock
+        self._inputs: list[Path] = []
+        self._left_out: set[Path] = set()
+        self._listing = self._starts = False
+        """Whether files are looked for, and whether the batch starts when they are found."""
+        self._run: BatchRun | None = None
+        self._stopped: Order | None = None
+        """The order of a batch that was stopped, which Start resumes."""
+        self._then: Callable[[], object] | None = None
+        """To be called when the batch has ended."""
+        self._question: QMessageBox | None = None
+        self.queue = BatchQueue()
+        self._thumbnails = Thumbnails(background, self)
+        self._rows = BatchRows(self.queue, self._thumbnails)
+        self.table = BatchTable(self._rows, self)
+        self.form = BatchForm(steps, self)
+        self._make_controls()
+        self._lay_out()
+        self._timer = QTimer(self)
+        self._timer.setInterval(_NEWS_MS)
+        self._timer.timeout.connect(self._take_news)
+        self._connect()
+        self.form.show_settings(BatchSettings.of(settings.texts("batch")))
+        self._show_state()
+
+    # --- widgets ---
+
+    def _make_controls(self) -> None:
+        self._buttons: dict[str, QPushButton] = {}
+        for id_, text, tip in (
+            ("Add", "&Add Files…", "Add pictures and volumes"),
+            ("AddFolder", "Add F&older…", "Add all pictures and volumes in a folder and below it"),
+            ("Remove", "R&emove", "Take the selected files out of the queue (Delete)"),
+            ("Clear", "Clea&r", "Take all files out of the queue"),
+            ("Start", "&Start", "Filter the files"),
+            ("Cancel", "&Cancel", "Stop; the files that are being written are finished"),
+            ("Close", "Close", "Close this window"),
+        ):
+            button = self._buttons[id_] = QPushButton(text, self)
+            button.setObjectName(f"batch{id_}")
+            button.setAccessibleName(text.replace("&", "").removesuffix("…"))
+            button.setToolTip(tip)
+            button.setAutoDefault(False)
+        theme.set_role(self._buttons["Start"], "primary")
+        self.only_failed = QCheckBox("On&ly failed", self)
+        self.only_failed.setObjectName("batchOnlyFailed")
+        self.only_failed.setAccessibleName("Only failed")
+        self.only_failed.setToolTip("Show only the files that failed")
+        self._note = ElidedLabel(self)
+        self._note.setObjectName("batchNote")
+        theme.set_role(self._note, "note")
+        self._state = QLabel(self)
+        self._state.setObjectName("batchState")
+        self._bar = QProgressBar(self)
+        self._bar.setObjectName("batchProgress")
+        self._bar.setAccessibleName("Progress of the batch")
+        self._bar.setTextVisible(False)
+        self._bar.setFixedHeight(6)
+
+    def _lay_out(self) -> None:
+        top, bottom = QHBoxLayout(), QHBoxLayout()
+        for id_ in ("Add", "AddFolder", "Remove", "Clear"):
+            top.addWidget(self._buttons[id_])
+        top.addWidget(self._note, 1)
+        top.addWidget(self.only_failed)
+        bottom.addWidget(self._state, 1)
+        for id_ in ("Start", "Cancel", "Close"):
+            bottom.addWidget(self._buttons[id_])
+        empty = QLabel(_EMPTY, self)
+        empty.setObjectName("batchEmpty")
+        empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        theme.set_role(empty, "drop")
+        self._stack = QStackedLayout()
+        self._stack.addWidget(empty)
+        self._stack.addWidget(self.table)
+        column = QVBoxLayout(self)
+        column.setSpacing(10)
+        column.addLayout(top)
+        column.addLayout(self._stack, 1)
+        column.addWidget(self.form)
+        column.addWidget(self._bar)
+        column.addLayout(bottom)
+        unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
+        self.resize(min(140 * unit, 1060), min(44 * line, 660))
+        # Smaller, the queue would have room for one file, and the lists would be cut off.
+        self.setMinimumSize(min(110 * unit, 720), min(30 * line, 420))
+
+    def _connect(self) -> None:
+        press = {
+            "Add": self._choose_files,
+            "AddFolder": self._choose_folder,
+            "Remove": lambda: self.remove(self.table.selected()),
+            "Clear": self.clear,
+            "Start": self.press_start,
+            "Cancel": self.cancel,
+            "Close": self.reject,
+        }
+        for id_, slot in press.items():
+            self._buttons[id_].clicked.connect(slot)
+        self.table.removing.connect(self.remove)
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
+        self.only_failed.toggled.connect(lambda _: self._show_rows())
+        self.form.places_changed.connect(self._list)
+        self.form.changed.connect(self._keep_settings)
+
+    # --- files ---
+
+    def add(self, paths: Sequence[Path]) -> None:
+        """Add files and folders to the queue."""
+        if self.queue.running or not paths:
+            return
+        self._left_out.difference_update(paths)
+        self._inputs += [path.absolute() for path in paths if path.absolute() not in self._inputs]
+        self.form.offer_out(default_out(self._inputs))
+        self._list()
+
+    def remove(self, places: Collection[int]) -> None:
+        """Take the files at these places out of the queue."""
+        if self.queue.running:
+            return
+        chosen = set(places)
+        self._left_out |= {self.queue.rows[place].item.source for place in chosen}
+        self.queue.show(self.queue.without(chosen))
+        self._show_rows()
+
+    def clear(self) -> None:
+        """Take all files out of the queue."""
+        if not self.queue.running:
+            self._inputs.clear()
+            self._left_out.clear()
+            self._list()
+
+    def _list(self) -> None:
+        """Find the files and the places of their results, in the background."""
+        folder, suffix = self.form.folder, self.form.suffix
+        inputs, left_out = list(self._inputs), frozenset(self._left_out)
+        if self.queue.running:
+            return
+        if not inputs or folder is None:
+            self._background.forget("batch list")
+            self._on_listed(Found())
+            return
+
+        def find() -> Found:
+            found = find_items(inputs, folder, suffix)
+            found.items = [item for item in found.items if item.source not in left_out]
+            return found
+
+        self._listing = True
+        self._show_state()
+        self._background.start("batch list", find, self._on_listed, self._on_unlisted)
+
+    def _on_listed(self, found: Found) -> None:
+        self._listing = False
+        notes = [f"{path} cannot be read: {reason}." for path, reason in found.problems]
+        if found.left_out:
+            word = "file is" if found.left_out == 1 else "files are"
+            notes.append(f"{found.left_out} {word} of no format that can be read.")
+        if self._inputs and self.form.folder is None:
+            notes.append("Choose an output folder.")
+        self._note.set_full_text(" ".join(notes))
+        self.queue.show(found.items)
+        self._show_rows()
+        if self._starts:
+            self.start()
+
+    def _on_unlisted(self, error: Exception) -> None:
+        self._on_listed(Found())
+        if isinstance(error, AppError):
+            self._inputs.clear()
+            self._note.set_full_text(str(error))
+        else:
+            self.broken.emit(error)
+
+    def _choose_files(self) -> None:
+        dialog = QFileDialog(self, "Add Files", folder_for(self._settings, "open"))
+        dialog.setObjectName("batchAddDialog")
+        dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        kinds = (*READABLE, *READABLE_VOLUMES)
+        suffixes = dict.fromkeys(suffix for kind in kinds for suffix in kind.suffixes)
+        every = f"All pictures and volumes ({' '.join(f'*{each}' for each in suffixes)})"
+        names = dict.fromkeys((every, *map(name_filter, kinds), "All files (*)"))
+        dialog.setNameFilters(list(names))
+        dialog.filesSelected.connect(lambda texts: self.add([Path(text) for text in texts]))
+        messages.open_dialog(dialog)
+
+    def _choose_folder(self) -> None:
+        dialog = QFileDialog(self, "Add Folder", folder_for(self._settings, "open"))
+        dialog.setObjectName("batchFolderDialog")
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.fileSelected.connect(lambda text: self.add([Path(text)]))
+        messages.open_dialog(dialog)
+
+    # --- the batch ---
+
+    @property
+    def running(self) -> bool:
+        """Whether a batch is on its way, or paused."""
+        return self.queue.running
+
+    def press_start(self) -> None:
+        """Start; or, of a batch on its way, pause or go on."""
+        if self._run is None:
+            self.start()
+        elif self.queue.paused:
+            self._run.pause.go_on()
+            self.queue.go_on(self._clock())
+        else:
+            self._run.pause.pause()
+            self.queue.pause(self._clock())
+        self._show_state()
+
+    def start(self) -> None:
+        """Start, or resume the batch that was stopped."""
+        self.form.take_out()  # what is typed in its field
+        self._starts, folder = self._listing, self.form.folder
+        if self._run is not None or self._listing or folder is None or not self.queue.rows:
+            return
+        try:
+            recipe = self.form.recipe()
+        except AppError as error:
+            messages.show_error(self, error)
+            return
+        settings = replace(self.form.settings(), device=self.form.device)
+        items = tuple(row.item for row in self.queue.rows)
+        order = Order(recipe, items, folder, settings, resumes=not settings.replaces)
+        if order.same_work(self._stopped):
+            order = Order(recipe, items, folder, settings, resumes=True)
+        run = self._run = BatchRun(order, self._backends, self._costs)
+        self._stopped = None
+        self.only_failed.setChecked(False)
+        self.queue.begin(self._clock())
+        self._rows.refresh(range(len(items)))
+        self._timer.start()
+        self._show_state()
+        self._background.start(
+            "batch", run.work, lambda _: self._on_ended(), self._on_failed, must_finish=True
+        )
+
+    def cancel(self) -> None:
+        """Stop the batch; the files that are being written are finished."""
+        if self._run is not None and not self.queue.stopping:
+            self._run.cancel()
+            self.queue.stop(self._clock())
+            self._show_state()
+
+    def _take_news(self) -> None:
+        """Show what happened since the last time."""
+        assert self._run is not None
+        noted = {self.queue.note(event) for event in self._run.news()}
+        self._rows.refresh(place for place in noted if place is not None)
+        self._show_state()
+
+    def _on_ended(self) -> None:
+        run = self._run
+        assert run is not None
+        self._take_news()
+        self._timer.stop()
+        self._run = None
+        self.queue.end(self._clock())
+        self._stopped = run.order if self.queue.left else None
+        self._show_rows()
+        if self._question is not None:
+            self._question.reject()
+        then, self._then = self._then, None
+        if then is not None:
+            then()
+
+    def _on_failed(self, error: Exception) -> None:
+        self._then = None
+        self._on_ended()
+        self._stopped = None
+        if isinstance(error, AppError):
+            messages.show_error(self, error)
+        else:
+            self.broken.emit(error)
+
+    # --- what is shown ---
+
+    def refresh(self, available: Collection[str] | None = None) -> None:
+        """Show the steps of the main window as they are now, and offer these devices."""
+        if available is not None:
+            self.form.set_devices(available)
+        self.form.show_recipe()
+
+    def _show_rows(self) -> None:
+        if self.only_failed.isChecked() and self.queue.failed:
+            self._rows.show_failed()
+        else:
+            self._rows.show_all()
+        self._stack.setCurrentIndex(1 if self.queue.rows else 0)
+        self._show_state()
+
+    def _show_state(self) -> None:
+        queue = self.queue
+        text = "Looking for files…" if self._listing else queue.describe(self._clock())
+        self._state.setText(text)
+        self._bar.setMaximum(max(1, len(queue)))
+        self._bar.setValue(queue.ended)
+        self.only_failed.setVisible(queue.failed > 0)
+        self.form.setEnabled(not queue.running)
+        self._show_buttons()
+
+    def _show_buttons(self) -> None:
+        queue, buttons = self.queue, self._buttons
+        idle = not queue.running
+        for id_, enabled in (
+            ("Add", idle),
+            ("AddFolder", idle),
+            ("Remove", idle and self.table.selectionModel().hasSelection()),
+            ("Clear", idle and bool(queue.rows or self._inputs)),
+            ("Start", bool(queue.rows) and not queue.stopping),
+            ("Cancel", queue.running and not queue.stopping),
+        ):
+            buttons[id_].setEnabled(enabled)
+        word = "&Start" if self._stopped is None else "Re&sume"
+        if queue.running:
+            word = "Re&sume" if queue.paused and not queue.stopping else "Pau&se"
+        if buttons["Start"].text() != word:
+            buttons["Start"].setText(word)
+            buttons["Start"].setAccessibleName(word.replace("&", ""))
+
+    def _keep_settings(self) -> None:
+        self._settings.set_texts("batch", self.form.settings().texts())
+
+    # --- closing ---
+
+    def ask_to_stop(self, then: Callable[[], object]) -> None:
+        """Ask whether to stop the batch; ``then()`` is called when it has ended."""
+        if self.queue.stopping:
+            self._then = then
+            return
+        if self._question is not None:
+            self._question.raise_()
+            return
+        box = self._question = QMessageBox(self)
+        box.setObjectName("batchQuestion")
+        box.setIcon(QMessageBox.Icon.Question)
+        box.setWindowTitle("Kernelscope")
+        box.setText(f"The batch is on its way: {self.queue.ended} of {len(self.queue)} files.")
+        box.setInformativeText(
+            "Files that are being written are finished first. The rest can be filtered later: "
+            "Start skips what is done."
+        )
+        stop = box.addButton("&Stop the Batch", QMessageBox.ButtonRole.AcceptRole)
+        stay = box.addButton("&Keep Running", QMessageBox.ButtonRole.RejectRole)
+        box.setDefaultButton(stay)
+        box.setEscapeButton(stay)
+
+        def answered() -> None:
+            self._question = None
+            if box.clickedButton() is stop and self.running:
+                self._then = then
+                self.cancel()
+
+        box.finished.connect(lambda _: answered())
+        messages.open_dialog(box)
+
+    def leave(self) -> None:
+        """Do nothing more: the main window closes."""
+        self._timer.stop()
+        self._thumbnails.close()
+
+    # --- Qt ---
+
+    def reject(self) -> None:
+        """Close the window; a batch that is on its way is stopped after a question."""
+        if self.running:
+            self.ask_to_stop(self.reject)
+        else:
+            super().reject()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.refresh()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if not self.running and any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        urls = event.mimeData().urls()
+        self.add([Path(url.toLocalFile()) for url in urls if url.isLocalFile()])
+        event.acceptProposedAction()

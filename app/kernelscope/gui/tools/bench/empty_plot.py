@@ -1,0 +1,80 @@
+"""Shown in place of a plot: a line that helps, and recorded results to open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from kernelscope.bench.charts import Plot
+from kernelscope.bench.recorded import Entry
+from kernelscope.gui.tools.bench.layout import button
+
+FIRST_HINT = "Choose a preset or filters on the left, and press Run (F5)."
+
+
+class EmptyPlot(QWidget):
+    """A hint, and below it the recorded results while nothing was measured.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+        The recorded results; an installation may lack them.
+
+    Attributes
+    ----------
+    recorded : QPushButton
+        Opens the list of recorded results.
+
+    Signals
+    -------
+    chosen : Path
+        A recorded result is to be shown.
+    """
+
+    chosen = Signal(Path)
+
+    def __init__(self, entries: Sequence[Entry], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._hint = QLabel()
+        self._hint.setObjectName("benchHint")
+        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._hint.setWordWrap(True)
+        self.recorded: QPushButton = button(
+            "benchRecorded",
+            "&Recorded results",
+            "Show results that were measured on another machine",
+            lambda: None,
+        )
+        self._has_entries = bool(entries)
+        menu = QMenu(self.recorded)
+        menu.setObjectName("benchRecordedMenu")
+        for entry in entries:
+            action = menu.addAction(entry.title.replace("&", "&&"))
+            action.triggered.connect(lambda _=False, path=entry.path: self.chosen.emit(path))
+        self.recorded.setMenu(menu)
+        column = QVBoxLayout(self)
+        column.addStretch()
+        column.addWidget(self._hint)
+        column.addWidget(self.recorded, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addStretch()
+
+    def show_hint(self, text: str, *, offers: bool) -> None:
+        """Show a hint, with or without the recorded results."""
+        self._hint.setText(text)
+        self.recorded.setVisible(offers and self._has_entries)
+
+
+def missing_for(plot: Plot, baseline: str) -> str:
+    """Return the rows that a plot needs, for rows that it shows nothing of."""
+    match plot:
+        case Plot.STAGES:
+            return "Needs rows of the GPU."
+        case Plot.ROOFLINE:
+            return "Needs rows of the GPU whose plans state bytes and operations."
+        case Plot.SPEED_UP:
+            return f"No row of {baseline} to compare with."
+        case _:
+            return "Nothing to show."

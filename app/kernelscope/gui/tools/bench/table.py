@@ -1,0 +1,165 @@
+"""The results of the bench as a table, the authors' figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeWidget,
+    QTreeWidgetItem,
+)
+
+from kernelscope.bench import Row, figures, find_baseline, speed_up, summarise
+from kernelscope.bench.statistics import full_time, megapixels_per_second, short
+from kernelscope.bench.text_table import remarks
+from kernelscope.gui.tools.bench.names import series_name
+from kernelscope.gui.widgets import theme
+
+_COLUMNS = (
+    ("Filter", 32, "The filter and its parameters"),
+    ("By", 20, "Device and level, or library"),
+    ("Size", 14, "Width × height; of the timed part, where only a part was timed"),
+    (
+        "ms",
+        12,
+        "Median of computing: stage compute, the kernels, or a library’s call; after ≈ for all of "
+        "the data, where a part was timed",
+    ),
+    ("± %", 8, "Half the interquartile range"),
+    ("End to end ms", 18, "Of a GPU: upload, kernel and download"),
+    ("MP/s", 11, "Millions of pixels or voxels a second of computing"),
+    (
+        "Speed-up",
+        12,
+        "Times as fast as the baseline: whole runs or computing alone, as in the plot; ≈ where one "
+        "was timed on a part.\nLibraries on a GPU are timed without transfers, and have no whole "
+        "runs",
+    ),
+    (
+        "Authors’ figures (their hardware)",
+        48,
+        "Reported by the source’s author, not measured here",
+    ),
+    ("Remark", 60, "Differences of libraries, load by other programs, why there is no time"),
+)
+_NUMBERS = range(3, 8)
+_SPEED_UP, _THEIRS, _REMARK = 7, 8, 9
+_BESIDE = 5
+"""Where the authors' figures stand: right of our time and its spread."""
+
+_ROOM = 4
+"""Pixels of a row more than its text needs."""
+
+
+class BenchTable(QTreeWidget):
+    """A line for each row, those without times with the reason."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("benchTable")
+        self.setAccessibleName("Results")
+        self.setHeaderLabels([title for title, _, _ in _COLUMNS])
+        self.setRootIsDecorated(False)
+        self.setUniformRowHeights(True)
+        self.setAllColumnsShowFocus(True)
+        self.setAlternatingRowColors(True)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setItemDelegate(_Cell(self))
+        unit = self.fontMetrics().averageCharWidth()
+        for column, (_, width, tip) in enumerate(_COLUMNS):
+            self.setColumnWidth(column, width * unit)
+            self.headerItem().setToolTip(column, tip)
+        self.header().moveSection(_THEIRS, _BESIDE)  # beside ours, and never out of view
+        self._rows: list[Row] = []
+        self._items: list[QTreeWidgetItem] = []
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        """Show these rows in place of those before."""
+        self.clear()
+        self.setColumnHidden(_THEIRS, True)
+        self._rows, self._items = [], []
+        for column in range(_THEIRS):  # the columns behind them take room as their rows need
+            self.setColumnWidth(column, self.header().sectionSizeHint(column))
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Row) -> None:
+        """Add a line, without its speed-up: `compare` fills that for all."""
+        self._rows.append(row)
+        size = f"{row.timed_size} of {row.size}" if row.is_part and row.seconds else row.size
+        item = QTreeWidgetItem([row.label, series_name(row), size])
+        for column in _NUMBERS:
+            item.setTextAlignment(
+                column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            )
+        if row.seconds:
+            summary = summarise(row.seconds)
+            item.setText(3, _time(row, summary.median, waiting=False))
+            item.setText(4, f"{50 * summary.spread:.0f}")
+            if row.waits != row.seconds:
+                item.setText(5, _time(row, summarise(row.waits).median, waiting=True))
+            item.setText(6, short(megapixels_per_second(row)))
+            said = [text for text in remarks(row) if not text.startswith("published: ")]
+            if row.difference is not None and not row.difference.largest:
+                said.insert(0, "same result as ours")
+        else:
+            said = [f"Not measured: {row.reason}"]
+            item.setText(3, "none")
+            for column in range(len(_COLUMNS)):
+                item.setForeground(column, theme.quiet_text(self.palette()))
+        found = list(figures.beside(row))
+        item.setText(_THEIRS, "; ".join(figure.describe() for figure in found))
+        item.setToolTip(
+            _THEIRS,
+            "\n".join(dict.fromkeys(f"{f.origin.author} on {f.origin.hardware}" for f in found)),
+        )
+        if found:
+            self.setColumnHidden(_THEIRS, False)
+        font = item.font(_THEIRS)
+        font.setItalic(True)
+        item.setFont(_THEIRS, font)
+        item.setText(_REMARK, "; ".join(said))
+        item.setToolTip(_REMARK, item.text(_REMARK))
+        for column in range(_THEIRS):
+            item.setToolTip(column, item.text(_REMARK) if row.reason else item.text(column))
+        self.addTopLevelItem(item)
+        self._items.append(item)
+        self._make_room(item)
+
+    def compare(self, baseline: str, *, waiting: bool) -> None:
+        """Fill the speed-up over the series `baseline`, of whole runs or of computing alone."""
+        for item, row in zip(self._items, self._rows, strict=True):
+            base = find_baseline(self._rows, row, baseline) if row.seconds else None
+            gain = speed_up(row, base, waiting) if base is not None else None
+            item.setText(_SPEED_UP, f"{gain.describe()}×" if gain is not None else "")
+            self._make_room(item)
+
+    def _make_room(self, item: QTreeWidgetItem) -> None:
+        """Widen columns for this line.
+
+        None is cut off: rows differ in the last parameter or in the level, and a part of a number
+        is another number. Those behind them take the room that is left.
+        """
+        for column in range(_THEIRS):
+            wanted = self.fontMetrics().horizontalAdvance(f"{item.text(column)}MM")
+            self.setColumnWidth(column, max(wanted, self.columnWidth(column)))
+
+
+class _Cell(QStyledItemDelegate):
+    """Keeps rows apart."""
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return super().sizeHint(option, index) + QSize(0, _ROOM)
+
+
+def _time(row: Row, seconds: float, waiting: bool) -> str:
+    """Return milliseconds; where a part was timed, with the estimate for the whole."""
+    text = short(1e3 * seconds)
+    return f"{text} (≈ {short(1e3 * full_time(row, waiting))})" if row.is_part else text

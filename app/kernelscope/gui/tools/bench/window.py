@@ -1,0 +1,499 @@
+"""The bench in a window: choose, measure, see, export; and whether all levels agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer
+from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.base.errors import AppError
+from kernelscope.bench import (
+    QUICK_LOOK,
+    Parity,
+    Plan,
+    Progress,
+    Report,
+    Row,
+    facts,
+    measure,
+    save,
+    save_csv,
+    verify,
+)
+from kernelscope.bench.charts import Chart, Choice, Plot, all_whole, chart, choices
+from kernelscope.bench.plan import GPU
+from kernelscope.bench.recorded import entries, with_cpu
+from kernelscope.bench.statistics import BASELINE
+from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Request
+from kernelscope.engine.worker import Job
+from kernelscope.gui.tools.bench.chart_view import ChartView
+from kernelscope.gui.tools.bench.empty_plot import FIRST_HINT, EmptyPlot, missing_for
+from kernelscope.gui.tools.bench.export import save_chart
+from kernelscope.gui.tools.bench.form import BenchForm
+from kernelscope.gui.tools.bench.layout import (
+    banner,
+    button,
+    combo,
+    progress_bar,
+    refill,
+    results,
+    side_by_side,
+    side_column,
+    state_label,
+)
+from kernelscope.gui.tools.bench.names import named, series_name
+from kernelscope.gui.tools.bench.parity_dialog import ParityDialog
+from kernelscope.gui.tools.bench.reader import ReportReader, names
+from kernelscope.gui.tools.bench.table import BenchTable
+from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.work.background import Background
+from kernelscope.gui.work.tasks import Priority, Task, Tasks
+from kernelscope.images.source import Source
+
+_Reporter = Callable[[Any], None]
+
+_SEEN = "bench/seen"
+_REDRAW = 150
+"""Milliseconds that new rows are gathered before plots are drawn again."""
+
+_FRAME = QSize(16, 48)
+"""Room for the frame that the desktop draws around the window."""
+
+_PLOTS = "PNG picture (*.png);;SVG drawing (*.svg)"
+_WAITING = (
+    "On: whole runs, with upload and download of the GPU, as a user waits for them. Off: computing "
+    "alone. The authors’ figures are shown where they are of the same."
+)
+_NO_CHOICE = {
+    Plot.STAGES: "This plot shows computing and transfers apart.",
+    Plot.ROOFLINE: "A roofline covers computing only.",
+}
+"""Why a plot cannot be with transfers or without."""
+
+_DATA = "JSON, all that was measured (*.json);;CSV table (*.csv)"
+_REPORTS = "Results of the bench (*.json);;All files (*)"
+
+
+class BenchWindow(QWidget):
+    """Measures on the worker of the main window, which stays usable.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        Whose worker measures, until a filter is run; the rows so far are kept.
+    current : callable
+        Returns the request that Run would make in the main window, which is verified, or None.
+    opened : callable
+        Returns the picture or the scan that is open, or None.
+    background : Background
+        On whose threads saved results are read.
+    """
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        settings: Settings,
+        availability: Mapping[str, Availability],
+        current: Callable[[], Request | None],
+        opened: Callable[[], Source | None],
+        background: Background,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent, Qt.WindowType.Window)
+        self.setObjectName("benchWindow")
+        self.setWindowTitle("Benchmark – Kernelscope")
+        self._tasks, self._settings, self._current = tasks, settings, current
+        self._busy = False
+        self._task: Task | None = None
+        self._verifying = ""
+        self._report: Report | None = None
+        self._chart: Chart | None = None
+        self._wanted = ""
+        self._wanted_baseline = BASELINE
+
+        self.form = BenchForm(opened)
+        self._may_have_gpu = True  # also while the search is not over
+        if (gpu := availability.get(GPU)) is not None:
+            self.form.set_gpu(gpu.available)
+            self._may_have_gpu = gpu.available
+        self._table = BenchTable()
+        self.chart_view = ChartView()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_REDRAW)
+        self._timer.timeout.connect(self._refresh)
+        self._reader = ReportReader(background, self._show_opened, self._on_unreadable, self)
+        self._reader.slow.connect(self._on_slow_reading)
+        self._lay_out()
+        self._reader.ended.connect(lambda: self._progress.setRange(0, 1))
+        QShortcut(QKeySequence("Esc"), self, self.cancel)
+        QShortcut(QKeySequence("F5"), self, self.run)
+        self._show_busy(False)
+        self._show_state("Ready.")
+        self._refresh()
+
+    # --- actions of the buttons ---
+
+    def run(self) -> None:
+        """Measure with the present settings."""
+        try:
+            plan = self.form.plan()
+        except AppError as error:
+            dialogs.show_error(self, error)
+            return
+        self._decline()
+        self._measure(plan)
+
+    def quick_look(self) -> None:
+        """Answer the first question with few measurements and one picture."""
+        self.form.set_preset(QUICK_LOOK.name)
+        self._plot.setCurrentText(Plot.SPEED_UP)
+        self.run()
+
+    def cancel(self) -> None:
+        """Stop measuring; rows that are complete are kept."""
+        if self._busy and self._task is not None:
+            self._show_state("Stopping…")
+            self._task.cancel()
+
+    def verify(self) -> None:
+        """Compare the results of all levels of the chosen filter on the open image."""
+        request = self._current()
+        if request is None:
+            self._show_state("Open a picture in the main window first.")
+            return
+
+        def work(backends: Mapping[str, Backend], token: CancelToken, report: _Reporter) -> None:
+            step = request.step
+            parity = verify(
+                request.source, step.filter.id, step.parameters, backends, token,
+                lambda text, fraction: report((text, fraction)), border=step.border,
+            )  # fmt: skip
+            report(parity)
+
+        self._start(Job(work), f"Verifying {request.step.filter.name}…")
+        self._verifying = request.step.filter.name
+
+    def save_plot(self) -> None:
+        """Ask where, then draw the plot in view into a PNG or an SVG."""
+        if self._chart is not None:
+            shown = self._chart
+            self._choose_file("Save the plot", "bench.png", _PLOTS, lambda p: save_chart(shown, p))
+
+    def save_data(self) -> None:
+        """Ask where, then write the measurements as JSON or CSV."""
+        if (report := self._report) is not None:
+
+            def write(path: Path) -> None:
+                (save_csv if path.suffix.lower() == ".csv" else save)(report, path)
+
+            self._choose_file("Save the data", "bench.json", _DATA, write)
+
+    def open_data(self) -> None:
+        """Ask for JSON files that were saved, here or by the command, and show them as one run."""
+        dialog = dialogs.choose_texts_to_open(self, "Open results", self.open_results, _REPORTS)
+        dialog.setObjectName("openBenchDialog")
+
+    # --- measuring ---
+
+    def _measure(self, plan: Plan) -> None:
+        def work(backends: Mapping[str, Backend], token: CancelToken, report: _Reporter) -> None:
+            report(Report(facts(backends, plan.peers), plan, ()))
+            for row in measure(plan, backends, token, report):
+                report(row)
+
+        self._start(Job(work), "Starting…")
+
+    def _start(self, job: Job, text: str) -> None:
+        self._verifying = ""
+        self._reader.forget()
+        self._show_busy(True)
+        self._progress.setRange(0, 0)
+        self._show_state(text)
+        task = self._task = self._tasks.submit(job, Priority.STARTED)
+        task.reported.connect(self._on_reported)
+        task.finished.connect(lambda _: self._on_finished())
+        task.failed.connect(self._on_failed)
+        task.stopped.connect(lambda: self._end("Stopped"))
+
+    def _on_reported(self, value: Any) -> None:
+        match value:
+            case Report():
+                self.show_report(value)
+            case Row() if self._report is not None:
+                self._report = replace(self._report, rows=(*self._report.rows, value))
+                self._table.add(value)
+                self._timer.start()
+            case Progress():
+                self._show_fraction(value.fraction)
+                self._show_state(value.describe())
+            case (str(text), float(fraction)):
+                self._show_fraction(fraction)
+                self._show_state(f"Verifying: {text}")
+            case Parity():
+                dialogs.open_dialog(ParityDialog(value, self))
+
+    def _on_finished(self) -> None:
+        self._end("Done", f"Verified {self._verifying}." if self._verifying else "Done.")
+
+    def _on_failed(self, error: Exception) -> None:
+        self._end("Failed")
+        if not isinstance(error, AppError):
+            self._show_state("Failed.")
+            raise error
+        self._show_state(f"Failed: {error.message}")
+        dialogs.show_error(self, error)
+
+    def _end(self, how: str, without_rows: str = "") -> None:
+        """Show how a task ended, and the rows that it left."""
+        self._show_busy(False)
+        self._timer.stop()
+        self._refresh()
+        rows = self._report.rows if self._report is not None and not self._verifying else ()
+        missing = sum(not row.seconds for row in rows)
+        kept = f"{len(rows) - missing} rows measured" + (
+            f", {missing} cannot run here (reasons in the table)." if missing else "."
+        )
+        self._show_state(f"{how}: {kept}" if rows else without_rows or f"{how}.")
+
+    # --- showing ---
+
+    def show_report(self, report: Report) -> None:
+        """Show the rows of a report in the table and the plot."""
+        self._report = report
+        self._table.show_rows(report.rows)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Bring choices, plot, speed-ups and whose they are up to date with the rows."""
+        if self._report is not None:
+            self._origin.set_full_text(self._report.origin())
+        rows = self._report.rows if self._report is not None else ()
+        series = {row.series: series_name(row) for row in rows if row.seconds}
+        refill(self._baseline, [(name, id_) for id_, name in series.items()], self._wanted_baseline)
+        plot = Plot(self._plot.currentText())
+        fixed = _NO_CHOICE.get(plot, "")
+        self._waiting.setEnabled(not fixed)
+        self._waiting.setToolTip(fixed or _WAITING)
+        found = choices(plot, rows)
+        refill(self._about, [(str(each), each) for each in found], self._wanted)
+        self._baseline.setEnabled(bool(series))
+        self._about.setEnabled(bool(found))
+        entries = self._about.view()  # long ones, which the box itself has no room for
+        entries.setMinimumWidth(entries.sizeHintForColumn(0) + 2 * self.fontMetrics().height())
+        self._table.compare(self._baseline_id, waiting=self._waiting.isChecked())
+        self._draw()
+        self._save_data.setEnabled(bool(rows))
+
+    def _draw(self) -> None:
+        choice = self._about.currentData()
+        self._chart = None
+        if isinstance(choice, Choice) and self._report is not None:
+            plot, rows = Plot(self._plot.currentText()), self._report.rows
+            waiting = self._waiting.isChecked()
+            drawn = chart(plot, choice, rows, baseline=self._baseline_id, waiting=waiting)
+            self._chart = named(drawn, rows)
+        if self._chart is not None and not any(s.points for s in self._chart.series):
+            self._chart = None
+        self.chart_view.show_chart(self._chart)
+        self.chart_view.setVisible(self._chart is not None)
+        self._hint.setVisible(self._chart is None)
+        self._hint.show_hint(self._hint_text(), offers=self._report is None)
+        self._save_plot.setEnabled(self._chart is not None)
+
+    def _hint_text(self) -> str:
+        if self._report is None or not any(row.seconds for row in self._report.rows):
+            return "Measuring…" if self._busy else FIRST_HINT
+        baseline = self._baseline.currentText() or BASELINE
+        return missing_for(Plot(self._plot.currentText()), baseline)
+
+    @property
+    def _baseline_id(self) -> str:
+        return self._baseline.currentData() or BASELINE
+
+    def _show_fraction(self, fraction: float) -> None:
+        self._progress.setRange(0, 1000)
+        self._progress.setValue(round(1000 * fraction))
+
+    def _show_busy(self, busy: bool) -> None:
+        self._busy = busy
+        self._progress.setRange(0, 1)
+        self._progress.setValue(0)
+        self._cancel.setEnabled(busy)
+        others = (self._run, self._verify, self._open, self._quick, self._hint.recorded)
+        for widget in (self.form, *others):
+            widget.setEnabled(not busy)
+
+    def _show_state(self, text: str) -> None:
+        self._state.setText(text)
+
+    def open_results(self, paths: list[Path]) -> None:
+        """Show the results of saved runs, merged, once they are read."""
+        if self._busy:  # its rows would be added to those of the files
+            self._show_state("Measuring: cancel it to open results.")
+        else:
+            self._reader.read(paths)
+
+    def _show_opened(self, paths: list[Path], report: Report) -> None:
+        with QSignalBlocker(self._waiting):  # else the rows before would be drawn once more
+            self._waiting.setChecked(all_whole(report.rows))
+        self.show_report(report)
+        self.form.set_preset(report.plan.name)  # Run measures the same here
+        self._show_state(f"Opened {names(paths)}.")
+
+    def _on_unreadable(self, error: Exception) -> None:
+        if not isinstance(error, AppError):
+            raise error
+        self._show_state(f"Not opened: {error.message}")
+        dialogs.show_error(self, error)
+
+    def _on_slow_reading(self, files: str) -> None:
+        self._progress.setRange(0, 0)
+        self._show_state(f"Reading {files}…")
+
+    def _choose_file(
+        self, title: str, name: str, kinds: str, write: Callable[[Path], object]
+    ) -> None:
+        suffixes = re.findall(r"\*(\.\w+)", kinds)
+
+        def use(path: Path) -> None:
+            try:
+                if path.suffix.lower() not in suffixes:
+                    raise AppError(
+                        f"{path.name}: nothing is written in that format.",
+                        f"Let the name end in {' or '.join(suffixes)}.",
+                    )
+                write(path)
+            except AppError as error:
+                dialogs.show_error(self, error)
+            else:
+                self._show_state(f"Saved {path.name}.")
+
+        dialog = dialogs.choose_text_to_save(self, title, name, use, kinds)
+        dialog.filterSelected.connect(
+            lambda kind: dialog.setDefaultSuffix(kind.rpartition("*.")[2].rstrip(")"))
+        )
+        dialog.setObjectName("saveBenchDialog")
+
+    # --- building ---
+
+    def _lay_out(self) -> None:
+        self._run = button("benchRun", "&Run", "Measure with these settings (F5)", self.run)
+        self._cancel = button(
+            "benchCancel", "&Cancel", "Stop; complete rows are kept (Esc)", self.cancel
+        )
+        self._verify = button(
+            "benchVerify",
+            "&Verify levels",
+            "Run every level of the main window’s filter on the open image, and compare them",
+            self.verify,
+        )
+        self._save_plot = button(
+            "benchSavePlot", "Save p&lot…", "Save the plot as PNG or SVG", self.save_plot
+        )
+        self._save_data = button(
+            "benchSaveData", "Save &data…", "Save all rows as JSON or CSV", self.save_data
+        )
+        self._open = button(
+            "benchOpen",
+            "&Open…",
+            "Show results that were saved as JSON; several are shown as one run",
+            self.open_data,
+        )
+        self._progress = progress_bar()
+        self._state = state_label()
+        self._hint = EmptyPlot(entries())
+        self._hint.chosen.connect(lambda path: self.open_results(with_cpu(path)))
+        self._origin = ElidedLabel()
+        self._origin.setObjectName("benchOrigin")
+        self._origin.set_full_text("Nothing is measured yet.")
+        side = side_column(
+            self.form, (self._run, self._cancel), (self._progress, self._state, self._verify)
+        )
+        plot = (self._plot_bar(), self.chart_view, self._hint)
+        right = results(*plot, self._origin, (self._save_data, self._open), self._table)
+        self._banner = self._offer()
+        layout = QVBoxLayout(self)
+        layout.addWidget(self._banner)
+        layout.addWidget(side_by_side(side, right), 1)
+        self.resize(QSize(1320, 760).boundedTo(self.screen().availableSize() - _FRAME))
+
+    def _plot_bar(self) -> QHBoxLayout:
+        self._plot = combo("benchPlotKind", "Plot", "Contents of the plot")
+        self._plot.addItems([str(plot) for plot in Plot])
+        self._plot.currentIndexChanged.connect(self._refresh)
+        self._about = combo("benchAbout", "Of", "Rows that the plot shows")
+        self._about.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self._about.setMinimumContentsLength(12)
+        self._about.currentIndexChanged.connect(self._draw)
+        self._about.textActivated.connect(self._want)
+        self._baseline = combo("benchBaseline", "Baseline", "Row that speed-ups refer to")
+        self._baseline.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self._baseline.textActivated.connect(self._want_baseline)
+        self._waiting = QCheckBox("With &transfers")
+        self._waiting.setObjectName("benchWaiting")
+        self._waiting.setChecked(True)
+        self._waiting.toggled.connect(self._refresh)
+        bar = QHBoxLayout()
+        for caption, box in (
+            ("Plo&t", self._plot),
+            ("&Of", self._about),
+            ("&Over", self._baseline),
+        ):
+            label = QLabel(caption)
+            label.setBuddy(box)
+            bar.addWidget(label)
+            bar.addWidget(box, 1 if box is self._about else 0)
+        bar.addWidget(self._waiting)
+        bar.addWidget(self._save_plot)
+        return bar
+
+    def _offer(self) -> QFrame:
+        """Return the offer of a quick look, visible until it was answered once."""
+        self._quick = button(
+            "benchQuick", "&Quick look", "Measure two filters at every level", self.quick_look
+        )
+        later = button("benchLater", "&Not now", "It stays in the list of presets", self._decline)
+        frame = banner(self._quick, later, gpu=self._may_have_gpu)
+        frame.setVisible(not self._settings.text(_SEEN))
+        return frame
+
+    def _want(self, about: str) -> None:
+        """Remember the user's choice; the first is shown until then."""
+        self._wanted = about
+
+    def _want_baseline(self, name: str) -> None:
+        """Remember the user's choice, also while rows are shown that lack it."""
+        self._wanted_baseline = name
+        self._refresh()
+
+    def _decline(self) -> None:
+        self._settings.set_text(_SEEN, "yes")
+        self._banner.hide()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Stop measuring and reading."""
+        if self._reader.forget():
+            self._show_state("Ready.")
+        self.cancel()
+        super().closeEvent(event)

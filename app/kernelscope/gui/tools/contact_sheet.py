@@ -1,0 +1,390 @@
+"""Run > Contact Sheet: nine values of a parameter, each with its result, side by side.
+
+    settings, view or input change -> a short rest -> one job: nine results, then their scores
+    click or Return: adopt the value     Shift+click or P: pin, two of them to compare
+
+Only the middle of the visible part is computed, so that the sheet follows the settings. Runs and
+benchmarks come first: the sheet waits until they end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.region import Region
+from kernelscope.engine.request import Request
+from kernelscope.engine.sweep import Cell, sweep, sweepable, variants, why_unscored
+from kernelscope.engine.worker import Job
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.tools.blind_dialog import BlindDialog
+from kernelscope.gui.tools.picture_pair import Half, PicturePair
+from kernelscope.gui.tools.sheet_tile import SheetTile
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.work.tasks import Priority, Task, Tasks
+from kernelscope.schema.parameters import Parameter
+
+_FRAME = QSize(16, 48)
+"""Of the window, which Qt does not know before it is shown."""
+
+_COLUMNS = 3
+_SIDE = 320, 240
+"""Width and height of the part that is computed, in pixels."""
+
+_REST_MS = 250
+"""Without a change for so long, the sheet is computed."""
+
+_COMPILING_MS = 1000
+"""Compiling that is worth a word: kernels in the cache on the disk are loaded in less."""
+
+_NO_SCORES = "No dB: there is no reference, and {}. Edit > Reference > Choose sets one."
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """The stage that a cell begins; empty before the first one."""
+
+    index: int
+    stage: str
+
+
+class ContactSheet(QDialog):
+    """A grid of results that follows the window's input, view and settings.
+
+    Parameters
+    ----------
+    tasks : Tasks
+    request : callable
+        Returns the request of the current settings with its reference, and the region of it that
+        is in view; None without a picture or valid settings.
+    display : callable
+        Returns how pictures are drawn.
+
+    Signals
+    -------
+    adopted : str, str, object
+        Filter, parameter and the value that was clicked.
+    """
+
+    adopted = Signal(str, str, object)
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        request: Callable[[], tuple[Request, Region | None] | None],
+        display: Callable[[Request], Display],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("contactSheet")
+        set_help(self, "window#contact-sheet")
+        self.setWindowTitle("Contact sheet")
+        self.resize(QSize(1080, 820).boundedTo(self.screen().availableSize() - _FRAME))
+        self._tasks, self._request, self._display = tasks, request, display
+        self._shown: Request | None = None
+        self._pinned: list[SheetTile] = []
+        self.parameters = ChoiceBox(self)
+        self.parameters.setObjectName("sheetParameter")
+        self.parameters.setAccessibleName("Parameter that varies")
+        self.note = QLabel(self)
+        self.note.setWordWrap(True)
+        theme.set_role(self.note, "note")
+        self.tiles: list[SheetTile] = []
+        self.swipe_button = QPushButton("S&wipe", self)
+        self.blind_button = QPushButton("&Blind Test", self)
+        self._lay_out()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_REST_MS)
+        self._timer.timeout.connect(self.compute)
+        self._compiling = QTimer(self)
+        self._compiling.setSingleShot(True)
+        self._compiling.timeout.connect(self._on_compiling)
+        self._running = 0
+        self._task: Task | None = None
+        self._waits = False
+        self.parameters.activated.connect(lambda _: self.compute())
+        self.finished.connect(self._leave)  # also by Esc, which closes no window
+        self.swipe_button.clicked.connect(self.swipe)
+        self.blind_button.clicked.connect(self.blind_test)
+        tasks.ended.connect(self._on_free)
+        self._show_pins()
+
+    def _lay_out(self) -> None:
+        top = QHBoxLayout()
+        label = QLabel("&Vary", self)
+        label.setBuddy(self.parameters)
+        top.addWidget(label)
+        top.addWidget(self.parameters)
+        top.addWidget(self.note, 1)
+        for button, tip in (
+            (self.swipe_button, "Compare the two pinned results in one view, with a divider"),
+            (self.blind_button, "Test whether you see which of the two pinned results is better"),
+        ):
+            button.setToolTip(tip)
+            button.setAutoDefault(False)
+            top.addWidget(button)
+        self._grid = QGridLayout()
+        self._grid.setSpacing(6)
+        column = QVBoxLayout(self)
+        column.addLayout(top)
+        column.addLayout(self._grid, 1)
+
+    # --- following the window ---
+
+    def touch(self) -> None:
+        """Compute again soon: something that the sheet depends on has changed."""
+        if self.isVisible():
+            self._timer.start()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.compute()
+
+    def _leave(self) -> None:
+        """End the work, and close the windows that compare results of this sheet."""
+        self._timer.stop()
+        self._waits = False
+        self._stop()
+        for dialog in self.findChildren(QDialog):
+            dialog.close()
+
+    def compute(self) -> None:
+        """Compute the sheet for the current settings, unless it shows them already."""
+        self._waits = False
+        self._compiling.stop()
+        asked = self._request()
+        if asked is None:
+            self._clear("Open a picture and choose valid settings.")
+            return
+        whole, visible = asked
+        offered = sweepable(whole)
+        if not offered:
+            self._clear(f"{whole.step.filter.name} has no parameter that can vary.")
+            return
+        if reason := whole.step.filter.uncroppable(whole.step.parameters):
+            self._clear(
+                f"{whole.step.filter.name} cannot be compared here: the sheet computes the part "
+                f"in view, and {reason}."
+            )
+            return
+        parameter = self._offer(offered)
+        request = replace(whole, region=middle(visible, whole.output_shape))
+        self._shown = request
+        cells = variants(request, parameter.name)
+        self._show_tiles(parameter, len(cells), [each.value for each in cells])
+        current = self._tasks.current
+        if current is not self._task and not self._tasks.is_free(Priority.ERRAND):
+            self._waits = True
+            self.note.setText("Waits until the run in progress ends.")
+            return
+        region = request.region
+        part = (
+            f"{region.width}×{region.height} pixels in the middle of the view"
+            if isinstance(region, Region)
+            else ""
+        )
+        self.note.setText(f"{part}. Click adopts; Shift+click or P pins.".lstrip(". "))
+
+        def work(
+            backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
+        ) -> None:
+            sweep(
+                cells,
+                backends,
+                token,
+                report,
+                lambda index, stage: report(_Begun(index, stage)),
+            )
+
+        if self._task is not None:
+            self._task.mute()
+        task = self._task = self._tasks.submit(Job(work), Priority.STARTED)
+        task.reported.connect(self._on_reported)
+        task.finished.connect(lambda _: self._on_finished())
+        task.failed.connect(self._on_failed)
+        task.stopped.connect(self._on_stopped)
+
+    def _offer(self, offered: tuple[Parameter, ...]) -> Parameter:
+        """List the parameters and return the chosen one; a choice stays while it is offered."""
+        names = [each.name for each in offered]
+        chosen = self.parameters.currentData()
+        if [self.parameters.itemData(k) for k in range(self.parameters.count())] != names:
+            self.parameters.clear()
+            for each in offered:
+                self.parameters.addItem(each.label, each.name)
+        index = names.index(chosen) if chosen in names else 0
+        self.parameters.setCurrentIndex(index)
+        return offered[index]
+
+    def _show_tiles(self, parameter: Parameter, count: int, values: list[Any]) -> None:
+        self._pinned.clear()
+        while len(self.tiles) < count:
+            tile = SheetTile(self)
+            tile.chosen.connect(self._adopt)
+            tile.pinned.connect(self._pin)
+            index = len(self.tiles)
+            self.tiles.append(tile)
+            self._grid.addWidget(tile, index // _COLUMNS, index % _COLUMNS)
+        assert self._shown is not None
+        current = self._shown.step.parameters[parameter.name]
+        focused = next((each.value for each in self.tiles if each.hasFocus()), None)
+        for index, tile in enumerate(self.tiles):
+            tile.setVisible(index < count)
+            if index < count:
+                tile.begin(parameter, values[index], current=values[index] == current)
+                if focused is not None and values[index] == focused:
+                    tile.setFocus()  # values move along when one is adopted
+        self._show_pins()
+
+    def _clear(self, text: str) -> None:
+        self._stop()
+        self._shown = None
+        self.note.setText(text)
+        for tile in self.tiles:
+            tile.hide()
+        self._pinned.clear()
+        self._show_pins()
+
+    def _stop(self) -> None:
+        self._compiling.stop()
+        task, self._task = self._task, None
+        if task is not None:
+            task.mute()
+            task.cancel()
+
+    def _on_reported(self, value: Cell | _Begun) -> None:
+        self._compiling.stop()
+        if isinstance(value, _Begun):
+            self._running = value.index
+            self.tiles[value.index].wait_for("computing…")
+            if value.stage == "compile":
+                self._compiling.start(_COMPILING_MS)
+            return
+        request = value.variant.request or self._shown
+        assert request is not None
+        self.tiles[value.index].show_cell(value, self._display(request))
+        self._mark_best()
+
+    def _on_compiling(self) -> None:
+        self.tiles[self._running].wait_for("compiling (first use only)…")
+
+    def _on_finished(self) -> None:
+        self._end()
+        if not any(tile.psnr is not None for tile in self.tiles):
+            assert self._shown is not None
+            reason = _NO_SCORES.format(why_unscored(self._shown))
+            self.note.setText(f"{self.note.text()} {reason}")
+
+    def _on_failed(self, error: Exception) -> None:
+        self._end()
+        self.note.setText(str(error))
+        for tile in self.tiles:
+            tile.give_up()
+
+    def _on_stopped(self) -> None:
+        """Compute again: a run or another window's job took its place."""
+        self._end()
+        self.touch()
+
+    def _end(self) -> None:
+        self._task = None
+        self._compiling.stop()
+
+    def _on_free(self, _: object = None) -> None:
+        """Compute what had to wait for a run or for another window's job."""
+        if self._waits:
+            self.touch()
+
+    def _mark_best(self) -> None:
+        """Mark the highest score, once all that can be scored are."""
+        shown = [tile for tile in self.tiles if not tile.isHidden()]
+        scores = [tile.psnr for tile in shown if tile.psnr is not None]
+        best = max(scores) if len(scores) > 1 else None
+        for tile in shown:
+            tile.set_best(best is not None and tile.psnr == best)
+
+    # --- choosing ---
+
+    def _adopt(self, tile: SheetTile) -> None:
+        if self._shown is not None and tile.parameter is not None:
+            self.adopted.emit(self._shown.step.filter.id, tile.parameter.name, tile.value)
+
+    def _pin(self, tile: SheetTile) -> None:
+        """Pin or release a tile; a third one takes the place of the first."""
+        if tile in self._pinned:
+            self._pinned.remove(tile)
+        else:
+            self._pinned = [*self._pinned[-1:], tile]
+        self._show_pins()
+
+    def _show_pins(self) -> None:
+        for tile in self.tiles:
+            tile.set_pinned(tile in self._pinned)
+        for button in (self.swipe_button, self.blind_button):
+            button.setEnabled(self._pair() is not None)
+
+    def _pair(self) -> tuple[SheetTile, SheetTile] | None:
+        """Return the two pinned tiles, if they have results of one size."""
+        if len(self._pinned) != 2:
+            return None
+        first, second = self._pinned
+        sizes = first.image.size(), second.image.size()
+        return (first, second) if sizes[0] == sizes[1] and not first.image.isNull() else None
+
+    def swipe(self) -> None:
+        """Lay the pinned results over each other."""
+        pair = self._pair()
+        if pair is None:
+            return
+        dialog = QDialog(self)
+        dialog.setObjectName("sheetSwipe")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle(f"{pair[0].caption} and {pair[1].caption}")
+        dialog.resize(800, 620)
+        first, second = pair
+        assert first.picture is not None
+        assert second.picture is not None
+        assert first.display is not None
+        view = PicturePair(
+            Half(first.picture, first.caption, first.caption),
+            Half(second.picture, second.caption, second.caption),
+            first.display,
+            dialog,
+        )
+        QVBoxLayout(dialog).addWidget(view)
+        view.setFocus()
+        dialog.show()
+
+    def blind_test(self) -> None:
+        """Ask which of the pinned results is better, in rounds that hide their names."""
+        pair = self._pair()
+        if pair is not None:
+            images, names = (pair[0].image, pair[1].image), (pair[0].caption, pair[1].caption)
+            BlindDialog(images, names, self).show()
+
+
+def middle(visible: Region | None, shape: tuple[int, ...]) -> Region:
+    """Return the middle of the visible part, or of the whole result, not larger than a tile."""
+    part = visible or Region.all_of(shape)
+    width, height = min(part.width, _SIDE[0]), min(part.height, _SIDE[1])
+    top = part.top + (part.height - height) // 2
+    left = part.left + (part.width - width) // 2
+    return Region(top, left, height, width)

@@ -1,0 +1,490 @@
+"""The versions of a kernel: choosing, keeping and compiling them, with the compiler's messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QInputDialog,
+    QLabel,
+    QPushButton,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
+from kernelscope.backends.trial.grading import grade_of
+from kernelscope.backends.trial.protocol import Ending, Job
+from kernelscope.backends.trial.targets import COMPILE_ONLY
+from kernelscope.base import sandbox
+from kernelscope.base.errors import AppError
+from kernelscope.engine.control import CancelToken
+from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
+from kernelscope.gui.model.new_kernel import files_for
+from kernelscope.gui.model.trials import Subject, Tried, Version, times_of, try_subject
+from kernelscope.gui.tools.code_editor import CodeEditor
+from kernelscope.gui.tools.wrong_pixels import WrongPixelsBox
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.copyable_tree import CopyableTree
+from kernelscope.gui.widgets.messages import (
+    choose_text_to_save,
+    open_dialog,
+    write_text,
+)
+from kernelscope.gui.work.background import Background
+
+ORIGINAL = "Original"
+
+CUDA_FILES = "CUDA sources (*.cu);;All files (*)"
+
+_TOPIC = "kernel-trial"
+_KEEP_AFTER = 500
+"""Milliseconds after the first change until it is written."""
+
+_ROWS = 9
+"""Height of the messages and of the result, in lines."""
+
+
+class EditPanel(QWidget):
+    """Keeps the version in the editor, compiles it, and lists the messages.
+
+    Signals
+    -------
+    chosen : str, str
+        Another version is in view: its name, empty for the original, and its text.
+    edited
+        The text has changed, some time after the last key.
+    compiled : Report
+        The compiler has reported on the text in the editor.
+    graded : Grade
+        The text in the editor ran to its end, and was compared.
+    message_wanted : CompilerMessage
+        The user chose a message that is not about the source in the editor.
+    wrong_pixel_chosen : int, int
+        Column and row of a wrong pixel of the last run.
+    xray_wanted : Version, int, int
+        The user wants to see how a wrong pixel, in this column and row, came about.
+    """
+
+    chosen = Signal(str, str)
+    edited = Signal()
+    compiled = Signal(object)
+    graded = Signal(object)
+    message_wanted = Signal(object)
+    wrong_pixel_chosen = Signal(int, int)
+    xray_wanted = Signal(object, int, int)
+    _case = Signal(int, int)
+
+    def __init__(self, background: Background, edits: Edits, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("editPanel")
+        self._background, self._edits = background, edits
+        self._subject: Subject | None = None
+        self._editor: CodeEditor | None = None
+        self._token: CancelToken | None = None
+        self._changed = False
+        self._wrong: Version | None = None
+        """What the map of wrong pixels shows."""
+        self._name = ""  # of the version in the editor, which the box may be about to leave
+        self.version_box = ChoiceBox()
+        self.version_box.setObjectName("kernelVersion")
+        self.version_box.setAccessibleName("Version of the source")
+        self.version_box.setToolTip(
+            "The program's own source, or a version of yours, which you can edit"
+        )
+        self.version_box.currentIndexChanged.connect(self._on_version)
+        self._case.connect(self._show_case)
+        self._timer = QTimer(self, singleShot=True, interval=_KEEP_AFTER)
+        self._timer.timeout.connect(self._on_pause)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(self._make_buttons())
+        column.addWidget(self._state)
+        row = QHBoxLayout()
+        row.addWidget(self._make_list(), 1)
+        self._result = WrongPixelsBox(_ROWS)
+        self._result.map.wrong_pixel_chosen.connect(self.wrong_pixel_chosen)
+        self._result.xray_wanted.connect(self._on_xray)
+        row.addWidget(self._result)
+        column.addLayout(row)
+        self.hide()
+
+    def _make_buttons(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        self._buttons: dict[str, QPushButton] = {}
+        for name, text, tip, action in (
+            ("compileEdit", "&Try it", "Compile your version, run it and compare (Ctrl+Return)",
+             self.compile),
+            ("gradeEdit", "&Grade", "Compare in every case of the filter's contract: types, "
+             "borders, channels and odd sizes (Ctrl+Shift+Return)", self.grade),
+            ("stopTrial", "&Stop", "Stop compiling or running", self.stop),
+            ("revertEdit", "Re&vert", "Restore the original; undo brings your text back",
+             self.revert),
+            ("templateEdit", "&Template", "Replace the text by a kernel of this level to fill in; "
+             "undo brings your text back", self.begin),
+            ("copyEdit", "Save a co&py…", "Save this text as a version with another name",
+             self.ask_copy),
+            ("filesEdit", "Save as &files…", "Save the kernel and a test of it under the name of a "
+             "new filter", self.ask_files),
+            ("removeEdit", "&Delete version", "Delete the file of this version", self.remove),
+        ):  # fmt: skip
+            button = self._buttons[name] = QPushButton(text)
+            button.setObjectName(name)
+            button.setToolTip(tip)
+            button.setAccessibleName(tip)
+            button.setAutoDefault(False)
+            button.clicked.connect(action)
+            row.addWidget(button)
+        self._buttons["stopTrial"].setEnabled(False)
+        self._state = QLabel()
+        self._state.setObjectName("editState")
+        self._state.setWordWrap(True)
+        self._state.setTextFormat(Qt.TextFormat.PlainText)
+        row.addStretch(1)
+        return row
+
+    def _make_list(self) -> CopyableTree:
+        self._list = CopyableTree(self._as_text)
+        self._list.setObjectName("compilerMessages")
+        self._list.setAccessibleName("Messages of the compiler")
+        self._list.setHeaderLabels(["Place", "Kind", "Message"])
+        self._list.setRootIsDecorated(False)
+        self._list.setUniformRowHeights(True)
+        self._list.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self._list.setMaximumHeight(_ROWS * self.fontMetrics().lineSpacing())
+        unit = self.fontMetrics().averageCharWidth()
+        self._list.setColumnWidth(0, 18 * unit)
+        self._list.setColumnWidth(1, 10 * unit)
+        self._list.itemActivated.connect(self._on_message)
+        self._list.itemClicked.connect(self._on_message)
+        return self._list
+
+    def sizeHint(self) -> QSize:
+        return QSize(0, super().sizeHint().height())
+
+    # --- versions ---
+
+    @property
+    def version(self) -> str:
+        """Name of the version in view; empty for the original."""
+        return str(self.version_box.currentData() or "")
+
+    def show_subject(self, subject: Subject | None, version: str = "") -> None:
+        """Offer the versions of a kernel, and show one of them."""
+        self.close_version()
+        self._subject = subject
+        self._fill(version)
+        self.version_box.setEnabled(subject is not None)
+        if subject is not None:
+            self._on_version()
+
+    def _fill(self, version: str) -> None:
+        box = self.version_box
+        box.blockSignals(True)
+        box.clear()
+        box.addItem(ORIGINAL, "")
+        if self._subject is not None:
+            names = self._edits.names(self._subject.filter_id, self._subject.level_id)
+            if FIRST not in names:
+                box.addItem(f"{FIRST} (new)", FIRST)
+            for name in names:
+                box.addItem(name, name)
+        box.setCurrentIndex(max(0, box.findData(version)))
+        box.blockSignals(False)
+
+    def _on_version(self) -> None:
+        subject = self._subject
+        if subject is None:
+            return
+        self.close_version()
+        name, text, problem = self.version, subject.text, ""
+        self._name = name
+        if name:
+            try:
+                edit = self._edits.read(subject.filter_id, subject.level_id, name)
+            except AppError as error:
+                edit, problem = None, str(error)
+            if edit is not None:
+                text = edit.text
+                if edit.original != digest(subject.text):
+                    problem = (
+                        "The program's own source has changed since this version was begun: "
+                        "compare the two."
+                    )
+        elif damaged := self._edits.damaged(subject.filter_id, subject.level_id):
+            problem = f"A version of yours cannot be read: {damaged[0]}"
+        self.setVisible(bool(name))
+        self._buttons["gradeEdit"].setVisible(subject.cases is not None)
+        self._buttons["filesEdit"].setVisible(subject.cases is not None)
+        self._buttons["templateEdit"].setVisible(bool(subject.template))
+        # An open version may be somebody else's.
+        self._show_state(problem or sandbox.described(), problem=bool(problem))
+        self.chosen.emit(name, text)
+
+    def attach(self, editor: CodeEditor | None) -> None:
+        """Take the editor of the version in view, made by who heard `chosen`."""
+        self._editor, self._changed = editor, False
+        self._list.clear()
+        self._result.show_comparison(None)
+        if editor is not None:
+            editor.textChanged.connect(self._on_typed)
+
+    def close_version(self) -> None:
+        """Keep the changes, and let the editor go."""
+        self.stop()
+        self.keep()
+        self._editor = None
+
+    def _on_typed(self) -> None:
+        # Highlighting changes formats, which Qt reports as changes of the text as well.
+        if self._editor is None or not self._editor.document().isModified():
+            return
+        self._changed = True
+        if self._token is None:
+            self._show_state("Changed: Ctrl+Return tries it.")
+            self._result.show_comparison(None)
+        if not self._timer.isActive():  # while somebody types without a pause, too
+            self._timer.start()
+
+    def _on_pause(self) -> None:
+        self.keep()
+        self.edited.emit()
+
+    def keep(self) -> None:
+        """Write the version in view now, if it has changed."""
+        self._timer.stop()
+        subject, editor = self._subject, self._editor
+        if not self._changed or subject is None or editor is None:
+            return
+        self._changed = False
+        try:
+            self._edits.write(self._edit(subject, editor, self._name))
+        except AppError as error:
+            self._changed = True
+            self._show_state(str(error), problem=True)
+            return
+        editor.document().setModified(False)
+        box = self.version_box
+        box.setItemText(box.findData(self._name), self._name)  # no longer new
+
+    def _edit(self, subject: Subject, editor: CodeEditor, name: str) -> Edit:
+        text = editor.toPlainText()
+        return Edit(subject.filter_id, subject.level_id, name, digest(subject.text), text)
+
+    def revert(self) -> None:
+        """Put the program's own source into the editor, as one step that undo takes back."""
+        if self._subject is not None:
+            self._put(self._subject.text, "Reverted; undo (Ctrl+Z) brings your text back.")
+
+    def _put(self, text: str, state: str) -> None:
+        if self._editor is None:
+            return
+        cursor = self._editor.textCursor()
+        cursor.select(cursor.SelectionType.Document)
+        cursor.insertText(text)
+        self._editor.moveCursor(cursor.MoveOperation.Start)
+        self._editor.show_messages([])
+        self._list.clear()
+        self._editor.setFocus()
+        self._show_state(state)
+
+    def begin(self) -> None:
+        """Put the template of the level into the editor, as one step that undo takes back."""
+        if self._subject is not None and self._subject.template:
+            self._put(self._subject.template, "A template; undo (Ctrl+Z) brings your text back.")
+
+    def ask_files(self) -> None:
+        """Let the user choose where the kernel and its test are saved."""
+        subject = self._subject
+        if subject is None:
+            return
+        choose_text_to_save(
+            self, "Save Kernel and Test", f"own_{subject.filter_id}.cu", self.save_files, CUDA_FILES
+        )
+
+    def save_files(self, path: Path) -> None:
+        """Write the kernel to `path`, under the name of the file, and its test beside it."""
+        if self._editor is None or self._subject is None:
+            return
+        subject, text = self._subject, self._editor.toPlainText()
+        try:
+            files = files_for(path.stem, text, subject.filter_id, subject.parameters)
+            for name, content in files.items():
+                write_text(path.with_name(name), content)
+        except AppError as error:
+            self._show_state(str(error), problem=True)
+            return
+        self._show_state(f"Saved {' and '.join(files)}. The page “Add a filter” names the rest.")
+
+    def ask_copy(self) -> None:
+        """Let the user name a copy of the version in view."""
+        dialog = QInputDialog(self)
+        dialog.setObjectName("copyDialog")
+        dialog.setWindowTitle("Save a copy")
+        dialog.setLabelText("Name of the copy")
+        dialog.setTextValue(f"{self.version} 2")
+        dialog.textValueSelected.connect(self.save_copy)
+        open_dialog(dialog)
+
+    def save_copy(self, name: str) -> None:
+        """Keep the text in the editor as a version of another name, and go on with that."""
+        if self._editor is None or self._subject is None:
+            return
+        try:
+            name = checked_name(name)
+            subject = self._subject
+            if name in self._edits.names(subject.filter_id, subject.level_id):
+                raise AppError(f"There is a version “{name}” already.", "Choose another name.")
+            self.keep()
+            self._edits.write(self._edit(subject, self._editor, name))
+        except AppError as error:
+            self._show_state(str(error), problem=True)
+            return
+        self.show_subject(self._subject, name)
+
+    def remove(self) -> None:
+        """Delete the version in view; the original is in view then."""
+        if self._subject is None or not self.version:
+            return
+        self._changed = False
+        try:
+            self._edits.remove(self._subject.filter_id, self._subject.level_id, self.version)
+        except AppError as error:
+            self._show_state(str(error), problem=True)
+            return
+        self.show_subject(self._subject)
+
+    # --- compiling ---
+
+    def compile(self) -> None:
+        """Compile the text in the editor, run it and compare, in a process of its own."""
+        self._try(graded=False)
+
+    def grade(self) -> None:
+        """Compare in every case of the contract, as far as the subject has cases."""
+        self._try(graded=True)
+
+    def _try(self, *, graded: bool) -> None:
+        subject, editor = self._subject, self._editor
+        if subject is None or editor is None or (graded and subject.cases is None):
+            return
+        self.stop()
+        self.keep()
+        self._token = token = CancelToken()
+        job = Job(COMPILE_ONLY, subject.file, editor.toPlainText(), subject.kernel, subject.defines)
+        self._buttons["stopTrial"].setEnabled(True)
+        self._show_state("Compiling and running…" if subject.works else "Compiling…")
+        self._result.show_comparison(None)
+        self._background.start(
+            _TOPIC,
+            partial(try_subject, subject, job, token, self._case.emit, graded=graded),
+            partial(self._on_outcome, job),
+            self._on_failed,
+        )
+
+    def stop(self) -> None:
+        """Stop compiling; the process is ended."""
+        if self._token is None:
+            return
+        self._token.cancel()
+        self._background.forget(_TOPIC)
+        self._end_trial("Stopped.")
+
+    def _show_case(self, number: int, cases: int) -> None:
+        """Show how far a trial is; it may have been stopped since."""
+        if self._token is not None and cases > 1:
+            self._show_state(f"Case {number} of {cases}…")
+
+    def _on_xray(self, x: int, y: int) -> None:
+        if self._wrong is not None:
+            self.xray_wanted.emit(self._wrong, x, y)
+
+    def _end_trial(self, text: str, *, problem: bool = False) -> None:
+        self._token = None
+        self._buttons["stopTrial"].setEnabled(False)
+        self._show_state(text, problem=problem)
+
+    def _on_outcome(self, job: Job, tried: Tried) -> None:
+        outcome, obstacle = tried.outcome, tried.obstacle
+        report = outcome.report
+        errors = sum(each.kind == ERROR for each in report.messages)
+        warnings = len(report.messages) - errors
+        counts = " and ".join(
+            f"{count} {word}{'s' if count > 1 else ''}"
+            for count, word in ((errors, "error"), (warnings, "warning"))
+            if count
+        )
+        goal, tolerance = None, 0
+        if self._subject is not None:
+            goal, tolerance = self._subject.goal, self._subject.tolerance
+        grade = grade_of(outcome, goal, tried.titles, tried.memory, tolerance)
+        comparison = grade.worst if grade is not None else None
+        if grade is not None:
+            text = str(grade) + (f" {counts.capitalize()}." if counts else "")
+        elif report.ending is Ending.DONE:
+            text = f"Compiled by {report.compiler}" + (f", {counts}." if counts else ".")
+            text = " ".join(filter(None, (text, obstacle)))
+        elif report.ending is Ending.NOT_COMPILED:
+            text = f"Not compiled: {counts}."
+        else:
+            text = " ".join(filter(None, (tried.place, report.text, tried.memory or report.hint)))
+        text = " ".join(filter(None, (text, times_of(report), tried.unchecked)))
+        missed = grade is not None and not grade.passed
+        self._end_trial(text, problem=missed or report.ending is not Ending.DONE)
+        editor = self._editor
+        if editor is None:
+            return
+        if editor.toPlainText() != job.text:
+            report, comparison = replace(report, resources={}), None
+            self._show_state(f"{text} The source has changed since.")
+        self._show_messages(editor, job, (*tried.findings, *report.messages))
+        self._wrong = None
+        if grade is not None and tried.versions:
+            self._wrong = tried.versions[grade.worst_case]
+        self._result.xray_button.setEnabled(self._wrong is not None)
+        self._result.show_comparison(comparison)
+        if comparison is not None and grade is not None:
+            self.graded.emit(grade)
+        self.compiled.emit(report)
+
+    def _show_messages(
+        self, editor: CodeEditor, job: Job, messages: tuple[CompilerMessage, ...]
+    ) -> None:
+        editor.show_messages([each for each in messages if each.file == job.name])
+        self._list.clear()
+        for each in messages:
+            place = f"{each.file}:{each.line}" if each.line else ""
+            item = QTreeWidgetItem([place, each.kind, each.text])
+            item.setData(0, Qt.ItemDataRole.UserRole, each)
+            item.setToolTip(2, each.text)
+            colour = theme.error_text if each.kind == ERROR else theme.warning_text
+            item.setForeground(1, colour(self.palette()))
+            self._list.addTopLevelItem(item)
+
+    def _on_failed(self, error: Exception) -> None:
+        self._end_trial(str(error), problem=True)
+        if not isinstance(error, AppError):
+            raise error  # a bug: the window's hook reports it
+
+    def _on_message(self, item: QTreeWidgetItem) -> None:
+        message = item.data(0, Qt.ItemDataRole.UserRole)
+        if self._editor is not None and any(message == each for _, each in self._editor.messages):
+            self._editor.go_to(message)
+        elif message.line:
+            self.message_wanted.emit(message)
+
+    def _as_text(self) -> str:
+        """Return the messages as lines to paste elsewhere."""
+        items = [self._list.topLevelItem(n) for n in range(self._list.topLevelItemCount())]
+        return "\n".join("\t".join(item.text(c) for c in range(3)) for item in items if item)
+
+    def _show_state(self, text: str, *, problem: bool = False) -> None:
+        theme.set_role(self._state, "problem" if problem else "")
+        self._state.setText(text)

@@ -1,0 +1,240 @@
+"""The exercises: kernels to write, graded without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QSplitter,
+    QTabWidget,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.backends.trial.exercises import FOLDER, Exercise, exercises
+from kernelscope.backends.trial.grading import Grade
+from kernelscope.gui.model.kernel_edits import FIRST, Edits
+from kernelscope.gui.model.trials import Subject
+from kernelscope.gui.tools.code_editor import CodeEditor
+from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.edit_panel import EditPanel
+from kernelscope.gui.tools.editor_keys import make_keys
+from kernelscope.gui.tools.find_bar import FindBar
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.work.background import Background
+
+_HEADER = "exercise.cuh"
+_SOLUTION = "Solution"
+_PASSED = "exercises"
+"""Group of the settings: which exercises were passed."""
+
+
+class ExerciseWindow(QDialog):
+    """A list of exercises, with the text, the hints and the editor of the chosen one.
+
+    Parameters
+    ----------
+    edits : Edits
+        Where the user's answers are kept.
+    settings : Settings
+        Which exercises were passed.
+    """
+
+    def __init__(
+        self,
+        background: Background,
+        edits: Edits,
+        settings: Settings,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("exerciseWindow")
+        set_help(self, "gpu-levels#exercises")
+        self.setWindowTitle("Exercises")
+        self.setSizeGripEnabled(True)
+        self._settings = settings
+        self._exercise: Exercise | None = None
+        self._hints = 0
+        self.panel = EditPanel(background, edits)
+        self.panel.chosen.connect(self._show_version)
+        self.panel.graded.connect(self._on_graded)
+        self._find = FindBar()
+        self._tabs = QTabWidget()
+        self._tabs.setObjectName("exerciseFiles")
+        self._tabs.setDocumentMode(True)
+        splitter = QSplitter()
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._make_side())
+        splitter.addWidget(self._make_work())
+        box = close_box(self)
+        box.button(box.StandardButton.Close).setAutoDefault(False)
+        layout = QVBoxLayout(self)
+        layout.addWidget(splitter, 1)
+        layout.addWidget(self._find)
+        layout.addWidget(self.panel)
+        layout.addWidget(box)
+        unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
+        self.resize(min(200 * unit, 1280), min(46 * line, 720))
+        splitter.setSizes([66 * unit, 134 * unit])
+        make_keys(self, self.panel, self._find, self._in_editor, self._in_view)
+        self.finished.connect(self.leave)
+        self._list.setCurrentRow(0)
+
+    def _make_side(self) -> QWidget:
+        """Return the list, and below it the text with its hints."""
+        self._list = QListWidget()
+        self._list.setObjectName("exerciseList")
+        self._list.setAccessibleName("Exercises")
+        for number, exercise in enumerate(exercises(), start=1):
+            item = QListWidgetItem(self._title(number, exercise))
+            item.setData(Qt.ItemDataRole.UserRole, exercise)
+            self._list.addItem(item)
+        rows = self._list.count() + 1
+        self._list.setMaximumHeight(rows * (self.fontMetrics().height() + 4))
+        self._list.currentRowChanged.connect(self._show_exercise)
+        self._text = QTextBrowser()
+        self._text.setObjectName("exerciseText")
+        self._text.setAccessibleName("Text of the exercise")
+        self._hint = self._button("exerciseHint", self._show_hint)
+        self._solution = self._button("exerciseSolution", self._show_solution)
+        self._solution.setText("Show the &solution")
+        row = QHBoxLayout()
+        row.addWidget(self._hint)
+        row.addWidget(self._solution)
+        row.addStretch(1)
+        side = QWidget()
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._list)
+        column.addWidget(self._text, 1)
+        column.addLayout(row)
+        return side
+
+    def _button(self, name: str, action: Callable[[], None]) -> QPushButton:
+        button = QPushButton()
+        button.setObjectName(name)
+        button.setAutoDefault(False)
+        button.clicked.connect(action)
+        return button
+
+    def _make_work(self) -> QWidget:
+        """Return the sources, with the choice of a version above them."""
+        caption = QLabel("Vers&ion")
+        caption.setBuddy(self.panel.version_box)
+        row = QHBoxLayout()
+        row.addWidget(caption)
+        row.addWidget(self.panel.version_box)
+        row.addStretch(1)
+        work = QWidget()
+        column = QVBoxLayout(work)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(row)
+        column.addWidget(self._tabs, 1)
+        return work
+
+    def leave(self) -> None:
+        """Stop the trial that runs, and keep the text."""
+        self.panel.stop()
+        self.panel.keep()
+
+    # --- the chosen exercise ---
+
+    def _title(self, number: int, exercise: Exercise) -> str:
+        passed = self._settings.text(f"{_PASSED}/{exercise.id}")
+        return f"{'✓' if passed else '–'} {number}. {exercise.title}{' (passed)' if passed else ''}"
+
+    def _show_exercise(self, row: int) -> None:
+        item = self._list.item(row)
+        if item is None:
+            return
+        exercise: Exercise = item.data(Qt.ItemDataRole.UserRole)
+        self.panel.show_subject(None)
+        self._exercise, self._hints = exercise, 0
+        while self._tabs.count():
+            page = self._tabs.widget(0)
+            assert page is not None
+            self._tabs.removeTab(0)
+            page.deleteLater()
+        header = (FOLDER / _HEADER).read_text(encoding="utf-8")
+        self._tabs.addTab(CodeView(exercise.file, exercise.starter), exercise.file)
+        self._tabs.addTab(CodeView(_HEADER, header), _HEADER)
+        self._solution.setEnabled(True)
+        self._show_text()
+        subject = Subject(
+            *("exercise", exercise.id, exercise.file, exercise.starter, exercise.launch.kernel),
+            defines={},
+            works=exercise.works,
+            goal=exercise.goal,
+            tolerance=exercise.tolerance,
+            reference=exercise.filter_id,
+        )
+        self.panel.show_subject(subject, FIRST)
+
+    def _show_text(self) -> None:
+        """Show the text, and the hints that were asked for."""
+        exercise = self._exercise
+        assert exercise is not None
+        hints = [f"**Hint {n}.** {hint}" for n, hint in enumerate(exercise.hints, 1)]
+        heading = f"## {exercise.title}\n\n"
+        self._text.setMarkdown(heading + "\n\n".join((exercise.text, *hints[: self._hints])))
+        left = len(hints) - self._hints
+        self._hint.setEnabled(left > 0)
+        self._hint.setText(f"&Hint {self._hints + 1} of {len(hints)}" if left else "No more &hints")
+
+    def _show_hint(self) -> None:
+        self._hints += 1
+        self._show_text()
+        bar = self._text.verticalScrollBar()
+        bar.setValue(bar.maximum())
+
+    def _show_solution(self) -> None:
+        """Show the solution in a tab of its own; the user's text stays as it is."""
+        assert self._exercise is not None
+        self._solution.setEnabled(False)
+        place = self._tabs.addTab(CodeView("the solution", self._exercise.solution), _SOLUTION)
+        self._tabs.setCurrentIndex(place)
+
+    def _show_version(self, name: str, text: str) -> None:
+        exercise = self._exercise
+        assert exercise is not None
+        old = self._tabs.widget(0)
+        assert old is not None
+        view = CodeEditor(exercise.file, text) if name else CodeView(exercise.file, text)
+        self._find.forget()
+        self._tabs.insertTab(0, view, exercise.file)
+        self._tabs.removeTab(1)
+        old.deleteLater()
+        self._tabs.setCurrentIndex(0)
+        self.panel.attach(view if isinstance(view, CodeEditor) else None)
+
+    def _on_graded(self, grade: Grade) -> None:
+        """Tick an exercise that is passed; it stays ticked."""
+        if self._exercise is None or not grade.passed:
+            return
+        self._settings.set_text(f"{_PASSED}/{self._exercise.id}", "passed")
+        row = self._list.currentRow()
+        item = self._list.item(row)
+        if item is not None:
+            item.setText(self._title(row + 1, self._exercise))
+
+    # --- keys ---
+
+    def _in_editor(self, action: Callable[[CodeEditor], None]) -> None:
+        view = self._tabs.widget(0)
+        if isinstance(view, CodeEditor):
+            self._tabs.setCurrentIndex(0)
+            action(view)
+
+    def _in_view(self) -> CodeView | None:
+        view = self._tabs.currentWidget()
+        return view if isinstance(view, CodeView) else None

@@ -1,0 +1,484 @@
+"""The CUDA source of a filter at a level, and the compiler's report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.backends.cuda.inspection import (
+    REPORTED,
+    PlannedLaunch,
+    compile_report,
+    plan,
+    plans,
+    reporter,
+)
+from kernelscope.backends.cuda.preprocessor import active_lines, find_kernel
+from kernelscope.backends.cuda.sources import SourceFile, source_files
+from kernelscope.backends.trial.compiler_messages import CompilerMessage
+from kernelscope.backends.trial.protocol import Report
+from kernelscope.base.errors import AppError
+from kernelscope.engine.backend import Fact, FactGroup
+from kernelscope.engine.launch_report import LaunchReport, Resources
+from kernelscope.engine.request import Request
+from kernelscope.gui.model.kernel_difference import Line, difference, text_difference
+from kernelscope.gui.model.kernel_edits import Edits
+from kernelscope.gui.model.new_kernel import template_for
+from kernelscope.gui.model.trials import Subject, card_work_for, cases_for, small_work_for, work_for
+from kernelscope.gui.tools.code_editor import CodeEditor
+from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.difference_view import DifferenceView
+from kernelscope.gui.tools.edit_panel import ORIGINAL, EditPanel
+from kernelscope.gui.tools.editor_keys import make_keys
+from kernelscope.gui.tools.file_tabs import SourceTabs
+from kernelscope.gui.tools.find_bar import FindBar
+from kernelscope.gui.tools.kernel_facts import last_run, planned, resources, with_generation
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.fact_table import FactTable
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.messages import add_button, close_box, headline
+from kernelscope.gui.work.background import Background
+from kernelscope.schema.devices import Device
+
+_COMPILE = "gpu-compile-report"
+_ORIGINAL = "original"
+
+_SIDE = 42
+"""Least width of the facts, in characters: a launch of three sizes with its unit is readable."""
+
+
+class KernelViewer(QDialog):
+    """Shows kernels; stays open next to the window, which reports new runs.
+
+    Parameters
+    ----------
+    background : Background
+        On whose threads kernels are compiled for their report.
+    launches : mapping
+        The last launch of each kernel, by its name; call `refresh` when there is a new one.
+    edits : Edits
+        The user's own versions of kernels.
+    has_card : callable
+        Returns whether versions can be tried on a GPU of this computer.
+    """
+
+    def __init__(
+        self,
+        background: Background,
+        launches: Mapping[str, LaunchReport],
+        edits: Edits,
+        parent: QWidget | None = None,
+        has_card: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__(parent)
+        self._has_card = has_card
+        self.setObjectName("kernelViewer")
+        set_help(self, "gpu-levels#reading-a-kernel")
+        self.setWindowTitle("Kernel")
+        self.setModal(False)
+        self.setSizeGripEnabled(True)
+        self._background = background
+        self._request: Request | None = None
+        self._plan: PlannedLaunch | None = None
+        self._focused: QWidget | None = None
+        self._difference: DifferenceView | None = None
+        self._launches = launches
+
+        self._headline = headline("")
+        self._help = QLabel()
+        self._help.setObjectName("levelHelp")
+        self._help.setWordWrap(True)
+
+        self.panel = EditPanel(background, edits)
+        self.panel.chosen.connect(self._show_version)
+        self.panel.edited.connect(self._on_edited)
+        self.panel.compiled.connect(self._on_edit_compiled)
+        self.panel.message_wanted.connect(self._show_place)
+        self._find = FindBar()
+        top, splitter = self._make_top(), self._make_middle()
+        box = close_box(self)
+        add_button(box, "copyButton", "Copy &source", "Copy the file in view", self.copy_source)
+        add_button(box, "copyFactsButton", "Copy &facts", "Copy the table", self._copy_facts)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self._headline)
+        layout.addLayout(top)
+        layout.addWidget(self._help)
+        layout.addWidget(splitter, 1)
+        layout.addWidget(self._find)
+        layout.addWidget(self.panel)
+        layout.addWidget(box)
+        unit = self.fontMetrics().averageCharWidth()
+        size = QSize(210 * unit, 40 * self.fontMetrics().height())
+        self.resize(size.boundedTo(self.screen().availableSize()))
+        splitter.setSizes([152 * unit, 58 * unit])
+        self.finished.connect(lambda: background.forget(_COMPILE))
+        self.finished.connect(self.leave)
+        make_keys(self, self.panel, self._find, self._in_editor, self._in_view)
+
+    def _make_middle(self) -> QSplitter:
+        """Return the files, and the facts beside them."""
+        self._tabs = SourceTabs()
+        splitter = QSplitter()
+        splitter.setObjectName("kernelSplitter")
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._tabs)
+        splitter.addWidget(self._make_side())
+        splitter.setStretchFactor(0, 3)
+        splitter.setStretchFactor(1, 2)
+        return splitter
+
+    def _make_top(self) -> QHBoxLayout:
+        """Return the choice of two levels."""
+        self._level = ChoiceBox()
+        self._level.setObjectName("kernelLevel")
+        self._level.setAccessibleName("Level")
+        self._level.setToolTip("Another memory level of the same filter")
+        self._level.currentIndexChanged.connect(self._show_level)
+        caption = QLabel("&Level")
+        caption.setBuddy(self._level)
+        self._other = ChoiceBox()
+        self._other.setObjectName("kernelOther")
+        self._other.setAccessibleName("Compare with level")
+        self._other.setToolTip(
+            "Another level; differing lines of the kernel and facts of the launch are marked"
+        )
+        self._other.currentIndexChanged.connect(lambda: self._show_difference(raised=True))
+        compare = QLabel("Compare &with")
+        compare.setBuddy(self._other)
+        top = QHBoxLayout()
+        version = QLabel("Vers&ion")
+        version.setBuddy(self.panel.version_box)
+        for widget in (
+            caption,
+            self._level,
+            version,
+            self.panel.version_box,
+            compare,
+            self._other,
+        ):
+            top.addWidget(widget)
+        top.addStretch(1)
+        return top
+
+    def _make_side(self) -> QWidget:
+        """Return the facts of the kernel, with the button that compiles it."""
+        self._facts = FactTable("kernelFacts", "Launch and resources of the kernel")
+        self._state = QLabel()
+        self._state.setObjectName("kernelState")
+        self._state.setWordWrap(True)
+        self._compile = QPushButton("Compile &report")
+        self._compile.setObjectName("compileReport")
+        self._compile.setAccessibleName("Compile report")
+        self._compile.setToolTip(
+            f"Compile this kernel for {' and '.join(map(with_generation, REPORTED))} and see its "
+            "registers; needs no GPU"
+        )
+        self._compile.setAutoDefault(False)  # a default button is bold, and wider than its hint
+        self._compile.clicked.connect(self._on_compile)
+        side = QWidget()
+        side.setMinimumWidth(_SIDE * self.fontMetrics().averageCharWidth())
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._facts, 1)
+        column.addWidget(self._state)
+        column.addWidget(self._compile, 0, Qt.AlignmentFlag.AlignLeft)
+        return side
+
+    def show_request(self, request: Request) -> None:
+        """Show the kernel that `request` would run on a GPU."""
+        self.panel.show_subject(None)
+        self._request = request
+        spec = request.step.filter
+        self._headline.setText(spec.describe(request.step.parameters))
+        self.setWindowTitle(f"Kernel – {spec.name}")
+        self._difference = None
+        self._tabs.empty()
+        self._tabs.leave_out(())
+        self._level.blockSignals(True)
+        self._level.clear()
+        for level in spec.levels(Device.GPU):
+            self._level.addItem(level.name, level.id)
+            self._level.setItemData(
+                self._level.count() - 1, level.help, Qt.ItemDataRole.ToolTipRole
+            )
+        wanted = self._level.findData(request.options.level)
+        self._level.setCurrentIndex(wanted if wanted >= 0 else self._level.count() - 1)
+        self._level.blockSignals(False)
+        self._offer_others()
+        self._plan = None
+        self._facts.clear_groups()
+        usable = bool(spec.levels(Device.GPU))
+        for widget in (self._level, self._other, self._tabs, self._facts):
+            widget.setEnabled(usable)
+        self._compile.setEnabled(usable)
+        if not usable:
+            self._state.setText("This filter has no CUDA kernel: it runs on the CPU only.")
+            return
+        for file in source_files(spec.id):
+            self._tabs.addTab(CodeView(file.name, file.text), file.name)
+        self._show_level()
+
+    def leave(self) -> None:
+        """Stop compiling and keep the text."""
+        self.panel.stop()
+        self.panel.keep()
+
+    def refresh(self) -> None:
+        """Show the last launch of the kernel in view, if there is one by now."""
+        if self._plan is not None:
+            self._show_last_run(self._plan)
+
+    def copy_source(self) -> None:
+        """Put the file in view on the clipboard."""
+        view = self._tabs.currentWidget()
+        if isinstance(view, CodeView):
+            QGuiApplication.clipboard().setText(view.toPlainText())
+
+    def _copy_facts(self) -> None:
+        QGuiApplication.clipboard().setText(self._facts.text())
+
+    def _show_level(self) -> None:
+        request = self._request
+        assert request is not None
+        level = request.step.filter.levels(Device.GPU)[self._level.currentIndex()]
+        self._background.forget(_COMPILE)
+        self._compile.setEnabled(True)
+        self._facts.clear_groups()
+        self._plan = plan(request, level)
+        self._help.setText(" ".join(filter(None, (level.help, self._plan.notice))))
+        step, launch = request.step, self._plan.launch
+        file, *_ = source_files(step.filter.id)
+        radius = step.filter.radius(step.parameters)
+        self.panel.show_subject(
+            Subject(
+                *(step.filter.id, level.id, file.name, file.text),
+                *(launch.kernel, launch.defines, lambda: [work_for(request, level)]),
+                cases=lambda: cases_for(request, level),
+                small=lambda: small_work_for(request, level),
+                card=(lambda: card_work_for(request, level)) if self._has_card() else None,
+                template=template_for(level.id, launch, radius),
+                parameters=step.parameters,
+            )
+        )
+
+    def _show_version(self, name: str, text: str) -> None:
+        """Show the original source, or a version of the user's in an editor."""
+        place = self._source_place()
+        old = self._tabs.widget(place)
+        assert old is not None
+        file = self._tabs.tabText(place)
+        view = CodeEditor(file, text) if name else CodeView(file, text)
+        in_front = self._tabs.currentIndex() == place
+        self._find.forget()
+        self._tabs.insertTab(place, view, file)
+        if in_front:  # before the old one goes, as the next file would be shown in its place
+            self._tabs.setCurrentIndex(place)
+        self._tabs.removeTab(place + 1)
+        old.deleteLater()
+        self.panel.attach(view if isinstance(view, CodeEditor) else None)
+        self._compile.setVisible(not name)
+        self._offer_others()
+        self._show_difference(raised=False)
+        self._show_facts()
+        self._show_kernel(in_place=False)
+        if name:
+            view.setFocus()
+
+    def _source_place(self) -> int:
+        """Return the tab of the filter's own source, next to which a difference may stand."""
+        return 0 if self._difference is None else 1
+
+    def _files(self) -> tuple[SourceFile, ...]:
+        """Return the sources in view: the user's version in place of the original."""
+        assert self._request is not None
+        first, *headers = source_files(self._request.step.filter.id)
+        view = self._tabs.widget(self._source_place())
+        if isinstance(view, CodeEditor):
+            first = SourceFile(first.name, view.toPlainText())
+        return (first, *headers)
+
+    def _on_edited(self) -> None:
+        """Follow a change of the user's version."""
+        self._show_facts()
+        self._show_kernel(in_place=True)
+        if self._difference is not None:
+            self._show_difference(raised=False)
+
+    def _show_facts(self) -> None:
+        """Show the planned launch, and the last one of the program's own kernel."""
+        assert self._request is not None
+        assert self._plan is not None
+        self._facts.clear_groups()
+        self._facts.set_group(planned(self._plan, self._request))
+        defines = sorted(self._plan.launch.defines.items())
+        self._facts.set_group(
+            FactGroup("Specialisation", tuple(Fact(name, value) for name, value in defines))
+        )
+        self._show_last_run(self._plan)
+
+    def _show_kernel(self, *, in_place: bool) -> None:
+        """Mark the kernel in its file, and dim the lines that its macros leave out.
+
+        Parameters
+        ----------
+        in_place : bool
+            Neither tab nor cursor moves.
+        """
+        assert self._plan is not None
+        launch, files = self._plan.launch, self._files()
+        active = active_lines(files, launch.defines)
+        found = find_kernel(files, launch.kernel, launch.defines)
+        first, unused = 0, []
+        for number in range(self._tabs.count()):
+            view = self._tabs.widget(number)
+            assert isinstance(view, CodeView)
+            if view is self._difference:
+                continue
+            name = self._tabs.tabText(number)
+            if not any(active[name]) and not (in_place and self._tabs.currentIndex() == number):
+                unused.append(number)
+            here = found is not None and found.file == name
+            if in_place and isinstance(view, CodeEditor):
+                view.show_active(active[name])
+            elif not in_place:
+                kernel = (found.start, found.stop) if found and here else None
+                view.show_place(kernel, active[name])
+            dimmed = " Dimmed lines are left out by the macros of the launch."
+            self._tabs.setTabToolTip(number, f"{name}.{dimmed if view.dimmed_lines else ''}")
+            first = number if here else first
+        self._tabs.leave_out(unused)
+        unmoved = self._difference is not None and self._tabs.currentWidget() is self._difference
+        if not in_place and not unmoved:
+            self._tabs.setCurrentIndex(first)
+
+    def _offer_others(self) -> None:
+        """Offer levels and, for a version, the original to compare with; keep the choice."""
+        chosen = self._other.currentData()
+        self._other.blockSignals(True)
+        self._other.clear()
+        self._other.addItem("nothing", None)
+        for place in range(self._level.count()):
+            self._other.addItem(self._level.itemText(place), self._level.itemData(place))
+        if self.panel.version:
+            self._other.addItem("the original", _ORIGINAL)
+        self._other.setCurrentIndex(max(0, self._other.findData(chosen)))
+        self._other.blockSignals(False)
+
+    def _show_difference(self, *, raised: bool) -> None:
+        """Show how the level chosen to compare with differs from this one; raise it if wanted."""
+        place = self._tabs.indexOf(self._difference) if self._difference is not None else -1
+        if self._difference is not None:
+            raised = raised or self._tabs.currentIndex() == place
+            self._tabs.removeTab(place)
+            self._difference.deleteLater()
+            self._difference = None
+        if self._request is None or self._other.currentData() is None:
+            return
+        lines, (first, second) = self._differences(self._request)
+        self._difference = DifferenceView(lines)
+        self._difference.go_to_first_change()
+        self._tabs.insertTab(0, self._difference, f"{first} → {second}")
+        self._tabs.setTabToolTip(0, f"− {first}, + {second}")
+        if raised:
+            self._tabs.setCurrentIndex(0)
+
+    def _differences(self, request: Request) -> tuple[list[Line], tuple[str, str]]:
+        """Return the chosen difference, and the names of its two sides."""
+        if self._other.currentData() == _ORIGINAL:
+            before, after = source_files(request.step.filter.id)[0], self._files()[0]
+            return text_difference(before.text, after.text), (ORIGINAL, self.panel.version)
+        levels = request.step.filter.levels(Device.GPU)
+        first, second = levels[self._level.currentIndex()], levels[self._other.currentIndex() - 1]
+        sides = (
+            [(each, planned(each, request).facts) for each in plans(request, level)]
+            for level in (first, second)
+        )
+        return difference(self._files(), *sides), (first.name, second.name)
+
+    def _show_last_run(self, plan: PlannedLaunch) -> None:
+        if self.panel.version:
+            where = "on the GPU" if self._has_card() else "without a GPU"
+            self._state.setText(f"Ctrl+Return tries your version {where}.")
+            return
+        report = self._launches.get(plan.launch.kernel)
+        if report is None:
+            self._state.setText(
+                "Not run on a GPU yet: registers and occupancy come with a run."
+                if self._has_card()
+                else "Without a GPU there is no occupancy; Compile report has the registers."
+            )
+            return
+        self._state.clear()
+        self._facts.set_group(last_run(report))
+
+    def _on_compile(self) -> None:
+        assert self._request is not None
+        assert self._plan is not None
+        has_focus = self.focusWidget() is self._compile  # a disabled button gives it to another
+        self._compile.setEnabled(False)
+        self._focused = self.focusWidget() if has_focus else None
+        self._state.setText("Compiling…")
+        self._background.start(
+            _COMPILE,
+            partial(compile_report, self._request.step.filter.id, self._plan.launch),
+            self._on_compiled,
+            self._on_failed,
+        )
+
+    def _on_compiled(self, report: dict[str, Resources | None]) -> None:
+        self._allow_compiling()
+        self._state.clear()
+        self._add_resources(report, reporter())
+
+    def _allow_compiling(self) -> None:
+        self._compile.setEnabled(True)
+        if self._focused is not None and self._focused is self.focusWidget():
+            self._compile.setFocus()
+
+    def _on_edit_compiled(self, report: Report) -> None:
+        """Show the resources of the user's version."""
+        self._add_resources(report.resources, report.compiler)
+
+    def _add_resources(self, report: Mapping[str, Resources | None], compiler: str) -> None:
+        for target, found in report.items():
+            facts = resources(found) if found else (Fact("Report", "none"),)
+            facts = (Fact("Compiled by", compiler), *facts)
+            self._facts.set_group(FactGroup(f"Compiled for {with_generation(target)}", facts))
+
+    def _show_place(self, message: CompilerMessage) -> None:
+        """Show the line of a header that a message is about."""
+        for number in range(self._tabs.count()):
+            view = self._tabs.widget(number)
+            if isinstance(view, CodeView) and self._tabs.tabText(number) == message.file:
+                self._tabs.show_place(number)
+                view.go_to_line(message.line - 1)
+
+    def _in_editor(self, action: Callable[[CodeEditor], None]) -> None:
+        """Do something in the editor, if a version is in view."""
+        place = self._source_place()
+        view = self._tabs.widget(place)
+        if isinstance(view, CodeEditor):
+            self._tabs.setCurrentIndex(place)
+            action(view)
+
+    def _in_view(self) -> CodeView | None:
+        view = self._tabs.currentWidget()
+        return view if isinstance(view, CodeView) else None
+
+    def _on_failed(self, error: Exception) -> None:
+        self._allow_compiling()
+        if not isinstance(error, AppError):
+            raise error  # a bug: the window's hook reports it
+        self._state.setText(str(error))

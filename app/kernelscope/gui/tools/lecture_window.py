@@ -1,0 +1,444 @@
+"""Help > Lecture: pages on memory and speed, with live pictures of the user's own image.
+
+The window shows any page from its description: text, controls declared as parameters, a drawing
+and numbers. They are made off the GUI thread, since some pages run a filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtPrintSupport import QPrintDialog, QPrinter
+from PySide6.QtWidgets import (
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.files.write_errors import replace_file
+from kernelscope.gui.tools.lecture_paper import Sheet, as_pdf, paint, set_up
+from kernelscope.gui.tools.lecture_view import DrawingView, facts_of, sources_of, text_of
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.editors import Editor, create_editor
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.messages import (
+    SELECTABLE,
+    choose_text_to_save,
+    open_dialog,
+    show_error,
+)
+from kernelscope.gui.work.background import Background
+from kernelscope.images.source import Source
+from kernelscope.teach.lecture import PAGES, Fact, Measured, Origin, Page, Shown, Subject
+from kernelscope.teach.lecture.counting import count
+
+_PAGES = tuple(PAGES.values())
+
+_USUAL, _LARGE = 1.15, 1.6
+"""Size of text in the window and for a projector, relative to that of the program."""
+
+
+class LectureWindow(QDialog):
+    """Shows the pages of the lecture. It does not block the main window.
+
+    Parameters
+    ----------
+    source : callable
+        Returns the picture or volumes that are open, or None.
+    measured : callable
+        Returns the runs of this session on a GPU.
+
+    Signals
+    -------
+    shown : str
+        The drawing and numbers of the page with this id are there.
+    """
+
+    shown = Signal(str)
+
+    def __init__(
+        self,
+        background: Background,
+        source: Callable[[], Source | None],
+        measured: Callable[[], tuple[Measured, ...]],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent, Qt.WindowType.Window)
+        self.setObjectName("lectureWindow")
+        self.setWindowTitle("Lecture")
+        set_help(self, "lecture")
+        self._background, self._source, self._measured = background, source, measured
+        self._values = {page.id: page.defaults() for page in _PAGES}
+        self._editors: dict[str, Editor] = {}
+        self._facts_shown: tuple[Fact, ...] = ()
+        self._busy = self._late = False
+        self._usual_size = self.font().pointSizeF()
+        self.setStyleSheet(_type(_USUAL * self._usual_size))
+        self._make_text()
+        self._lay_out()
+        self._make_keys()
+        self.resize(1180, 660)
+        self._open_page()
+
+    # --- layout ---
+
+    def _make_text(self) -> None:
+        self._title, self._text = QLabel(self), QLabel(self)
+        self._facts, self._sources, self._about = QLabel(self), QLabel(self), QLabel(self)
+        for label, name in (
+            (self._title, "lectureTitle"),
+            (self._text, "lectureText"),
+            (self._facts, "lectureFacts"),
+            (self._sources, "lectureSources"),
+            (self._about, "lectureAbout"),
+        ):
+            label.setObjectName(name)
+            label.setWordWrap(True)
+            label.setTextInteractionFlags(SELECTABLE)
+        theme.set_role(self._title, "headline")
+        for label in (self._sources, self._about):
+            theme.set_role(label, "note")
+        self._about.setTextFormat(Qt.TextFormat.PlainText)
+        self.view = DrawingView(self)
+
+    def _lay_out(self) -> None:
+        self._count = self._button(
+            "lectureCount",
+            "C&ount on the Emulated GPU",
+            "Run these kernels on the emulated GPU and count their accesses, on a part of the "
+            "picture; needs a C++ compiler and a few seconds",
+        )
+        self._count.clicked.connect(self.count)
+        self._form = QFormLayout()
+        self._form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        left = QWidget(self)
+        left.setObjectName("lectureColumn")
+        column = QVBoxLayout(left)
+        column.addWidget(self._text)
+        column.addLayout(self._form)
+        column.addWidget(self._count, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self._facts)
+        column.addWidget(self._sources)
+        column.addStretch(1)
+        area = _Column(self)
+        area.setObjectName("lectureScroll")
+        area.setAccessibleName("Text and numbers of the page")
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area.setWidget(left)
+        right = QWidget(self)
+        beside = QVBoxLayout(right)
+        beside.addWidget(self.view, 1)
+        beside.addWidget(self._about)
+        parts = QSplitter(self)
+        parts.addWidget(area)
+        parts.addWidget(right)
+        parts.setChildrenCollapsible(False)
+        parts.setStretchFactor(0, 2)
+        parts.setStretchFactor(1, 3)
+        parts.setSizes([470, 700])
+        rows = QVBoxLayout(self)
+        rows.addWidget(self._title)
+        rows.addWidget(parts, 1)
+        rows.addLayout(self._bar())
+
+    def _bar(self) -> QHBoxLayout:
+        self._chooser = ChoiceBox(self)
+        self._chooser.setObjectName("lecturePages")
+        self._chooser.setAccessibleName("Page of the lecture")
+        self._chooser.setToolTip("Page of the lecture")
+        for number, page in enumerate(_PAGES, 1):
+            self._chooser.addItem(f"{number}. {page.title}", page.id)
+        self._chooser.currentIndexChanged.connect(self._open_page)
+        self._back = self._button("lectureBack", "&Back", "Previous page (Page Up)")
+        self._next = self._button("lectureNext", "&Next", "Next page (Page Down)")
+        self.projector = self._button(
+            "lectureProjector", "P&rojector", "Whole screen with large type (F11); Esc ends it"
+        )
+        self.projector.setCheckable(True)
+        save = self._button("lectureSave", "&Save as PDF…", "All pages with their values, A4")
+        print_ = self._button("lecturePrint", "&Print…", "Print all pages (Ctrl+P)")
+        close = self._button("lectureClose", "&Close", "Close the lecture")
+        self._back.clicked.connect(lambda: self.turn(-1))
+        self._next.clicked.connect(lambda: self.turn(1))
+        self.projector.toggled.connect(self._project)
+        save.clicked.connect(self.save)
+        print_.clicked.connect(self.print)
+        close.clicked.connect(self.reject)
+        row = QHBoxLayout()
+        row.addWidget(self._back)
+        row.addWidget(self._chooser, 1)
+        row.addWidget(self._next)
+        row.addStretch(1)
+        for button in (self.projector, save, print_, close):
+            row.addWidget(button)
+        return row
+
+    def _button(self, name: str, text: str, tip: str) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setObjectName(name)
+        button.setAccessibleName(text.replace("&", "").removesuffix("…"))
+        button.setToolTip(tip)
+        button.setAutoDefault(False)
+        return button
+
+    def _make_keys(self) -> None:
+        for key, action in (
+            (Qt.Key.Key_PageDown, lambda: self.turn(1)),
+            (Qt.Key.Key_PageUp, lambda: self.turn(-1)),
+            (Qt.Key.Key_F11, self.projector.toggle),
+            (QKeySequence.StandardKey.Print, self.print),
+        ):
+            QShortcut(QKeySequence(key), self).activated.connect(action)
+
+    # --- pages ---
+
+    @property
+    def page(self) -> Page:
+        """The page that is shown."""
+        return PAGES[str(self._chooser.currentData())]
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that was asked for is shown."""
+        return not self._busy
+
+    @property
+    def counted(self) -> bool:
+        """Whether counts of the emulated GPU are among the numbers."""
+        return any(fact.origin is Origin.EMULATED for fact in self._facts_shown)
+
+    def open(self) -> None:
+        """Show the window in front of others, with the picture that is open now."""
+        self.show()
+        self.raise_()
+        self.activateWindow()
+        self.view.setFocus()
+        self._refresh()
+
+    def turn(self, pages: int) -> None:
+        """Go some pages on; those before the first and after the last one do not exist."""
+        wanted = self._chooser.currentIndex() + pages
+        if 0 <= wanted < len(_PAGES):
+            self._chooser.setCurrentIndex(wanted)
+
+    def set_values(self, **values: Any) -> None:
+        """Set controls of the page."""
+        for name, value in values.items():
+            self._editors[name].set_value(value)
+
+    def _open_page(self) -> None:
+        page, place = self.page, self._chooser.currentIndex()
+        self._title.setText(page.title)
+        self._text.setText(text_of(page))
+        self._sources.setText(sources_of(page))
+        self._facts.clear()
+        self._count.setVisible(page.counted is not None)
+        self._about.clear()  # it is about the page before
+        self.view.show_drawing(None)
+        self._back.setEnabled(place > 0)
+        self._next.setEnabled(place < len(_PAGES) - 1)
+        while self._form.rowCount():
+            self._form.removeRow(0)
+        self._editors = {}
+        for control in page.controls:
+            editor = create_editor(control, self)
+            editor.set_value(self._values[page.id][control.name])
+            editor.changed.connect(self._on_changed)
+            self._editors[control.name] = editor
+            label = QLabel(control.label, self)
+            label.setBuddy(editor)
+            self._form.addRow(label, editor)
+        self._refresh()
+
+    def _on_changed(self) -> None:
+        try:
+            values = {name: editor.value() for name, editor in self._editors.items()}
+            for control in self.page.controls:
+                control.validate(values[control.name])
+        except InvalidParameter:
+            return  # half typed: the box says so itself
+        self._values[self.page.id] = values
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Make the drawing and the numbers of the page; the latest values win."""
+        self._background.forget("lecture count")  # counts of other values
+        self._count.setEnabled(True)
+        if not self.isVisible():
+            return
+        if self._busy:
+            self._late = True
+            return
+        self._busy, self._late = True, False
+        page, values = self.page, dict(self._values[self.page.id])
+        source, measured = self._source(), self._measured()
+
+        def work() -> tuple[Subject, Shown]:
+            subject = Subject.of(source, measured)
+            return subject, page.show(subject, values)
+
+        def then(made: tuple[Subject, Shown]) -> None:
+            self._busy = False
+            if self._late:
+                self._refresh()
+            elif page is self.page:
+                self._show(page, *made)
+
+        def failed(error: Exception) -> None:
+            self._busy = False
+            if self._late:  # another page is waiting for its picture
+                self._refresh()
+            self._report(error)
+
+        self._background.start("lecture", work, then, failed)
+
+    def _show(self, page: Page, subject: Subject, shown: Shown) -> None:
+        self.view.show_drawing(shown.drawing)
+        self._show_facts(page.facts(shown, subject))
+        self._about.setText(f"Picture: {subject.title}, {subject.size}, in grey, 8 bit")
+        self.shown.emit(page.id)
+
+    def _show_facts(self, facts: tuple[Fact, ...]) -> None:
+        self._facts_shown = facts
+        self._facts.setText(facts_of(facts, theme.quiet_text(self.palette())))
+
+    def count(self) -> None:
+        """Count the accesses of the page's kernels on the emulated GPU, and add them."""
+        page = self.page
+        if page.counted is None or self._busy:
+            return
+        wanted, source = page.counted(self._values[page.id]), self._source()
+        self._count.setEnabled(False)
+        self._about.setText("Compiling and counting…")
+
+        def then(facts: tuple[Fact, ...]) -> None:
+            self._about.setText("Counted on a part of the picture of at most 128×128 pixels")
+            self._show_facts((*self._facts_shown, *facts))
+
+        def failed(error: Exception) -> None:
+            self._count.setEnabled(True)
+            self._about.clear()
+            self._report(error)
+
+        self._background.start(
+            "lecture count", lambda: count(wanted, Subject.of(source)), then, failed
+        )
+
+    def _report(self, error: Exception) -> None:
+        if not isinstance(error, AppError):
+            raise error
+        show_error(self, error)
+
+    # --- projector ---
+
+    def _project(self, on: bool) -> None:
+        """Fill the screen with large type, or go back."""
+        self.setStyleSheet(_type((_LARGE if on else _USUAL) * self._usual_size))
+        if on:
+            self.showFullScreen()
+        else:
+            self.showNormal()
+        self.view.setFocus()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.projector.isChecked():
+            self.projector.setChecked(False)
+        elif event.key() in (Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Space):
+            self.turn(1)
+        elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Up):
+            self.turn(-1)
+        else:
+            super().keyPressEvent(event)
+
+    # --- paper ---
+
+    def save(self) -> None:
+        """Let the user choose a file for all pages."""
+        choose_text_to_save(self, "Save lecture", "lecture.pdf", self.write_pdf, "PDF (*.pdf)")
+
+    def write_pdf(self, path: Path) -> None:
+        """Write all pages with their values to a file."""
+
+        def then(sheets: list[Sheet]) -> None:
+            try:
+                replace_file(path, as_pdf(sheets, self._foot))
+            except AppError as error:
+                show_error(self, error)
+                return
+            self._about.setText(f"Saved {path}")
+
+        self._collect(then)
+
+    def print(self) -> None:
+        """Let the user choose a printer for all pages."""
+        printer = QPrinter(QPrinter.PrinterMode.HighResolution)
+        set_up(printer)
+        dialog = QPrintDialog(printer, self)
+        dialog.setObjectName("lecturePrinter")
+
+        def then(sheets: list[Sheet]) -> None:
+            paint(printer, sheets, self._foot)
+            self._about.setText("Sent to the printer")
+
+        dialog.accepted.connect(lambda: self._collect(then))
+        open_dialog(dialog)
+
+    @property
+    def _foot(self) -> str:
+        return "Kernelscope: lecture"
+
+    def _collect(self, then: Callable[[list[Sheet]], None]) -> None:
+        """Make all pages with their values, and hand them on."""
+        values = {name: dict(each) for name, each in self._values.items()}
+        source, measured = self._source(), self._measured()
+        self._about.setText("Making all pages…")
+
+        def work() -> list[Sheet]:
+            subject = Subject.of(source, measured)
+            sheets = []
+            for page in _PAGES:
+                shown = page.show(subject, values[page.id])
+                sheets.append(Sheet(page, shown.drawing, page.facts(shown, subject)))
+            return sheets
+
+        self._background.start("lecture on paper", work, then, self._report)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self._background.forget("lecture")
+        self._background.forget("lecture count")
+        self._busy = False
+        super().closeEvent(event)
+
+
+class _Column(QScrollArea):
+    """Scrolls up and down only: as wide as its controls need."""
+
+    def minimumSizeHint(self) -> QSize:
+        usual, content = super().minimumSizeHint(), self.findChild(QWidget, "lectureColumn")
+        if content is None:
+            return usual
+        bar = self.verticalScrollBar().sizeHint().width()
+        return QSize(content.minimumSizeHint().width() + bar, usual.height())
+
+
+def _type(points: float) -> str:
+    """Return a style sheet with text of this size."""
+    return (
+        f"* {{ font-size: {points:.1f}pt; }}"
+        f'QLabel[role="headline"] {{ font-size: {1.6 * points:.1f}pt; }}'
+        f'QLabel[role="note"] {{ font-size: {0.85 * points:.1f}pt; }}'
+    )

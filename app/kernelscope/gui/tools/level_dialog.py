@@ -1,0 +1,183 @@
+"""Why a level takes the time it takes: its sentence, its figures, their source."""
+
+from __future__ import annotations
+
+from html import escape
+
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QPalette, QPixmap
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from kernelscope.base.errors import AppError
+from kernelscope.engine.request import Request
+from kernelscope.gui.model.ladder import Entry
+from kernelscope.gui.tools.handbook_view import drawn
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.images.image import Image
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.level_colours import colour
+from kernelscope.teach.handbook import level_pictures, pictures
+from kernelscope.teach.manual import level_page
+
+_WIDTH = 460
+_DRAWING = 840
+"""Pixels of the text at least, and of the drawing at most."""
+
+
+class LevelDialog(QDialog):
+    """Explains a level; stays open beside the window, and follows the level that is asked for.
+
+    Signals
+    -------
+    bench_wanted : Path or None
+        Open the benchmark, with this recorded report.
+    kernel_wanted : Place
+        Show the source of the kernel of this level.
+    xray_wanted : Place
+        Show the cells that a pixel is computed from at this level.
+    manual_wanted : str
+        Open this page of the manual.
+    """
+
+    bench_wanted = Signal(object)
+    kernel_wanted = Signal(object)
+    xray_wanted = Signal(object)
+    manual_wanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("levelDialog")
+        self.setModal(False)
+        self._entry: Entry | None = None
+        self._request: Request | None = None
+        self._ready = False
+        self._drawing = QLabel(self)
+        self._drawing.setObjectName("levelDrawing")
+        self._text = QLabel(self)
+        self._text.setObjectName("levelText")
+        self._text.setWordWrap(True)
+        self._text.setTextFormat(Qt.TextFormat.RichText)
+        self._text.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self._text.setMinimumWidth(_WIDTH)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        self._bench = self._add(buttons, "levelBench", "")
+        self._bench.clicked.connect(self._open_bench)
+        self._kernel = self._add(buttons, "levelKernel", "View &Kernel")
+        self._kernel.clicked.connect(self._open_kernel)
+        self._xray = self._add(buttons, "levelXray", "&X-ray")
+        self._xray.clicked.connect(self._open_xray)
+        manual = self._add(buttons, "levelManual", "&Manual")
+        manual.clicked.connect(lambda: self.manual_wanted.emit(self._page()))
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setSpacing(12)
+        column.addWidget(self._text)
+        column.addWidget(self._drawing)
+        column.addWidget(buttons)
+        self._ready = True
+
+    @staticmethod
+    def _add(buttons: QDialogButtonBox, name: str, text: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setObjectName(name)
+        button.setAutoDefault(False)
+        buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
+        return button
+
+    def show_entry(self, entry: Entry, spec: FilterSpec, request: Request | None = None) -> None:
+        """Explain a level of a filter; its drawing has the numbers of `request`, if given."""
+        self._entry, self._request = entry, request
+        rung = entry.rung
+        self.setWindowTitle(f"{rung.full_name} – {spec.name}")
+        parts = [_title(entry)]
+        if rung.level is not None:
+            parts.append(f"<p>{escape(rung.level.help)} {escape(rung.level.why)}</p>")
+        if rung.choice:
+            parts.append(f"<p>{escape(rung.choice)}</p>")
+        if rung.obstacle:
+            word = "Not for this filter" if rung.gap else "Cannot run here"
+            parts.append(f"<p><b>{word}.</b> {escape(rung.obstacle)}</p>")
+        if entry.timing:
+            parts.append(f"<p><b>Time.</b> {escape(entry.timing)}</p>")
+        if entry.figure is not None:
+            parts.append(f"<p>File: {escape(entry.figure.path.name)}</p>")
+        if entry.parity is not None:
+            parts.append(f"<p><b>Result.</b> {escape(entry.parity.describe())}</p>")
+        if entry.remark:
+            parts.append(f"<p>{escape(entry.remark)}</p>")
+        parts.append(f"<p><b>Source of {escape(spec.name)}.</b> {escape(spec.source)}</p>")
+        self._text.setText("".join(parts))
+        set_help(self, self._page())
+        self._draw()
+        recorded = entry.figure is not None
+        self._bench.setText("Open in &Benchmark" if recorded else "&Benchmark")
+        has_kernel = rung.place.kernels is Device.GPU and not rung.gap
+        for button in (self._kernel, self._xray):
+            button.setVisible(has_kernel)
+        self._xray.setEnabled(request is not None and isinstance(request.source, Image))
+        self.adjustSize()
+
+    def _page(self) -> str:
+        """Return the page about the level."""
+        place = self._entry.rung.place if self._entry is not None else None
+        if place is None or place.level is None:
+            return "gpu-levels"
+        return level_page(place.kernels.value, place.level)
+
+    def _draw(self) -> None:
+        """Draw the blocks and memories of the level, for the open picture or as its page does."""
+        place = self._entry.rung.place if self._entry is not None else None
+        self._drawing.setVisible(place is not None and place.level is not None)
+        if place is None or place.level is None:
+            return
+        content = self._of_request() or pictures.render(
+            f"level/{place.kernels.value}/{place.level}"
+        )
+        ink = self.palette().color(QPalette.ColorRole.WindowText)
+        image = drawn(content, ink, self.devicePixelRatioF(), _DRAWING)
+        self._drawing.setPixmap(QPixmap.fromImage(image))
+        level = self._entry.rung.level if self._entry is not None else None
+        if level is not None:
+            self._drawing.setAccessibleName(f"Drawing of the level {level.name}")
+
+    def _of_request(self) -> bytes | None:
+        """Return the drawing of a GPU level for the request; None if there is none."""
+        rung = self._entry.rung if self._entry is not None else None
+        if self._request is None or rung is None or rung.place.kernels is not Device.GPU:
+            return None
+        own = {level.id: level for level in self._request.step.filter.levels(Device.GPU)}
+        if rung.level is None or rung.level.id not in own:
+            return None
+        try:
+            plan = level_pictures.planned_for(self._request, own[rung.level.id])
+        except AppError:  # not for these values; the drawing of the page explains the level
+            return None
+        return level_pictures.draw(plan).svg().encode()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and self._ready:
+            QTimer.singleShot(0, self, self._draw)  # Qt goes through all widgets meanwhile
+
+    def _open_kernel(self) -> None:
+        if self._entry is not None:
+            self.kernel_wanted.emit(self._entry.rung.place)
+
+    def _open_xray(self) -> None:
+        if self._entry is not None:
+            self.xray_wanted.emit(self._entry.rung.place)
+
+    def _open_bench(self) -> None:
+        figure = self._entry.figure if self._entry is not None else None
+        self.bench_wanted.emit(figure.path if figure is not None else None)
+
+
+def _title(entry: Entry) -> str:
+    """Return the heading, with the colour of the level beside its name."""
+    level = entry.rung.level
+    mark = f"<span style='color:{colour(level)}'>■</span> " if level is not None else ""
+    return f"<h3>{mark}{escape(entry.rung.full_name)}</h3>"

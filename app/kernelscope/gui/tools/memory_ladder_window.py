@@ -1,0 +1,322 @@
+"""All levels of a filter on one screen: counted traffic, least time on a card, recorded time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.base.errors import AppError, Cancelled
+from kernelscope.bench.memory_ladder import LEAST, SIDES, MemoryLadder, Rung, with_side
+from kernelscope.bench.recorded import Recorded
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Request
+from kernelscope.gui.model.session_times import SessionTimes
+from kernelscope.gui.tools.memory_ladder_view import MemoryLadderView
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.messages import close_box, save_text
+from kernelscope.gui.widgets.theme import set_role
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.schema.devices import Device
+from kernelscope.schema.levels import Level
+from kernelscope.traffic.gpus import GPUS, Gpu, gpu_here
+
+_logger = logging.getLogger(__name__)
+
+_TOPIC, _OWN = "memory-ladder", "memory-ladder-card"
+_USUAL = "H100"
+"""The card that recorded times are of."""
+
+_CSV_FILES = "CSV table (*.csv)"
+
+_NOTE = (
+    "The least time assumes that the slowest unit is busy all the time; ◆ is a time of the same "
+    "work on the same card, recorded or of this session. Its axis is logarithmic."
+)
+
+
+class MemoryLadderWindow(QDialog):
+    """Counts what each level reads and writes, and predicts its least time on a card."""
+
+    def __init__(
+        self,
+        background: Background,
+        parent: QWidget | None = None,
+        *,
+        times: SessionTimes | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("memoryLadderWindow")
+        self.setWindowTitle("Memory Ladder")
+        self.setSizeGripEnabled(True)
+        set_help(self, "gpu-levels#the-memory-ladder")
+        self._background = background
+        self._busy = threading.Lock()
+        self._token = CancelToken()
+        self._request: Request | None = None
+        self._counted: Request | None = None
+        self._recorded = Recorded()
+        self._times = times or SessionTimes()
+        self._found: tuple[Rung, ...] = ()
+        self._left: tuple[Level, ...] = ()
+        self._title = QLabel()
+        self._title.setObjectName("memoryLadderTitle")
+        self._title.setWordWrap(True)
+        set_role(self._title, "title")
+        self._bars = MemoryLadderView()
+        self._remarks = QLabel()
+        self._remarks.setObjectName("memoryLadderRemarks")
+        self._remarks.setWordWrap(True)
+        self._remarks.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        note = QLabel(_NOTE)
+        note.setWordWrap(True)
+        for label in (note, self._remarks):
+            set_role(label, "note")
+        box = close_box(self)
+        box.button(box.StandardButton.Close).setAutoDefault(False)
+        self._copy, self._save = QPushButton("C&opy Table"), QPushButton("&Save Table…")
+        for button, name, slot in (
+            (self._copy, "memoryLadderCopy", self._copy_table),
+            (self._save, "memoryLadderSave", self._save_table),
+        ):
+            button.setObjectName(name)
+            button.setAutoDefault(False)
+            button.clicked.connect(slot)
+            box.addButton(button, box.ButtonRole.ActionRole)
+        layout = QVBoxLayout(self)
+        layout.addLayout(self._make_choice())
+        layout.addWidget(self._title)
+        layout.addWidget(self._bars)
+        layout.addWidget(self._remarks)
+        layout.addWidget(note)
+        layout.addWidget(self._make_table(), 1)
+        layout.addWidget(box)
+        unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
+        self.resize(min(150 * unit, 1180), min(48 * line, 690))
+        self.finished.connect(self.leave)
+
+    # --- widgets ---
+
+    def _make_choice(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        self._cards, self._sides = QComboBox(), QComboBox()
+        for each in GPUS:
+            self._cards.addItem(f"{each.name} ({each.year})", each)
+        names = [each.name for each in GPUS]
+        self._cards.setCurrentIndex(names.index(_USUAL))
+        for caption, widget, name in (
+            ("&Card", self._cards, "memoryLadderCard"),
+            ("&Picture", self._sides, "memoryLadderSide"),
+        ):
+            label = QLabel(caption)
+            label.setBuddy(widget)
+            widget.setObjectName(name)
+            widget.setAccessibleName(caption.replace("&", ""))
+            row.addWidget(label)
+            row.addWidget(widget)
+        self._cards.currentIndexChanged.connect(self._show)
+        self._sides.currentIndexChanged.connect(self._count)
+        row.addStretch(1)
+        return row
+
+    def _make_table(self) -> QTableWidget:
+        self._table = QTableWidget(0, 0)
+        self._table.setObjectName("memoryLadderTable")
+        self._table.setAccessibleName(
+            "Times and traffic of the levels, for each pixel of the output"
+        )
+        self._table.verticalHeader().hide()
+        self._table.verticalHeader().setDefaultSectionSize(
+            round(1.5 * self._table.fontMetrics().height())
+        )
+        self._table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        self._table.setTabKeyNavigation(False)
+        return self._table
+
+    # --- counting ---
+
+    def show_request(
+        self, request: Request, recorded: Recorded, gpu: Backend | None = None
+    ) -> None:
+        """Count the levels of a request's filter on its picture or scan.
+
+        Parameters
+        ----------
+        recorded : Recorded
+            Measurements of the project's cards.
+        gpu : Backend, optional
+            The GPU of this computer, if it can be used.
+
+        Raises
+        ------
+        AppError
+            If the filter has no kernel.
+        """
+        if not request.step.filter.levels(Device.GPU):
+            raise AppError(
+                f"{request.step.filter.name} has no kernel.",
+                "Choose a filter that has levels on the GPU.",
+            )
+        self._request, self._recorded = request, recorded
+        shape = "×".join(map(str, reversed(request.source.shape[:-1])))
+        self._sides.blockSignals(True)
+        self._sides.clear()
+        self._sides.addItem(f"Open: {shape}", None)
+        if isinstance(request.source, Image):
+            for side in SIDES:
+                self._sides.addItem(f"Repeated to {side}×{side}", side)
+        self._sides.blockSignals(False)
+        if gpu is not None and not self._has_own:
+            self._background.start(_OWN, lambda: _card_of(gpu), self._add_card, _log)
+        self._count()
+
+    @property
+    def _has_own(self) -> bool:
+        """Whether the card of this computer is in the list."""
+        return bool(self._cards.itemData(0).is_here)
+
+    def _add_card(self, card: Gpu | None) -> None:
+        """Offer the card of this computer, and show it."""
+        if card is not None:
+            self._cards.insertItem(0, f"This computer: {card.name}", card)
+            self._cards.setCurrentIndex(0)
+
+    def refresh(self) -> None:
+        """Show the times of runs that have ended since."""
+        if self.isVisible() and self._cards.currentData().is_here:
+            self._show()
+
+    def _count(self) -> None:
+        if self._request is None or self._sides.currentIndex() < 0:
+            return
+        self._token.cancel()
+        self._token = CancelToken()
+        request = with_side(self._request, self._sides.currentData())
+        self._found, self._left = (), tuple(request.step.filter.levels(Device.GPU))
+        self._counted = request
+        self._count_next(request)
+
+    def _count_next(self, request: Request) -> None:
+        """Show the levels that are counted, and count the next one."""
+        self._show()
+        if not self._left:
+            return
+        level, token = self._left[0], self._token
+
+        def work() -> Rung:
+            with self._busy:
+                tracer = Tracer()
+                try:
+                    return Rung(level, tracer.count(request, level, token))
+                finally:
+                    tracer.close()
+
+        def keep(rung: Rung) -> None:
+            self._found, self._left = (*self._found, rung), self._left[1:]
+            self._count_next(request)
+
+        def fail(error: Exception) -> None:
+            if isinstance(error, Cancelled):
+                return
+            if not isinstance(error, AppError):
+                raise error
+            keep(Rung(level, refusal=f"{error.message} {error.hint}".strip()))
+
+        self._background.start(_TOPIC, work, keep, fail)
+
+    # --- showing ---
+
+    def _show(self) -> None:
+        if self._request is None:
+            return
+        ladder = self.ladder()
+        counting = f": counting {self._left[0].name}…" if self._left else ""
+        self._title.setText(f"{self._request.describe()}{counting}")
+        self._bars.show_ladder(ladder, len(self._left))
+        remarks = [each for each in (*ladder.reasons(), ladder.remark()) if each]
+        self._remarks.setText("\n".join(remarks))
+        self._remarks.setVisible(bool(remarks))
+        self._fill(ladder.table)
+
+    def _fill(self, rows: tuple[tuple[str, ...], ...]) -> None:
+        self._copy.setEnabled(bool(rows))
+        self._save.setEnabled(bool(rows))
+        head, *body = rows or ((),)
+        self._table.clearSpans()
+        self._table.setRowCount(len(body))
+        self._table.setColumnCount(len(head))
+        self._table.setHorizontalHeaderLabels(list(head))
+        for number, row in enumerate(body):
+            if len(row) == 1 and len(head) > 1:
+                self._table.setSpan(number, 0, 1, len(head))
+            for column, text in enumerate(row):
+                item = QTableWidgetItem(text)
+                if len(row) == 1 or row[0] == LEAST:
+                    font = item.font()
+                    font.setBold(True)
+                    item.setFont(font)
+                if column:
+                    item.setTextAlignment(
+                        Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+                    )
+                self._table.setItem(number, column, item)
+        header = self._table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        if head:
+            header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
+
+    def _copy_table(self) -> None:
+        """Put the table on the clipboard, with tabs between cells, for a spreadsheet."""
+        text = "\n".join("\t".join(row) for row in self.ladder().table)
+        QGuiApplication.clipboard().setText(text)
+
+    def _save_table(self) -> None:
+        assert self._request is not None
+        name = f"{self._request.step.filter.id}-memory-ladder.csv"
+        save_text(self, "Save Table", name, self.ladder().csv(), _CSV_FILES)
+
+    def ladder(self) -> MemoryLadder:
+        """Return the levels as they are shown."""
+        card: Gpu = self._cards.currentData()
+        if self._counted is None:
+            return MemoryLadder(self._found, card)
+        recorded = self._recorded.same(self._counted, card.name)
+        return MemoryLadder(self._found, card, recorded, self._times.same(self._counted))
+
+    def leave(self) -> None:
+        """Stop counting."""
+        self._token.cancel()
+        for topic in (_TOPIC, _OWN):
+            self._background.forget(topic)
+
+
+def _card_of(gpu: Backend) -> Gpu | None:
+    """Return the card of this computer; the slow facts, which come last, are not waited for."""
+    facts: dict[str, str] = {}
+    for group in gpu.facts():
+        facts.update((each.name, each.value) for each in group.facts)
+        found = gpu_here(facts)
+        if found is not None:
+            return found
+    return None
+
+
+def _log(error: Exception) -> None:
+    _logger.error("The GPU does not answer", exc_info=error)

@@ -1,0 +1,197 @@
+"""One cell of a contact sheet: a result, the value it was made with, its time and score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from kernelscope.engine.sweep import Cell, Score
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.times import EMULATED, duration
+from kernelscope.gui.model.timing import Timing
+from kernelscope.gui.viewer.layer import as_qimage
+from kernelscope.gui.viewer.still import draw_still
+from kernelscope.gui.widgets import theme
+from kernelscope.images.image import Image
+from kernelscope.schema.parameters import Parameter
+
+
+class SheetTile(QWidget):
+    """A picture with a caption, which can be clicked, pinned and reached by Tab.
+
+    Attributes
+    ----------
+    picture : Image or None
+        The result, once it is there.
+    display : Display or None
+        How it is drawn.
+    image : QImage
+        The result as drawn; null until it is there.
+    psnr : float, optional
+        Its score.
+    caption : str
+        ``mask size 5 px``.
+    """
+
+    chosen = Signal(object)
+    pinned = Signal(object)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.parameter: Parameter | None = None
+        self.value: Any = None
+        self.caption = ""
+        self.picture: Image | None = None
+        self.display: Display | None = None
+        self.image = QImage()
+        self.psnr: float | None = None
+        self._figures = ""
+        self._problem = ""
+        self._current = self._best = self._is_pinned = self._is_waiting = False
+
+    def sizeHint(self) -> QSize:
+        return QSize(330, 280)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(170, 130)
+
+    @property
+    def text(self) -> str:
+        """All that the tile says, for readers of the screen as well."""
+        marks = [
+            mark
+            for mark, here in (
+                ("current", self._current),
+                ("best", self._best),
+                ("pinned", self._is_pinned),
+            )
+            if here
+        ]
+        return ", ".join(filter(None, (self.caption, self._figures or self._problem, *marks)))
+
+    def begin(self, parameter: Parameter, value: Any, *, current: bool) -> None:
+        """Show a value whose result is still to come."""
+        self.parameter, self.value, self._current = parameter, value, current
+        self.caption = parameter.caption(value)
+        self.image, self.psnr = QImage(), None
+        self.picture = self.display = None
+        self._figures, self._problem, self._best, self._is_pinned = "", "waiting…", False, False
+        self._is_waiting = True
+        self._refresh()
+
+    def wait_for(self, reason: str) -> None:
+        """Show why there is no result yet."""
+        if reason != self._problem:
+            self._problem = reason
+            self._refresh()
+
+    def give_up(self) -> None:
+        """Show that a result which is still missing does not come."""
+        if self._is_waiting:
+            self.wait_for("not computed")
+
+    def show_cell(self, cell: Cell, display: Display) -> None:
+        """Show the result, or why there is none."""
+        self._problem, self._is_waiting = cell.problem, False
+        if cell.result is not None:
+            if self.image.isNull():
+                self.picture = cell.result.image
+                planes = self.picture.planes
+                fits = display if planes.dtype == cell.result.request.image.planes.dtype else None
+                self.display = fits or Display.automatic(planes)
+                self.image = as_qimage(planes, self.display)
+            self.psnr = cell.score.psnr if cell.score is not None else None
+            seconds = Timing.of(cell.result).seconds
+            # A first run also loads code, starts threads and makes plans that are kept.
+            kind = "first run" if cell.result.first else "one run"
+            time = f"{duration(seconds)}, {kind}" if seconds is not None else EMULATED
+            self._figures = " · ".join(filter(None, (time, _score_text(cell.score))))
+        self._refresh()
+
+    def set_best(self, best: bool) -> None:
+        """Mark the highest score of the sheet."""
+        if best != self._best:
+            self._best = best
+            self._refresh()
+
+    def set_pinned(self, pinned: bool) -> None:
+        """Mark the tile as one of the two to compare."""
+        if pinned != self._is_pinned:
+            self._is_pinned = pinned
+            self._refresh()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton:
+            shift = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
+            (self.pinned if shift else self.chosen).emit(self)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
+            self.chosen.emit(self)
+        elif event.key() == Qt.Key.Key_P:
+            self.pinned.emit(self)
+        elif event.key() in (Qt.Key.Key_Right, Qt.Key.Key_Down):
+            self.focusNextChild()
+        elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Up):
+            self.focusPreviousChild()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), theme.canvas_ground(self.palette()))
+        line = painter.fontMetrics().height()
+        below = 2 * line + 12
+        room = QRectF(self.rect()).adjusted(4, 4, -4, -below)
+        if self.image.isNull():
+            painter.setPen(theme.canvas_quiet(self.palette()))
+            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(room, int(flags), self._problem)
+        else:
+            draw_still(painter, self.image, room)
+        self._draw_caption(painter, line)
+        self._draw_frame(painter)
+
+    def _draw_caption(self, painter: QPainter, line: int) -> None:
+        left, width = 8, self.width() - 16
+        top = self.height() - 2 * line - 8
+        marks = " ".join(
+            mark
+            for mark, here in (
+                ("★ best", self._best),
+                ("● current", self._current),
+                ("◆ pinned", self._is_pinned),
+            )
+            if here
+        )
+        painter.setPen(QColor(theme.CANVAS_TEXT))
+        line_room = QRectF(left, top, width, line)
+        painter.drawText(line_room, Qt.AlignmentFlag.AlignLeft, self.caption)
+        painter.drawText(line_room, Qt.AlignmentFlag.AlignRight, marks)
+        painter.setPen(theme.canvas_quiet(self.palette()))
+        below = line_room.translated(0, line + 2)
+        painter.drawText(below, Qt.AlignmentFlag.AlignLeft, self._figures)
+
+    def _draw_frame(self, painter: QPainter) -> None:
+        accent = self.palette().highlight().color()
+        if self.hasFocus() or self._is_pinned:
+            style = Qt.PenStyle.SolidLine if self.hasFocus() else Qt.PenStyle.DashLine
+            painter.setPen(QPen(accent, 2, style))
+            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+
+    def _refresh(self) -> None:
+        self.setAccessibleName(self.text)
+        self.setToolTip(self.text)
+        self.update()
+
+
+def _score_text(score: Score | None) -> str:
+    if score is None:
+        return ""
+    return f"about {score.psnr:.1f} dB by SURE" if score.estimated else f"{score.psnr:.2f} dB"

@@ -1,0 +1,452 @@
+"""One pixel under X-ray: which cells its thread reads, step by step, from which memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QSlider,
+    QSpinBox,
+    QSplitter,
+    QTableWidget,
+    QTableWidgetItem,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.backends.cuda.sources import source_files
+from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.backends.trial.traced import VERSION
+from kernelscope.base.errors import AppError
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.request import Request
+from kernelscope.gui.model.trials import Version
+from kernelscope.gui.model.xray import SIGNS, Xray, compare, side_by_side
+from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.xray_view import XrayView
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.widgets.theme import set_role
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.schema.devices import Device
+from kernelscope.schema.levels import GLOBAL, Level
+from kernelscope.traffic.trace import Event, Space
+
+_TOPIC = "xray"
+_PAUSE = 150
+"""Milliseconds between two steps while they play."""
+
+_NOTHING = "–"
+_SCOPES = ("Thread", "Warp", "Block")
+
+_LEGEND = (
+    f"{SIGNS[Space.GLOBAL]} global   {SIGNS[Space.SHARED]} shared   {SIGNS[Space.TEXTURE]} texture"
+    "   numbers: order   dotted: read by the warp   bright: read by the block"
+    "   yellow frame: the pixel"
+)
+
+
+class XrayWindow(QDialog):
+    """Traces the block of a pixel at a level, on the emulated GPU, and shows its thread."""
+
+    def __init__(self, background: Background, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("xrayWindow")
+        self.setWindowTitle("X-ray")
+        self.setSizeGripEnabled(True)
+        set_help(self, "gpu-levels#x-ray")
+        self._background = background
+        self._tracer: Tracer | None = None
+        self._busy = threading.Lock()
+        self._request: Request | None = None
+        self._version: Version | None = None
+        """An edited kernel, in place of a request."""
+        self._token = CancelToken()
+        self._file: tuple[object, str] | None = None
+        """Whose source is in view, and its name."""
+        self._levels: tuple[Level, ...] = ()
+        self._xray: Xray | None = None
+        self._second: Xray | None = None
+        self._timer = QTimer(self)
+        self._timer.setInterval(_PAUSE)
+        self._timer.timeout.connect(self._advance)
+        self._view, self._second_view = XrayView(), XrayView()
+        self._second_view.setObjectName("xraySecondPicture")
+        self._names = QLabel(), QLabel()
+        self._title, self._step = QLabel(), QLabel()
+        set_role(self._title, "title")
+        self._title.setObjectName("xrayTitle")
+        self._step.setObjectName("xrayStep")
+        self._step.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        legend = QLabel(_LEGEND)
+        legend.setWordWrap(True)
+        set_role(legend, "note")
+        splitter = QSplitter()
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._make_pictures())
+        splitter.addWidget(self._make_side())
+        box = close_box(self)
+        box.button(box.StandardButton.Close).setAutoDefault(False)
+        layout = QVBoxLayout(self)
+        layout.addLayout(self._make_choice())
+        layout.addWidget(self._title)
+        layout.addWidget(splitter, 1)
+        layout.addWidget(legend)
+        layout.addLayout(self._make_steps())
+        layout.addWidget(self._step)
+        layout.addWidget(box)
+        unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
+        self.resize(min(190 * unit, 1240), min(46 * line, 690))
+        splitter.setSizes([100 * unit, 90 * unit])
+        self.finished.connect(self.leave)
+
+    # --- widgets ---
+
+    def _make_pictures(self) -> QWidget:
+        pictures = QWidget(self)
+        column = QVBoxLayout(pictures)
+        column.setContentsMargins(0, 0, 0, 0)
+        views = self._view, self._second_view
+        for label, view in zip(self._names, views, strict=True):
+            column.addWidget(label)
+            column.addWidget(view, 1)
+        self._show_second(False)
+        return pictures
+
+    def _show_second(self, shown: bool) -> None:
+        for widget in (*self._names, self._second_view):
+            widget.setVisible(shown)
+
+    def _make_choice(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        self._level, self._other = QComboBox(), QComboBox()
+        self._column, self._row = QSpinBox(), QSpinBox()
+        for caption, widget, name in (
+            ("&Level", self._level, "xrayLevel"),
+            ("C&ompare with", self._other, "xrayOther"),
+            ("Column &X", self._column, "xrayColumn"),
+            ("Row &Y", self._row, "xrayRow"),
+        ):
+            label = QLabel(caption)
+            label.setBuddy(widget)
+            widget.setObjectName(name)
+            widget.setAccessibleName(caption.replace("&", ""))
+            row.addWidget(label)
+            row.addWidget(widget)
+        for chooser in (self._level, self._other):
+            chooser.currentIndexChanged.connect(self._trace)
+        for box in (self._column, self._row):
+            box.setKeyboardTracking(False)
+            box.valueChanged.connect(self._trace)
+        row.addStretch(1)
+        return row
+
+    def _make_side(self) -> QTabWidget:
+        self._tabs = QTabWidget()
+        self._tabs.setObjectName("xrayTabs")
+        self._tabs.setDocumentMode(True)
+        self._code = CodeView("kernel", "")
+        self._table = QTableWidget(0, 4)
+        self._table.setObjectName("xrayFigures")
+        self._table.setAccessibleName("Figures of the thread, its warp and its block")
+        self._table.verticalHeader().hide()
+        self._table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._table.setTabKeyNavigation(False)
+        self._tabs.addTab(self._table, "&Figures")
+        self._tabs.addTab(self._code, "&Source")
+        return self._tabs
+
+    def _make_steps(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        self._slider = QSlider(Qt.Orientation.Horizontal)
+        self._slider.setObjectName("xraySlider")
+        self._slider.setAccessibleName("Steps of the thread that are done")
+        self._slider.valueChanged.connect(self._show_steps)
+        self._play = QPushButton("&Play")
+        self._play.setCheckable(True)
+        self._play.toggled.connect(self._on_play)
+        buttons = (
+            (QPushButton("Next loa&d"), "xrayNextLoad", lambda: self._go(Event.READ)),
+            (QPushButton("Next &barrier"), "xrayNextBarrier", lambda: self._go(Event.BARRIER)),
+        )
+        row.addWidget(self._slider, 1)
+        for button, name, action in buttons:
+            button.setObjectName(name)
+            button.setAutoDefault(False)
+            button.clicked.connect(action)
+            row.addWidget(button)
+        self._play.setObjectName("xrayPlay")
+        self._play.setAutoDefault(False)
+        row.addWidget(self._play)
+        return row
+
+    # --- tracing ---
+
+    def show_request(
+        self, request: Request, pixel: tuple[int, int] | None = None, level: str | None = None
+    ) -> None:
+        """Trace a pixel of a request's output: by default the one in the middle, at its level.
+
+        Raises
+        ------
+        AppError
+            If it is for volumes, or the filter has no kernel.
+        """
+        if not isinstance(request.source, Image):
+            raise AppError("The X-ray shows pictures.", "Open a picture.")
+        levels = tuple(each for each in request.step.filter.levels(Device.GPU) if each.exact)
+        if not levels:
+            raise AppError(
+                f"{request.step.filter.name} has no kernel.",
+                "Choose a filter that has levels on the GPU.",
+            )
+        self._request, self._version, self._levels = request, None, levels
+        step = request.step
+        shape = step.filter.output_shape(request.source.planes.shape, step.parameters, step.border)
+        names = [each.id for each in levels]
+        wanted = next(
+            each for each in (level, request.options.level, GLOBAL.id, names[0]) if each in names
+        )
+        self._offer([each.name for each in levels], names.index(wanted), shape, pixel)
+
+    def show_version(self, version: Version, pixel: tuple[int, int]) -> None:
+        """Trace a pixel of what an edited kernel computes, in a process of its own."""
+        self._request, self._version, self._levels = None, version, ()
+        self._offer(
+            [f"{VERSION} of {version.job.kernel}"], 0, version.work.plan.task.output_shape, pixel
+        )
+
+    def _offer(
+        self,
+        levels: list[str],
+        chosen: int,
+        shape: tuple[int, ...],
+        pixel: tuple[int, int] | None,
+    ) -> None:
+        """Offer levels, and pixels of an output of this shape; trace one."""
+        height, width = shape[:2]
+        x, y = pixel or (width // 2, height // 2)
+        boxes = (self._level, self._other, self._column, self._row)
+        for box in boxes:
+            box.blockSignals(True)
+        self._level.clear()
+        self._level.addItems(levels)
+        self._level.setCurrentIndex(chosen)
+        self._other.clear()
+        self._other.addItems([_NOTHING, *(levels if self._request is not None else ())])
+        for chooser in (self._level, self._other):
+            chooser.setEnabled(self._request is not None)
+        for spin, length, value in ((self._column, width, x), (self._row, height, y)):
+            spin.setRange(0, length - 1)
+            spin.setValue(value)
+        for box in boxes:
+            box.blockSignals(False)
+        self._trace()
+
+    @property
+    def xray(self) -> Xray | None:
+        """The thread that is shown; None until it is traced."""
+        return self._xray
+
+    def choose_pixel(self, x: int, y: int) -> None:
+        """Trace another pixel."""
+        self._column.setValue(x)
+        self._row.setValue(y)
+
+    def _trace(self) -> None:
+        if (self._request is None and self._version is None) or self._level.currentIndex() < 0:
+            return
+        x, y = self._column.value(), self._row.value()
+        self._play.setChecked(False)
+        self._show(())
+        self._token.cancel()
+        self._token = CancelToken()
+        if self._version is not None:
+            self._title.setText(f"Tracing pixel {x}, {y} of your version …")
+            version, token = self._version, self._token
+            self._background.start(
+                _TOPIC, partial(_trace_version, version, x, y, token), self._show, self._fail
+            )
+            return
+        self._title.setText(f"Tracing pixel {x}, {y} at level {self._level.currentText()} …")
+        self._background.start(_TOPIC, self._work(x, y), self._show, self._fail)
+
+    def _work(self, x: int, y: int) -> Callable[[], tuple[Xray, ...]]:
+        """Return a function that traces a pixel of the request, at one level or two."""
+        request = self._request
+        assert request is not None
+        chosen = [self._levels[self._level.currentIndex()]]
+        if self._other.currentIndex() > 0:
+            chosen.append(self._levels[self._other.currentIndex() - 1])
+
+        def work() -> tuple[Xray, ...]:
+            with self._busy:
+                if self._tracer is None:
+                    self._tracer = Tracer(threads=1)
+                found = [Xray(*self._tracer.trace_pixel(request, each, x, y)) for each in chosen]
+            for each in found:
+                each.prepare()
+            return tuple(found)
+
+        return work
+
+    def _fail(self, error: Exception) -> None:
+        if not isinstance(error, AppError):
+            raise error
+        self._title.setText(f"{error.message} {error.hint}".strip())
+
+    def _show(self, found: tuple[Xray, ...]) -> None:
+        xray, self._second = (*found, None, None)[:2]
+        self._xray = xray
+        pixel, grey = (self._column.value(), self._row.value()), self._grey()
+        self._view.show_xray(xray, pixel, grey)
+        self._second_view.show_xray(self._second, pixel, grey)
+        self._show_second(self._second is not None)
+        for label, each in zip(self._names, found, strict=False):
+            label.setText(each.scene.level_name)
+        steps = () if xray is None else xray.steps
+        self._slider.setEnabled(bool(steps))
+        self._slider.setRange(0, len(steps))
+        self._slider.setValue(len(steps))
+        self._show_table()
+        if xray is not None:
+            block = ", ".join(map(str, xray.trace.block[:2]))
+            cut = "; the trace is truncated" if xray.trace.truncated else ""
+            if not xray.trace.whole:
+                cut += "; of this block only the warp is recorded, and copies to shared memory"
+            if (rows := xray.trace.rows) is not None:
+                cut += f"; rows {rows.start} to {rows.stop - 1} of all that the block computes"
+            scene = xray.scene
+            which = f" (launch {scene.launch} of {scene.launches})" if scene.launches > 1 else ""
+            whose = f"{VERSION} of " if self._version is not None else ""
+            self._title.setText(
+                f"{whose}{scene.kernel}{which}: block {block}, warp {xray.warp}, lane {xray.lane}, "
+                f"{len(steps):,} steps{cut}"
+            )
+            if xray.scene.notice:
+                self._title.setText(f"{self._title.text()}\n{xray.scene.notice}")
+            if self._second is not None:
+                self._title.setText(f"{self._title.text()}\n{compare(xray, self._second)}")
+        self._show_steps(len(steps))
+
+    def _grey(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        """Return the input as grey bytes."""
+        if self._version is not None:
+            pixels = self._version.work.source
+        else:
+            assert self._request is not None
+            assert isinstance(self._request.source, Image)
+            pixels = self._request.source.pixels
+        values = pixels if pixels.ndim == 2 else pixels[..., :3].mean(axis=2)
+        if pixels.dtype == np.uint8:
+            return values.astype(np.uint8)
+        low, high = float(values.min()), float(values.max())
+        return ((values - low) * (255 / ((high - low) or 1))).astype(np.uint8)
+
+    def _show_table(self) -> None:
+        first, second = self._xray, self._second
+        rows: tuple[tuple[str, ...], ...] = () if first is None else first.figures
+        names = ["", *_SCOPES]
+        if first is not None and second is not None:
+            rows = side_by_side(first, second)
+            levels = [each.scene.level_name.split()[0] for each in (first, second)]
+            names = ["", *(f"{level}\n{scope.lower()}" for level in levels for scope in _SCOPES)]
+        self._table.setColumnCount(len(names))
+        self._table.setHorizontalHeaderLabels(names)
+        self._table.setRowCount(len(rows))
+        for number, row in enumerate(rows):
+            for column, text in enumerate(row):
+                item = QTableWidgetItem(text)
+                if column:
+                    item.setTextAlignment(
+                        Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+                    )
+                self._table.setItem(number, column, item)
+
+    # --- steps ---
+
+    def _show_steps(self, done: int) -> None:
+        self._view.show_steps(done)
+        xray, second = self._xray, self._second
+        if xray is None or not done:
+            self._second_view.show_steps(0)
+            self._step.setText("")
+            return
+        lines = [xray.describe_step(done)]
+        if second is not None:  # both go from the first step to the last
+            other = round(done / len(xray.steps) * len(second.steps))
+            self._second_view.show_steps(other)
+            lines.append(f"{second.scene.level_name}: {second.describe_step(other)}")
+        self._step.setText("\n".join(lines))
+        place = xray.steps[done - 1].place
+        if place is not None:
+            self._show_line(place.file, place.line)
+
+    def _show_line(self, file: str, line: int) -> None:
+        """Show a line of the source, of a header as well."""
+        place = self._version or self._request, file
+        if place != self._file:
+            self._file = place
+            self._code.setPlainText(self._source(file))
+            self._code.setAccessibleName(f"Source of {file}")
+            self._tabs.setTabText(1, f"&Source: {file}")
+        self._code.show_place((line - 1, line))
+
+    def _source(self, file: str) -> str:
+        """Return the text of a source that the kernel is made of."""
+        if self._version is not None:
+            return self._version.source(file)
+        assert self._request is not None
+        files = {each.name: each.text for each in source_files(self._request.step.filter.id)}
+        return files.get(file, "")
+
+    def _go(self, event: Event) -> None:
+        """Go to the next step of a kind, from the beginning again after the last."""
+        if self._xray is None:
+            return
+        done = self._slider.value()
+        start = 0 if done == len(self._xray.steps) else done
+        self._slider.setValue(self._xray.next_step(start, event))
+
+    def _on_play(self, playing: bool) -> None:
+        self._play.setText("&Pause" if playing else "&Play")
+        if not playing:
+            self._timer.stop()
+            return
+        if self._slider.value() == self._slider.maximum():
+            self._slider.setValue(0)
+        self._timer.start()
+
+    def _advance(self) -> None:
+        self._slider.setValue(self._slider.value() + 1)
+        if self._slider.value() == self._slider.maximum():
+            self._play.setChecked(False)
+
+    def leave(self) -> None:
+        """Stop playing and tracing."""
+        self._play.setChecked(False)
+        self._token.cancel()
+        self._background.forget(_TOPIC)
+        with self._busy:
+            if self._tracer is not None:
+                self._tracer.close()
+                self._tracer = None
+
+
+def _trace_version(version: Version, x: int, y: int, token: CancelToken) -> tuple[Xray, ...]:
+    found = Xray(*version.trace(x, y, token), version.job.name)
+    found.prepare()
+    return (found,)

@@ -1,0 +1,191 @@
+"""Draws a figure: into the preview, a PNG, an SVG or a PDF."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QPointF, QRectF, QSize, QSizeF, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QImage,
+    QPageSize,
+    QPainter,
+    QPainterPath,
+    QPdfWriter,
+    QPen,
+    QTextOption,
+)
+from PySide6.QtSvg import QSvgGenerator
+
+from kernelscope.gui.model.colour_maps import STEPS, table
+from kernelscope.gui.model.figure import Area, Figure, Layout, Picture, Style, lay_out
+from kernelscope.gui.viewer.layer import as_qimage, is_smooth
+
+UNITS = 20
+"""Units of the painter for a millimetre: whole sizes of letters are fine enough there."""
+
+_DPI = round(UNITS * 25.4)
+
+_MOST_SIDE = 8192
+"""Pixels a side that a file for printing embeds; more are averaged."""
+
+
+class FigurePainter:
+    """Draws one figure in one style, at any scale.
+
+    Attributes
+    ----------
+    layout : Layout
+        In millimetres.
+    """
+
+    def __init__(self, figure: Figure, style: Style) -> None:
+        self._figure, self._style = figure, style
+        self._font = QFont()
+        self._font.setPixelSize(round(style.text * UNITS))
+        self.layout: Layout = lay_out(figure, style, self._text_height)
+
+    def _text_height(self, text: str, width: float) -> float:
+        room = QRectF(0, 0, width * UNITS, 1e6)
+        flags = int(Qt.TextFlag.TextWordWrap)
+        return QFontMetricsF(self._font).boundingRect(room, flags, text).height() / UNITS
+
+    # --- files ---
+
+    def as_png(self) -> bytes:
+        """Return the figure as a PNG that knows its resolution."""
+        width, height = self.layout.size
+        scale = self._style.dpi / 25.4
+        image = QImage(
+            QSize(round(width * scale), round(height * scale)), QImage.Format.Format_RGB32
+        )
+        image.setDotsPerMeterX(round(1000 * scale))
+        image.setDotsPerMeterY(round(1000 * scale))
+        painter = QPainter(image)
+        painter.scale(scale / UNITS, scale / UNITS)
+        self.paint(painter)
+        painter.end()
+        buffer = QBuffer()
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        image.save(buffer, "PNG")  # type: ignore[call-overload]
+        return bytes(buffer.data().data())
+
+    def as_svg(self) -> bytes:
+        """Return the figure as an SVG; its pictures are embedded as PNG."""
+        width, height = (UNITS * each for each in self.layout.size)
+        buffer = QBuffer()
+        target = QSvgGenerator()
+        target.setOutputDevice(buffer)
+        target.setResolution(_DPI)
+        target.setSize(QSize(round(width), round(height)))
+        target.setViewBox(QRectF(0, 0, width, height))
+        target.setTitle(self._figure.caption)
+        painter = QPainter(target)
+        self.paint(painter)
+        painter.end()
+        return bytes(buffer.data().data())
+
+    def as_pdf(self) -> bytes:
+        """Return the figure as a PDF of one page of its size; its pictures lose nothing."""
+        buffer = QBuffer()
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        target = QPdfWriter(buffer)
+        target.setTitle(self._figure.caption)
+        target.setResolution(_DPI)
+        size = QSizeF(*self.layout.size)
+        match = QPageSize.SizeMatchPolicy.ExactMatch
+        target.setPageSize(QPageSize(size, QPageSize.Unit.Millimeter, "", match))
+        target.setPageMargins(QMarginsF())
+        painter = QPainter(target)
+        painter.setRenderHint(QPainter.RenderHint.LosslessImageRendering)
+        self.paint(painter)
+        painter.end()
+        return bytes(buffer.data().data())
+
+    # --- drawing ---
+
+    def paint(self, painter: QPainter) -> None:
+        """Draw the figure at the origin, `UNITS` units for a millimetre."""
+        layout, style = self.layout, self._style
+        ground = QColor(Qt.GlobalColor.black if style.dark else Qt.GlobalColor.white)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillRect(_rect(Area(0, 0, *layout.size)), ground)
+        painter.setFont(self._font)
+        painter.setPen(QColor(Qt.GlobalColor.white if style.dark else Qt.GlobalColor.black))
+        for number, area in enumerate(layout.titles):
+            text = f"{chr(ord('a') + number)}   {self._figure.pictures[number].title}"
+            metrics = QFontMetricsF(self._font)
+            room = _rect(area)
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room.width())
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignVCenter), text)
+        for picture, area, bar in zip(
+            self._figure.pictures, layout.pictures, layout.bars, strict=True
+        ):
+            self._draw_picture(painter, picture, area)
+            if bar is not None:
+                self._draw_bar(painter, picture, bar)
+        if layout.scale_bar is not None:
+            self._draw_scale_bar(painter, layout.pictures[0], *layout.scale_bar)
+        if layout.caption is not None:
+            wrapped = QTextOption()
+            wrapped.setWrapMode(QTextOption.WrapMode.WordWrap)
+            painter.drawText(_rect(layout.caption), self._figure.caption, wrapped)
+
+    def _draw_picture(self, painter: QPainter, picture: Picture, area: Area) -> None:
+        image, room = as_qimage(picture.planes, picture.display), _rect(area)
+        seen = painter.transform().map(QPointF(room.width(), 0)).x()
+        scale = (seen - painter.transform().dx()) / image.width()
+        to_pixels = isinstance(painter.device(), QImage)
+        if to_pixels and scale < 1:  # bilinear interpolation would leave pixels out
+            image = _averaged(image, round(scale * image.width()), round(scale * image.height()))
+        elif max(image.width(), image.height()) > _MOST_SIDE:
+            share = _MOST_SIDE / max(image.width(), image.height())
+            image = _averaged(image, round(share * image.width()), round(share * image.height()))
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, is_smooth(scale))
+        painter.drawImage(room, image)
+
+    def _draw_bar(self, painter: QPainter, picture: Picture, area: Area) -> None:
+        """Draw the colours from the lowest to the highest value, and three of the values."""
+        assert picture.bar is not None
+        colours, room = table(picture.display.colour_map), _rect(area)
+        # Kept while it is drawn: the image borrows it.
+        row = colours.tobytes()
+        image = QImage(row, STEPS, 1, 3 * STEPS, QImage.Format.Format_RGB888)
+        painter.drawImage(room, image)
+        below = QRectF(room.left(), room.bottom(), room.width(), 1.4 * self._font.pixelSize())
+        sides = (
+            Qt.AlignmentFlag.AlignLeft,
+            Qt.AlignmentFlag.AlignHCenter,
+            Qt.AlignmentFlag.AlignRight,
+        )
+        for text, side in zip(picture.bar, sides, strict=True):
+            painter.drawText(below, int(side | Qt.AlignmentFlag.AlignVCenter), text)
+
+    def _draw_scale_bar(self, painter: QPainter, area: Area, length: float, text: str) -> None:
+        """Draw a white bar with its length over it, seen on light and dark pictures alike."""
+        room, size = _rect(area), self._font.pixelSize()
+        left, bottom = room.left() + 0.6 * size, room.bottom() - 0.6 * size
+        bar = QRectF(left, bottom - 0.3 * size, length * UNITS, 0.3 * size)
+        outline = QPen(QColor(0, 0, 0, 200), 0.16 * size)
+        outline.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+        shape = QPainterPath()
+        shape.addRect(bar)
+        shape.addText(QPointF(left, bar.top() - 0.35 * size), self._font, text)
+        painter.save()
+        painter.setClipRect(room)
+        painter.strokePath(shape, outline)
+        painter.fillPath(shape, QColor(Qt.GlobalColor.white))
+        painter.restore()
+
+
+def _averaged(image: QImage, width: int, height: int) -> QImage:
+    return image.scaled(
+        max(1, width),
+        max(1, height),
+        Qt.AspectRatioMode.IgnoreAspectRatio,
+        Qt.TransformationMode.SmoothTransformation,
+    )
+
+
+def _rect(area: Area) -> QRectF:
+    return QRectF(*(UNITS * each for each in area))

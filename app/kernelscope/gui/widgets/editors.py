@@ -1,0 +1,367 @@
+"""One editing widget for each kind of filter parameter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, SignalInstance
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QStyle,
+    QStyleOptionSpinBox,
+    QToolButton,
+    QWidget,
+)
+
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
+from kernelscope.gui.widgets.mask_editor import MaskEditor
+from kernelscope.gui.widgets.switch import Switch
+from kernelscope.schema.parameters import (
+    ChoiceParameter,
+    FloatParameter,
+    IntParameter,
+    MaskParameter,
+    NumbersParameter,
+    OddParameter,
+    Parameter,
+    Radii,
+    RadiiParameter,
+    rounded,
+)
+
+_QUICK_SIZES = (3, 5, 7, 9)
+_SLIDER_STEPS = 1000
+
+_FACTOR = 1.1
+"""Of a step where values span powers of ten: seven of them double the value."""
+
+_LEAST_BOX = 84
+"""Pixels that a box for a number is wide at least."""
+
+
+class _OddSpinBox(WholeBox):
+    """Steps from odd to odd; even numbers can be typed, and are refused with the reason."""
+
+    def stepBy(self, steps: int) -> None:
+        even = self.value() % 2 == 0
+        self.setValue(self.value() + 2 * steps - (1 if steps > 0 else -1) * even)
+
+
+class OddEditor(QWidget):
+    """Buttons for the usual mask sizes and a box for any other."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: OddParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        self._buttons: dict[int, QToolButton] = {}
+        for size in _QUICK_SIZES:
+            if parameter.minimum <= size <= parameter.maximum:
+                button = Switch(self)
+                button.setText(str(size))
+                button.setCheckable(True)
+                button.setMinimumWidth(30)
+                button.setObjectName(f"{parameter.name}{size}")
+                button.setAccessibleName(f"{parameter.label} {size} {parameter.unit}")
+                button.setToolTip(f"{size}×{size}")
+                button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+                button.clicked.connect(lambda _=False, size=size: self._pick(size))
+                self._buttons[size] = button
+                row.addWidget(button)
+        row.addStretch(1)
+        self._box = _OddSpinBox(self)
+        self._box.setRange(parameter.minimum, parameter.maximum)
+        self._box.setValue(parameter.default)
+        _dress_box(self._box, parameter)
+        self._box.valueChanged.connect(self._on_changed)
+        tell_of_refusals(self._box, self.changed)
+        row.addWidget(self._box)
+        self._parameter = parameter
+        self._mark()
+
+    def value(self) -> int:
+        """Return the number; raises `InvalidParameter` while something else stands there."""
+        return int(_checked(self._box, self._parameter))
+
+    def set_value(self, value: int) -> None:
+        self._box.setValue(value)
+
+    def _pick(self, size: int) -> None:
+        self._box.setValue(size)
+        self._mark()  # a click on the button that is on already must not switch it off
+
+    def _on_changed(self) -> None:
+        self._mark()
+        self.changed.emit()
+
+    def _mark(self) -> None:
+        for size, button in self._buttons.items():
+            button.setChecked(size == self._box.value())
+
+
+class NumberEditor(QWidget):
+    """A slider over the usual range and a box over the whole range.
+
+    A parameter that can be estimated from the picture has a button for that as well. It stays
+    pressed if every run estimates the number again, until the user sets one.
+    """
+
+    changed = Signal()
+    estimate_wanted = Signal()
+
+    def __init__(
+        self, parameter: IntParameter | FloatParameter, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._low, self._high = parameter.slider or (parameter.minimum, parameter.maximum)
+        self._parameter = parameter
+        self._geometric = False
+        self._box: WholeBox | NumberBox
+        if isinstance(parameter, FloatParameter):
+            self._box = NumberBox(self)
+            self._box.setDecimals(parameter.decimals)
+            self._geometric = parameter.geometric
+            self._box.factor = _FACTOR if parameter.geometric else None
+            steps = _SLIDER_STEPS
+        else:
+            self._box = WholeBox(self)
+            steps = max(1, math.ceil((self._high - self._low) / parameter.step))
+        self._decimals = parameter.decimals if isinstance(parameter, FloatParameter) else None
+        self._button: QToolButton | None = None
+        self._box.setRange(parameter.minimum, parameter.maximum)  # type: ignore[arg-type]
+        self._box.setSingleStep(parameter.step)  # type: ignore[arg-type]
+        self._box.setValue(parameter.default)
+        tell_of_refusals(self._box, self.changed)
+        _dress_box(self._box, parameter)
+
+        self._slider = Slider(self)
+        self._slider.setRange(0, steps)
+        self._slider.setPageStep(max(1, steps // 10))
+        self._slider.setSingleStep(max(1, steps // 100))
+        self._slider.setObjectName(f"{parameter.name}Slider")
+        self._slider.setAccessibleName(f"{parameter.label}, slider")
+
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._slider, 1)
+        row.addWidget(self._box)
+        if parameter.has_estimate:
+            self._button = self._estimate_button(parameter)
+            row.addWidget(self._button)
+        self._slider.valueChanged.connect(self._on_slid)
+        self._box.valueChanged.connect(self._on_changed)
+        self._move_slider()
+
+    def value(self) -> int | float:
+        """Return the number; raises `InvalidParameter` while something else stands there."""
+        number: int | float = _checked(self._box, self._parameter)
+        return number
+
+    def set_value(self, value: float) -> None:
+        self.set_automatic(False)
+        self._box.setValue(value)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether every run estimates the number again."""
+        return self._button is not None and self._button.isChecked()
+
+    def set_automatic(self, automatic: bool) -> None:
+        """Let every run estimate the number again, if it can be estimated, or keep it."""
+        if self._button is not None and self._button.isCheckable():
+            self._button.setChecked(automatic)
+
+    def _estimate_button(self, parameter: Parameter) -> QToolButton:
+        button = Switch(self) if parameter.is_estimated else QToolButton(self)
+        button.setText("Estimate")
+        button.setCheckable(parameter.is_estimated)
+        button.setChecked(parameter.is_estimated)
+        button.setObjectName(f"{parameter.name}Estimate")
+        button.setAccessibleName(f"Estimate {parameter.label.lower()} from the input")
+        button.setToolTip(button.accessibleName())
+        if parameter.is_estimated:
+            button.setToolTip(f"{button.accessibleName()}: pressed, every run does that")
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.clicked.connect(self._on_estimate)
+        button.toggled.connect(self.changed)
+        return button
+
+    def _on_estimate(self) -> None:
+        self.set_automatic(True)
+        self.estimate_wanted.emit()
+
+    def _on_slid(self, position: int) -> None:
+        share = position / self._slider.maximum()
+        if self._geometric:
+            value = self._low * (self._high / self._low) ** share
+            self._box.setValue(float(f"{value:.3g}"))
+            return
+        value = self._low + (self._high - self._low) * share
+        self._box.setValue(round(value, self._decimals))
+
+    def _on_changed(self) -> None:
+        self.set_automatic(False)
+        self._move_slider()
+        self.changed.emit()
+
+    def _move_slider(self) -> None:
+        value = self._box.value()
+        if self._geometric:
+            share = math.log(max(value, self._low) / self._low) / math.log(self._high / self._low)
+        else:
+            share = (value - self._low) / (self._high - self._low)
+        share = min(max(share, 0.0), 1.0)  # the box goes further than the slider
+        with QSignalBlocker(self._slider):
+            self._slider.setValue(round(share * self._slider.maximum()))
+
+
+class NumbersEditor(QLineEdit):
+    """A line for one or several numbers."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: NumbersParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parameter = parameter
+        self.setPlaceholderText(parameter.none)
+        self.set_value(parameter.default)
+        self.textChanged.connect(self.changed)
+
+    def show_estimate(self, value: tuple[float, ...]) -> None:
+        """Show an estimate if the field is empty."""
+        self.setPlaceholderText(
+            f"{self._parameter.format(rounded(value))} ({self._parameter.none})"
+        )
+
+    def forget_estimate(self) -> None:
+        """Remove an estimate that belongs to another input."""
+        self.setPlaceholderText(self._parameter.none)
+
+    def value(self) -> tuple[float, ...]:
+        """Return the numbers; raises `InvalidParameter`."""
+        return self._parameter.parse(self.text())
+
+    def set_value(self, value: tuple[float, ...]) -> None:
+        self.setText(self._parameter.format(value))
+
+
+class RadiiEditor(QLineEdit):
+    """A line for one radius, or for three along x, y and z."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: RadiiParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parameter = parameter
+        self.setPlaceholderText("one, or along x, y, z")
+        self.set_value(parameter.default)
+        self.textChanged.connect(self.changed)
+
+    def value(self) -> int | Radii:
+        """Return the radii; raises `InvalidParameter`."""
+        return self._parameter.parse(self.text())
+
+    def set_value(self, value: int | Radii) -> None:
+        self.setText(self._parameter.format(value))
+
+
+class ChoiceEditor(ChoiceBox):
+    """A list of the named values."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: ChoiceParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        for choice in parameter.choices:
+            self.addItem(choice.label, choice.value)
+            self.setItemData(self.count() - 1, choice.help, Qt.ItemDataRole.ToolTipRole)
+        shrink(self)
+        self.set_value(parameter.default)
+        self.currentIndexChanged.connect(self.changed)
+
+    def value(self) -> str:
+        return str(self.currentData())
+
+    def set_value(self, value: str) -> None:
+        self.setCurrentIndex(self.findData(value))
+
+
+Editor = OddEditor | NumberEditor | NumbersEditor | RadiiEditor | ChoiceEditor | MaskEditor
+"""All have ``value()``, ``set_value(value)`` and the signal ``changed()``."""
+
+
+_EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
+    OddParameter: OddEditor,
+    IntParameter: NumberEditor,
+    FloatParameter: NumberEditor,
+    ChoiceParameter: ChoiceEditor,
+    NumbersParameter: NumbersEditor,
+    RadiiParameter: RadiiEditor,
+    MaskParameter: MaskEditor,
+}
+"""The widget of each kind of parameter; a new kind needs a line here."""
+
+
+def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
+    """Return the widget that edits `parameter`, set to its default."""
+    kind = IntParameter if parameter.has_estimate and parameter.sets_side else type(parameter)
+    editor = _EDITORS[kind](parameter, parent)  # buttons for sizes have none for an estimate
+    editor.setObjectName(parameter.name)
+    editor.setAccessibleName(parameter.label)
+    editor.setAccessibleDescription(parameter.help)
+    editor.setToolTip(parameter.help)
+    return editor
+
+
+def shrink(combo: QComboBox) -> None:
+    """Let `combo` become narrower than its longest entry, so that the panel keeps its width."""
+    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    combo.setMinimumContentsLength(10)
+
+
+def tell_of_refusals(box: WholeBox | NumberBox, changed: SignalInstance) -> None:
+    """Emit `changed` also when the typed text becomes no number, or one again."""
+    refused = False
+
+    def look() -> None:
+        nonlocal refused
+        was, refused = refused, not box.hasAcceptableInput()
+        if was or refused:
+            changed.emit()
+
+    box.lineEdit().textChanged.connect(look)
+
+
+def _checked(box: WholeBox | NumberBox, parameter: Parameter) -> Any:
+    """Return the number in `box`, or say in the words of `parameter` why there is none."""
+    return box.value() if box.hasAcceptableInput() else parameter.parse(box.typed())
+
+
+def _dress_box(box: WholeBox | NumberBox, parameter: Parameter) -> None:
+    box.setObjectName(f"{parameter.name}Box")
+    box.setAccessibleName(parameter.label)
+    box.setToolTip(parameter.help)
+
+    def make_room() -> None:
+        if parameter.unit:
+            box.setSuffix(parameter.behind(box.value()))
+        box.ensurePolished()
+        option = QStyleOptionSpinBox()
+        box.initStyleOption(option)
+        metrics = box.fontMetrics()
+        text = QSize(
+            metrics.horizontalAdvance(f"{box.shown()}{box.suffix()} "), box.lineEdit().height()
+        )
+        kind = QStyle.ContentsType.CT_SpinBox
+        needed = box.style().sizeFromContents(kind, option, text, box).width()
+        box.setMinimumWidth(max(_LEAST_BOX, needed))
+
+    box.valueChanged.connect(make_room)
+    make_room()

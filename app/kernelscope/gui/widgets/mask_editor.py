@@ -1,0 +1,307 @@
+"""A table to type a convolution mask into."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QPalette
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QTableWidgetItem,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.mask_table import MaskTable, number_in
+from kernelscope.gui.widgets.messages import (
+    choose_text_to_open,
+    choose_text_to_save,
+    show_error,
+    write_text,
+)
+from kernelscope.schema.parameters import Mask, MaskParameter, MaskPreset
+
+_LARGEST_FILE = 1 << 20
+
+
+class MaskEditor(QWidget):
+    """Shows and edits the value of a `MaskParameter`.
+
+    Signals
+    -------
+    changed()
+        After a change by the user or by `set_value`, also to something `value` refuses.
+    presetChosen(MaskPreset)
+        After the table was filled from a preset, whose settings the listener may apply.
+    """
+
+    changed = Signal()
+    presetChosen = Signal(object)  # noqa: N815
+
+    def __init__(self, parameter: MaskParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("maskEditor")
+        self._parameter = parameter
+        self._problem = ""
+        self._mask: Mask | None = None
+        """The mask of the table, if it was read since its last change."""
+        self._build()
+        self.set_value(parameter.default)
+
+    def _build(self) -> None:
+        self._table = MaskTable()
+        self._table.setToolTip(self._parameter.help)
+        model = self._table.model()  # the table's own signals are blocked at times
+        for changed in (
+            model.dataChanged,
+            model.modelReset,
+            model.rowsInserted,
+            model.rowsRemoved,
+            model.columnsInserted,
+            model.columnsRemoved,
+        ):
+            changed.connect(self._forget)
+        self._table.itemChanged.connect(self._cell_edited)
+        self._table.copy_asked.connect(self.copy)
+        self._table.paste_asked.connect(self.paste)
+        self._table.clear_asked.connect(self._clear_cells)
+        self._note = QLabel()
+        self._note.setObjectName("maskNote")
+        self._note.setTextFormat(Qt.TextFormat.PlainText)
+        self._note.setWordWrap(True)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addLayout(self._size_and_presets())
+        layout.addWidget(self._table)
+        layout.addWidget(self._note)
+        layout.addLayout(self._tools())
+
+    def _size_and_presets(self) -> QHBoxLayout:
+        """Return the row above the table."""
+        parameter = self._parameter
+        self._size = ChoiceBox()
+        self._size.setObjectName("maskSize")
+        self._size.setAccessibleName("Size of the mask")
+        self._size.setToolTip("Rows and columns. The weights stay centred.")
+        for size in range(parameter.minimum, parameter.maximum + 1, 2):
+            self._size.addItem(f"{size}×{size}", size)
+        self._size.currentIndexChanged.connect(lambda: self._resize(self._size.currentData()))
+        size_label = QLabel("Si&ze")
+        size_label.setObjectName("maskSizeLabel")
+        size_label.setBuddy(self._size)
+
+        presets = QPushButton("Fill &with")
+        presets.setObjectName("maskPresets")
+        presets.setAccessibleName("Fill the mask with a preset")
+        presets.setToolTip("Replace all weights by a well-known mask of this size.")
+        menu = QMenu(presets)
+        menu.setObjectName("maskPresetsMenu")
+        for preset in parameter.presets:
+            menu.addAction(preset.name).triggered.connect(
+                lambda _=False, preset=preset: self._fill(preset)
+            )
+        presets.setMenu(menu)
+        presets.setVisible(bool(parameter.presets))
+
+        top = QHBoxLayout()
+        top.addWidget(size_label)
+        top.addWidget(self._size)
+        top.addWidget(presets)
+        top.addStretch(1)
+        return top
+
+    def _tools(self) -> QHBoxLayout:
+        """Return the row below the table."""
+        tools = QHBoxLayout()
+        tools.setSpacing(2)
+        for name, text, tip, action in (
+            ("maskCopy", "Copy", "Copy the mask as text (Ctrl+C in the table)", self.copy),
+            ("maskPaste", "Paste", "Paste a mask from text (Ctrl+V in the table)", self.paste),
+            ("maskLoad", "Load…", "Load a mask from a text file", self.load),
+            ("maskSave", "Save…", "Save the mask to a text file", self.save),
+        ):
+            button = QToolButton()
+            button.setText(text)
+            button.setObjectName(name)
+            button.setAccessibleName(tip)
+            button.setToolTip(tip)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.clicked.connect(lambda _=False, action=action: action())
+            tools.addWidget(button)
+        tools.addStretch(1)
+        return tools
+
+    @property
+    def problem(self) -> str:
+        """The error under the table; empty if all weights are valid."""
+        return self._problem
+
+    def value(self) -> Mask:
+        """Return the mask in the table.
+
+        Raises
+        ------
+        InvalidParameter
+            If a cell holds something that is not an allowed number.
+        """
+        if self._mask is None:
+            self._mask = self._parameter.validate(_numbers(self._table.texts()))
+        return self._mask
+
+    def _forget(self) -> None:
+        self._mask = None
+
+    def set_value(self, mask: Sequence[Sequence[Any]]) -> None:
+        """Show `mask`.
+
+        Raises
+        ------
+        InvalidParameter
+            If the parameter does not allow it; the table stays as it was.
+        """
+        mask = self._parameter.validate(mask)
+        self._set_texts([[_text(weight) for weight in row] for row in mask])
+
+    def copy(self) -> None:
+        """Put the table on the clipboard: rows by line ends, cells by tabs."""
+        QGuiApplication.clipboard().setText(
+            "\n".join("\t".join(row) for row in self._table.texts())
+        )
+
+    def paste(self) -> None:
+        """Replace the mask by the clipboard's text; one number goes into the selected cells."""
+        text = QGuiApplication.clipboard().text()
+        words = text.split()
+        if len(words) == 1 and text.count(",") <= 1 and ";" not in text:
+            self._table.write_selected(words[0])
+            return
+        try:
+            self.set_value(self._parameter.parse(text))
+        except InvalidParameter as error:
+            show_error(
+                self,
+                InvalidParameter(f"The clipboard holds no mask. {error.message}", error.hint),
+            )
+
+    def load(self) -> None:
+        """Ask for a text file and read the mask from it."""
+        choose_text_to_open(self, "Load a mask", self.load_from)
+
+    def load_from(self, path: Path) -> None:
+        """Read the mask from a text file; a file that holds none is reported."""
+        try:
+            self.set_value(self._parse_file(path))
+        except AppError as error:
+            show_error(self, error)
+
+    def _parse_file(self, path: Path) -> Mask:
+        try:
+            with path.open(encoding="utf-8-sig") as file:
+                text = file.read(_LARGEST_FILE)
+        except OSError as error:
+            raise AppError(f"“{path}” cannot be read: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise AppError(
+                f"“{path}” is not a text file.", "Choose a file with rows of numbers."
+            ) from None
+        try:
+            return self._parameter.parse(text)
+        except InvalidParameter as error:
+            raise InvalidParameter(f"“{path}” holds no mask. {error.message}", error.hint) from None
+
+    def save(self) -> None:
+        """Ask for a file and write the mask to it."""
+        choose_text_to_save(self, "Save the mask", "mask.txt", self.save_to)
+
+    def save_to(self, path: Path) -> None:
+        """Write the mask as rows of text; failures are reported."""
+        try:
+            rows = (" ".join(_text(weight) for weight in row) for row in self.value())
+            write_text(path, "".join(f"{row}\n" for row in rows))
+        except AppError as error:
+            show_error(self, error)
+
+    def _fill(self, preset: MaskPreset) -> None:
+        self.set_value(preset.fill(self._size.currentData()))
+        self.presetChosen.emit(preset)
+
+    def _resize(self, size: int) -> None:
+        """Add zeros around the weights, or cut from all sides."""
+        old = self._table.texts()
+        shift = (size - len(old)) // 2
+
+        def cell(y: int, x: int) -> str:
+            inside = 0 <= y < len(old) and 0 <= x < len(old)
+            return old[y][x] if inside else "0"
+
+        self._set_texts([[cell(y - shift, x - shift) for x in range(size)] for y in range(size)])
+
+    def _set_texts(self, texts: list[list[str]]) -> None:
+        if texts == self._table.texts():
+            return
+        blocked = self._table.blockSignals(True)
+        self._table.set_texts(texts)
+        self._table.blockSignals(blocked)
+        blocked = self._size.blockSignals(True)
+        self._size.setCurrentIndex(self._size.findData(len(texts)))
+        self._size.blockSignals(blocked)
+        self._check()
+        self.changed.emit()
+
+    def _clear_cells(self) -> None:
+        self._table.write_selected("0")
+
+    def _cell_edited(self, item: QTableWidgetItem) -> None:
+        blocked = self._table.blockSignals(True)
+        item.setText(item.text().strip() or "0")
+        self._table.blockSignals(blocked)
+        self._check()
+        self.changed.emit()
+
+    def _check(self) -> None:
+        """Mark the cells that hold no number, and note the sum."""
+        self._problem = ""
+        total = []
+        blocked = self._table.blockSignals(True)
+        for y, row in enumerate(_numbers(self._table.texts())):
+            for x, number in enumerate(row):
+                try:
+                    total.append(self._parameter.validate_cell(number, y, x))
+                    refusal = ""
+                except InvalidParameter as error:
+                    refusal = str(error)
+                self._table.mark(y, x, refusal)
+                self._problem = self._problem or refusal
+        self._table.fit()
+        self._table.blockSignals(blocked)
+
+        palette = self.palette()
+        if self._problem:
+            palette.setColor(QPalette.ColorRole.WindowText, theme.error_text(palette))
+        self._note.setPalette(palette)
+        self._note.setText(self._problem or f"Sum of the weights: {math.fsum(total):.10g}")
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._check()
+
+
+def _text(weight: float) -> str:
+    """Return the shortest text that reads back as exactly `weight`."""
+    return repr(weight)
+
+
+def _numbers(texts: list[list[str]]) -> list[list[float | str]]:
+    return [[number_in(text) for text in row] for row in texts]

@@ -1,0 +1,209 @@
+"""Figures of how far a picture is from its reference.
+
+The definitions and their defaults are those of scikit-image: mean_squared_error,
+peak_signal_noise_ratio and structural_similarity (Wang et al., "Image quality assessment: from
+error visibility to structural similarity", 2004) with its uniform 7x7 window.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.base.jit import kernel
+from kernelscope.base.parallel import sum_of_bands
+from kernelscope.images.judging import comparable
+from kernelscope.schema.samples import white_level
+
+WINDOW = 7
+"""Side of the square in which SSIM compares; smaller pictures have none."""
+
+CELLS = WINDOW * WINDOW
+K1, K2 = 0.01, 0.03
+"""The constants of SSIM: they stabilise the quotient where mean or variance is near zero."""
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How far a picture is from its reference.
+
+    Attributes
+    ----------
+    mse, mae : float
+        Mean squared and mean absolute difference, in levels squared and levels of the type.
+    psnr : float
+        Peak signal-to-noise ratio in decibels; infinite for equal pictures.
+    ssim : float or None
+        Structural similarity, at most 1; None for pictures under 7 pixels a side.
+    peak : float or None
+        The white that PSNR and SSIM are relative to, where it is not that of the type.
+    """
+
+    mse: float
+    mae: float
+    psnr: float
+    ssim: float | None
+    peak: float | None = None
+
+    def figures(self) -> tuple[tuple[str, str], ...]:
+        """Return (name, value in words) of each figure, for tables and lines of text."""
+        ssim = f"{self.ssim:.4f}" if self.ssim is not None else f"none below {WINDOW}×{WINDOW}"
+        white = "" if self.peak is None else f" (white is {self.peak:.4g})"
+        return (
+            ("PSNR", f"{self.psnr:.2f} dB{white}" if math.isfinite(self.psnr) else "∞ dB (equal)"),
+            ("SSIM", ssim),
+            ("MSE", f"{self.mse:.4g}"),
+            ("MAE", f"{self.mae:.4g}"),
+        )
+
+    def describe(self) -> str:
+        """Return ``PSNR 31.29 dB, SSIM 0.8912, MSE 48.31, MAE 5.123``."""
+        return ", ".join(f"{name} {value}" for name, value in self.figures())
+
+
+def judge(
+    picture: NDArray[Any],
+    reference: NDArray[Any],
+    check: Callable[[], None] = lambda: None,
+    mse: float | None = None,
+    white: float | None = None,
+) -> Quality:
+    """Compare `picture` with `reference`, over all channels, on all cores.
+
+    Parameters
+    ----------
+    picture, reference : ndarray, shape (height, width, channels)
+        Colours only (see `colours`); uint8, uint16 or float32.
+    check : callable
+        Called every few milliseconds, on any thread; an error that it raises ends the comparison
+        (`CancelToken.check`).
+    mse : float, optional
+        The mean squared difference, if it is known already.
+    white : float, optional
+        By default 255 or 65535; of floats the range of the reference, see `white_of`.
+
+    Raises
+    ------
+    Incomparable
+        If types or shapes differ.
+    """
+    first, second, own = comparable(picture, reference)
+    white = own if white is None else white
+    exact = np.float64 if first.dtype.kind == "f" else np.int64
+
+    def errors(start: int, stop: int) -> NDArray[Any]:
+        totals = np.zeros(2, exact)
+        add_errors(first[start:stop].reshape(-1), second[start:stop].reshape(-1), totals)
+        return totals
+
+    absolute, squared = (
+        float(error) / first.size for error in sum_of_bands(errors, first, check=check)
+    )
+    if mse is None:
+        mse = squared
+    psnr = 10 * math.log10(white * white / mse) if mse > 0 else math.inf
+    peak = None if white == white_level(first.dtype) else white
+    return Quality(mse, absolute, psnr, _similarity(first, second, white, check), peak)
+
+
+def _similarity(
+    first: NDArray[Any], second: NDArray[Any], white: float, check: Callable[[], None]
+) -> float | None:
+    """Return the mean of SSIM over all places where the window fits, or None without one."""
+    height, width, channels = first.shape
+    places = (height - WINDOW + 1, width - WINDOW + 1, channels)
+    if min(places) < 1:
+        return None
+    # With sums in place of means both fractions are widened by these.
+    c1 = (K1 * white) ** 2 * CELLS * CELLS
+    c2 = (K2 * white) ** 2 * CELLS * (CELLS - 1)
+
+    def similarities(start: int, stop: int) -> NDArray[Any]:
+        totals = np.zeros(places[1] * channels)
+        add_similarities(first[start:stop], second[start:stop], c1, c2, totals)
+        return totals
+
+    totals = sum_of_bands(similarities, first, WINDOW - 1, check)
+    return float(totals.sum() / math.prod(places))
+
+
+@kernel
+def add_errors(first: Any, second: Any, totals: Any) -> None:
+    """Add to `totals`, of int64 or float64, the sums of |first - second| and its square."""
+    absolute = squared = totals.dtype.type(0)
+    for i in range(first.size):
+        error = totals.dtype.type(first[i]) - totals.dtype.type(second[i])
+        absolute += abs(error)
+        squared += error * error
+    totals[0] += absolute
+    totals[1] += squared
+
+
+@kernel
+def update_columns(first: Any, second: Any, sign: Any, columns: Any) -> None:
+    """Add a row, times `sign`, to the four sums of every column."""
+    sums, other_sums, squares, products = columns
+    for i in range(sums.size):
+        a, b = np.float64(first[i]), np.float64(second[i])
+        sums[i] += sign * a
+        other_sums[i] += sign * b
+        squares[i] += sign * (a * a + b * b)
+        products[i] += sign * (a * b)
+
+
+@kernel
+def add_windows(columns: Any, step: Any, totals: Any) -> None:
+    """Set ``totals[i]`` to the sum of seven columns from `i` on, `step` apart."""
+    b, c, d = columns[step:], columns[2 * step :], columns[3 * step :]
+    e, f, g = columns[4 * step :], columns[5 * step :], columns[6 * step :]
+    for i in range(totals.size):
+        totals[i] = columns[i] + b[i] + c[i] + d[i] + e[i] + f[i] + g[i]
+
+
+@kernel
+def add_row_similarities(windows: Any, c1: Any, c2: Any, totals: Any) -> None:
+    """Add SSIM at every place of a row to `totals`.
+
+    With n cells, sums Σa, Σb and the sample covariance (nΣab - ΣaΣb) / n(n - 1), the four
+    factors of the definition are multiplied by n² and n(n - 1); their quotient stays.
+    """
+    sums, other_sums, squares, products = windows
+    for i in range(totals.size):
+        cross = sums[i] * other_sums[i]
+        square = sums[i] * sums[i] + other_sums[i] * other_sums[i]
+        covariance = CELLS * products[i] - cross
+        variance = CELLS * squares[i] - square
+        above = (2 * cross + c1) * (2 * covariance + c2)
+        totals[i] += above / ((square + c1) * (variance + c2))
+
+
+@kernel
+def add_similarities(first: Any, second: Any, c1: Any, c2: Any, totals: Any) -> None:
+    """Add SSIM of all windows inside a band to the totals of its columns.
+
+    Sums of whole numbers go down the columns: float64 holds them, and their products, exactly.
+    Sums of floats restart with each row: a difference that a bright sample rounds away would be
+    missing from all windows below it.
+    """
+    height, width, channels = first.shape
+    columns = np.zeros((4, width * channels))
+    windows = np.empty((4, totals.size))
+    is_float = first.dtype.type(0.5) != 0
+    for top in range(height - WINDOW + 1):
+        entering = top + WINDOW - 1
+        if top == 0 or is_float:
+            columns[:] = 0
+            entering = top
+        else:
+            row, other = first[top - 1], second[top - 1]
+            update_columns(row.reshape(-1), other.reshape(-1), -1.0, columns)
+        for y in range(entering, top + WINDOW):
+            update_columns(first[y].reshape(-1), second[y].reshape(-1), 1.0, columns)
+        for quantity in range(4):
+            add_windows(columns[quantity], channels, windows[quantity])
+        add_row_similarities(windows, c1, c2, totals)

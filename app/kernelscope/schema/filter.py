@@ -1,0 +1,525 @@
+"""The declaration of a filter, and the plan of its work on the CPU.
+
+A filter module has one `FilterSpec` called ``SPEC``. The window, the command line and the
+documentation are generated from it, so a parameter is declared exactly once::
+
+    SPEC = FilterSpec(id="mean", ..., parameters=(OddParameter(name="size", ...),),
+                      implementations={"cpu": Cpu(plan_cpu), "gpu": Cuda(plan_cuda, levels)})
+
+    spec.levels(Device.GPU)                 levels for a list; () if it does not run there
+    spec.implementation(Cpu).plan(task)     passes over the output, as data: nothing is run
+
+Another backend is another key of `implementations`, with its own class next to `Cpu` and `Cuda`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from kernelscope.base.errors import InvalidParameter
+from kernelscope.schema.borders import Border
+from kernelscope.schema.chips import Chip
+from kernelscope.schema.crop import HALO_ONLY, Box, Crop
+from kernelscope.schema.explanation import NO_EXPLANATION, Explanation
+from kernelscope.schema.levels import CPU_LEVELS, GPU_LEVELS, Level
+from kernelscope.schema.parameters import Parameter, rounded
+from kernelscope.schema.samples import Kind, Pixels, colour_count
+
+
+@dataclass(frozen=True)
+class CpuTask:
+    """The task that a filter plans passes for on the CPU, as `CudaTask` for a GPU.
+
+    Attributes
+    ----------
+    source : ndarray, shape (height, width, channels) or (depth, height, width, components)
+        Input samples, C-contiguous and read-only; grey images have one channel. Volumes are
+        float32.
+    output : ndarray, shape (height', width', channels) or that of the volume
+        Array for the result, same dtype; smaller than `source` only for `Border.VALID`.
+        Every channel must be written. The caller restores an alpha channel.
+    parameters : mapping
+        Validated and resolved values, one for each parameter of the filter.
+    border : Border
+        Treatment of the cells outside the image.
+    level : str
+        Identifier of the level to compute at.
+    origin : tuple of int
+        Row and column of the picture at which `source` begins, where it is a part of one.
+    part : Box, optional
+        The part of a volume that `output` is; the parameters are those of the whole.
+    """
+
+    source: Pixels
+    output: Pixels
+    parameters: Mapping[str, Any]
+    border: Border
+    level: str
+    origin: tuple[int, int] = (0, 0)
+    part: Box | None = None
+
+
+class CpuKernel(Protocol):
+    """A compiled function for the CPU, such as those of `kernelscope.base.jit`."""
+
+    def compile(self, *arguments: Any) -> bool:
+        """Compile for the types of `arguments`; return False if that was done before."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run on `arguments`."""
+
+
+@dataclass(frozen=True)
+class CpuPass:
+    """One sweep over the output: ``kernel(*arguments, start, stop)`` for bands of rows.
+
+    The backend splits ``range(rows)`` into bands, runs them on one thread (levels that are
+    `Level.single`) or on all cores, and checks the cancel token between bands. Bands may run
+    in any order, so a pass must not read what another band of the same pass writes.
+    """
+
+    kernel: CpuKernel
+    arguments: tuple[Any, ...]
+    rows: int
+    cost: float = 1.0
+    """Time relative to the filter's other passes, for progress; approximate."""
+
+
+class Implementation(Protocol):
+    """How a filter is computed on one kind of device: `Cpu`, `Cuda` or `Absent`."""
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels that it supports, slowest first."""
+
+    @property
+    def gaps(self) -> Mapping[str, str]:
+        """The reason why a usual level of the device is missing, by level id."""
+
+
+_Found = TypeVar("_Found", bound=Implementation)
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """A filter on the CPU.
+
+    Attributes
+    ----------
+    plan : callable
+        Maps a `CpuTask` to the passes that compute it.
+    levels : tuple of Level
+        `CPU_LEVELS`, and the filter's own between them; the last is the fastest.
+    """
+
+    plan: Callable[[CpuTask], Sequence[CpuPass]]
+    levels: tuple[Level, ...] = CPU_LEVELS
+    gaps: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Takes the place of an implementation that a filter does not have.
+
+    Attributes
+    ----------
+    reason : str
+        Shown to the user at each of the `usual` levels.
+    """
+
+    reason: str
+    usual: tuple[Level, ...] = GPU_LEVELS
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        return ()
+
+    @property
+    def gaps(self) -> Mapping[str, str]:
+        return {level.id: self.reason for level in self.usual}
+
+
+def _no_radius(parameters: Mapping[str, Any]) -> int:
+    """Return 0: only the pixel itself is needed."""
+    return 0
+
+
+def _no_check(parameters: Mapping[str, Any]) -> None:
+    """Accept every combination of parameters that are valid on their own."""
+
+
+def _is_local(parameters: Mapping[str, Any]) -> bool:
+    """Return False: a result depends on its neighbourhood only."""
+    return False
+
+
+def _no_estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return no values: nothing is estimated."""
+    return {}
+
+
+def _nothing(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Measure nothing."""
+    return {}
+
+
+def _as_they_are(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `parameters` that do not depend on the source."""
+    return parameters
+
+
+def _same_channels(channels: int, parameters: Mapping[str, Any]) -> int:
+    """Give the result as many channels as the source."""
+    return channels
+
+
+class Unit(Enum):
+    """The unit of floats that a filter supposes; see `kernelscope.engine.scaling`."""
+
+    ANY = "any"
+    """The result has the unit of the samples, whatever that is."""
+    SQUARES = "squares"
+    """Any in which float32 holds squares of samples."""
+    WHITE = "white"
+    """White is 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchDefaults:
+    """How a filter is timed unless a plan sets more.
+
+    Attributes
+    ----------
+    variants : tuple of mapping
+        Parameters other than the mask size; each is timed.
+    border : Border
+        One that the libraries have as well.
+    channels : int
+    """
+
+    variants: tuple[Mapping[str, Any], ...] = ({},)
+    border: Border = Border.REFLECT
+    channels: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnostic:
+    """A map of a volume that a filter can show, for instance of the noise that it estimates.
+
+    Attributes
+    ----------
+    name : str
+        Heads its captions.
+    settings : callable
+        Maps validated parameters to the values that the map depends on: equal settings give
+        equal maps.
+    compute : callable
+        Maps voxels, shape (depth, height, width), and settings to the map, of the same shape.
+    describe : callable
+        Maps settings to a few words for captions.
+    """
+
+    name: str
+    settings: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+    compute: Callable[[Pixels, tuple[Any, ...]], Pixels]
+    describe: Callable[[tuple[Any, ...]], str]
+
+
+class NoiseSteps(Protocol):
+    """Steps around a filter that supposes white noise; see `kernelscope.engine.stabilising`."""
+
+    def forward(self, pixels: Pixels) -> Pixels:
+        """Return float32 samples whose noise is white, where white is 1; alpha stays."""
+
+    def backward(self, stable: Pixels) -> Pixels:
+        """Return samples of the picture's type from those of the result, of any height."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseChoice:
+    """How a filter treats the kinds of noise of a picture.
+
+    Attributes
+    ----------
+    parameter : str
+        Name of the parameter that chooses the kind.
+    found : str
+        Its value where the kind is to be found.
+    white : str
+        Its value where the noise is white: after the first of the steps.
+    key : str
+        Under which the model is among the parameters that `FilterSpec.resolve` gets.
+    find : callable
+        Maps a picture without alpha, where white of floats is 1, and the parameter's value to a
+        model of its noise.
+    steps : callable
+        Maps a model, validated parameters (None while they are estimated) and the type of samples
+        to the steps around the filter; None if it needs none.
+    describe : callable
+        Maps a model and the value of white to a line for the user; empty for what was chosen.
+    """
+
+    parameter: str
+    found: str
+    white: str
+    key: str
+    find: Callable[[Pixels, str], Any]
+    steps: Callable[[Any, Mapping[str, Any] | None, np.dtype[Any]], NoiseSteps | None]
+    describe: Callable[[Any, str, float], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterSpec:
+    """A filter: its names, its parameters and its implementations.
+
+    A volume is an image whose rows are slices and whose pixels are rows of voxels: shape
+    (depth, height, width, components), float32. A filter of volumes keeps that shape and has
+    one border, ``reflect``.
+
+    Attributes
+    ----------
+    id : str
+        Name of the module, of the ``.cu`` file and of the test.
+    name, category, summary : str
+        Texts for menus and lists; `summary` is one sentence.
+    source : str
+        Where the method is described.
+    short : str
+        A shorter name for captions, such as ``NLM``; by default `name`.
+    synonyms : tuple of str
+        Other words by which users search for it, in lower case.
+    parameters : tuple of Parameter
+        In the order in which they are shown.
+    implementations : mapping of str to Implementation
+        How it is computed, by the id of the backend: a `Device`, or its text.
+    radius : callable
+        Maps validated parameters to the number of pixels needed on each side (of a volume:
+        slices above and below); none by default.
+    borders : tuple of Border
+        The borders that make sense for the filter.
+    check : callable
+        Raises `InvalidParameter` for combinations of parameters that cannot work.
+    output_channels : callable
+        Maps the number of channels of the source, and validated parameters, to the number of
+        channels of the result.
+    whole : callable
+        Returns whether each result may depend on the whole image, whatever the radius.
+    crop : Crop
+        The part of a picture that a part of the result needs in addition to the halo.
+    kind : Kind
+        The kind of source that it works on.
+    resolve : callable
+        Maps a source, as that of a `CpuTask` or as `Components`, and validated parameters to the
+        parameters to plan with: values that depend on the data are filled in, those that do not go
+        with the source are refused. It may add values under names that no parameter has, for
+        the plans. Resolving twice changes nothing.
+    estimates : callable
+        Maps validated parameters and the result of `resolve` to those that were estimated
+        from the data, for the user to know: values by name.
+    measure : callable
+        Maps a source and validated parameters to slow measurements that an estimate and `resolve`
+        both need, under names that no parameter has. Either measures for itself where they do not
+        come with the parameters.
+    restores : bool
+        Whether a result shows what its source does, so that both compare with one reference.
+    averages : bool
+        Whether it is an average with weights that are not negative and do not depend on samples.
+    unit : Unit or callable
+        The unit of floats that it supposes; a callable maps validated parameters to it.
+    noise : NoiseChoice, optional
+        The kinds of noise that it removes from pictures.
+    microscope : mapping
+        Values in the place of defaults that hold for medical scanners only.
+    bench : BenchDefaults
+        How it is timed.
+    diagnostic : Diagnostic, optional
+        A map of the source that the window can show.
+    explanation : Explanation
+        Formula, worked example and advice for the page of the filter.
+    """
+
+    id: str
+    name: str
+    category: str
+    summary: str
+    source: str
+    parameters: tuple[Parameter, ...]
+    implementations: Mapping[str, Implementation]
+    short: str = ""
+    synonyms: tuple[str, ...] = ()
+    radius: Callable[[Mapping[str, Any]], int] = _no_radius
+    borders: tuple[Border, ...] = tuple(Border)
+    check: Callable[[Mapping[str, Any]], None] = _no_check
+    output_channels: Callable[[int, Mapping[str, Any]], int] = _same_channels
+    whole: Callable[[Mapping[str, Any]], bool] = _is_local
+    crop: Crop = HALO_ONLY
+    kind: Kind = Kind.PICTURE
+    resolve: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
+    estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _no_estimates
+    measure: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _nothing
+    restores: bool = True
+    averages: bool = False
+    unit: Unit | Callable[[Mapping[str, Any]], Unit] = Unit.ANY
+    noise: NoiseChoice | None = None
+    microscope: Mapping[str, Any] = field(default_factory=dict)
+    bench: BenchDefaults = BenchDefaults()
+    diagnostic: Diagnostic | None = None
+    explanation: Explanation = NO_EXPLANATION
+
+    def levels(self, device: str) -> tuple[Level, ...]:
+        """Return the levels of a kind of device, slowest first; none if it cannot run there."""
+        found = self.implementations.get(device)
+        return found.levels if found else ()
+
+    def gaps(self, device: str) -> Mapping[str, str]:
+        """Return why usual levels of a kind of device do not apply, by level id."""
+        found = self.implementations.get(device)
+        return found.gaps if found else {}
+
+    def implementation(self, kind: type[_Found]) -> _Found:
+        """Return the implementation of that kind, for the backend that works with it.
+
+        Raises
+        ------
+        LookupError
+            If there is none; such a filter has no `levels` on that device.
+        """
+        for found in self.implementations.values():
+            if isinstance(found, kind):
+                return found
+        raise LookupError(f"filter {self.id!r} has no implementation {kind.__name__}")
+
+    def unit_for(self, parameters: Mapping[str, Any]) -> Unit:
+        """Return the unit of floats that these parameters suppose."""
+        return self.unit if isinstance(self.unit, Unit) else self.unit(parameters)
+
+    def work_per_pixel(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the parameters that the work for a pixel depends on, in words."""
+        return (
+            f"radius {self.radius(parameters)}",
+            *(
+                f"{each.name} {parameters[each.name]}"
+                for each in self.parameters
+                if each.affects_time and each.matters(parameters)
+            ),
+        )
+
+    def uncroppable(self, parameters: Mapping[str, Any]) -> str:
+        """Return why a part of a result needs the whole source; empty if it does not."""
+        if self.kind is Kind.VOLUME:
+            return "it filters volumes as a whole"
+        if self.whole(parameters):
+            return "each of its results depends on all pixels"
+        return self.crop.whole
+
+    def output_shape(
+        self, shape: tuple[int, ...], parameters: Mapping[str, Any], border: Border
+    ) -> tuple[int, ...]:
+        """Return the shape of the result for a source of `shape`, see `CpuTask`."""
+        if self.kind is Kind.VOLUME:
+            return shape
+        height, width, channels = shape
+        margin = 2 * self.radius(parameters) if border is Border.VALID else 0
+        return height - margin, width - margin, self.output_channels(channels, parameters)
+
+    def carry_alpha(
+        self, source: Pixels, output: Pixels, parameters: Mapping[str, Any], border: Border
+    ) -> None:
+        """Copy the alpha channel of `source`, if it has one, to that of `output`.
+
+        Both have shape (height, width, channels); `output` may be smaller (``valid``). No
+        component of a volume is alpha.
+        """
+        if self.kind is Kind.PICTURE and source.shape[2] in (2, 4):
+            shift = self.radius(parameters) if border is Border.VALID else 0
+            height, width = output.shape[:2]
+            output[:, :, -1] = source[shift : shift + height, shift : shift + width, -1]
+
+    def keep_rim(
+        self, source: Pixels, output: Pixels, parameters: Mapping[str, Any], border: Border
+    ) -> None:
+        """Copy the colours of `source` to the rim of `output` for border ``keep``.
+
+        Both have shape (height, width, channels). The rim is the area within the radius of the
+        image's edge. Where the result has colours and the source is grey, it stays grey.
+        """
+        radius = self.radius(parameters)
+        if border is not Border.KEEP or radius == 0:
+            return
+        height, width, channels = source.shape
+        colours = output[:, :, : colour_count(output.shape[2])]
+        kept = source[:, :, : colour_count(channels)]
+        bottom, right = height - radius, width - radius
+        for rim in (
+            np.s_[:radius],
+            np.s_[bottom:],
+            np.s_[radius:bottom, :radius],
+            np.s_[radius:bottom, right:],
+        ):
+            colours[rim] = kept[rim]
+
+    def parameter(self, name: str) -> Parameter:
+        """Return the parameter called `name`, or raise `InvalidParameter`."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        names = ", ".join(parameter.name for parameter in self.parameters) or "none"
+        raise InvalidParameter(f"{self.name} has no parameter “{name}”.", f"It has: {names}.")
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the default of every parameter."""
+        return {parameter.name: parameter.default for parameter in self.parameters}
+
+    def validate(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all parameters, `values` checked and the others at their defaults.
+
+        Raises
+        ------
+        InvalidParameter
+            For an unknown name, a value out of range, or values that do not go together.
+        """
+        validated = self.defaults()
+        for name, value in values.items():
+            validated[name] = self.parameter(name).validate(value)
+        self.check(validated)
+        return validated
+
+    def describe(
+        self,
+        values: Mapping[str, Any],
+        estimates: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return ``Median, mask size 5 px``-like text for labels and logs.
+
+        `estimates` are named too, see `estimates` above.
+        """
+        found = estimates or {}
+        parts = [self.name]
+        for parameter in self.parameters:
+            value = values[parameter.name]
+            if parameter.name in found:
+                parts.append(f"estimated {parameter.describe(rounded(found[parameter.name]))}")
+            elif parameter.matters(values) and not parameter.is_absent(value):
+                parts.append(parameter.describe(value))
+        return ", ".join(parts)
+
+    def chips(
+        self, values: Mapping[str, Any], estimates: Mapping[str, Any] | None = None
+    ) -> tuple[Chip, ...]:
+        """Return a chip for each parameter that affects the result, as `describe` does."""
+        found = estimates or {}
+        chips = []
+        for parameter in self.parameters:
+            value = values[parameter.name]
+            usual = parameter.format(value) == parameter.format(parameter.default)
+            if parameter.name in found:
+                value, usual = rounded(found[parameter.name]), False
+            elif not parameter.matters(values) or parameter.is_absent(value):
+                continue
+            chips.append(Chip(parameter.name, parameter.chip(value), usual))
+        return tuple(chips)

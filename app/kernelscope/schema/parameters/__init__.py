@@ -1,0 +1,48 @@
+"""Parameters of a filter: values the user sets, how they are checked, read and written.
+
+One class for each kind of value::
+
+    Parameter                 base: name, label, default; its methods are all that a kind defines
+        IntParameter          a whole number
+            OddParameter      the side of a mask
+        FloatParameter        a real number, which may be estimated from the picture
+        NumbersParameter      none, one or several real numbers
+        RadiiParameter        radii along x, y and z
+        ChoiceParameter       one of a few named values
+        MaskParameter         a table of weights
+
+The window makes an editor of each, the command line an option and the documentation a row. They
+ask the methods of `Parameter` and do not distinguish kinds; the window alone has a table with the
+widget of each one.
+"""
+
+from kernelscope.schema.parameters.base import Choice, Parameter
+from kernelscope.schema.parameters.choices import ChoiceParameter
+from kernelscope.schema.parameters.masks import Mask, MaskParameter, MaskPreset
+from kernelscope.schema.parameters.numbers import (
+    FloatParameter,
+    IntParameter,
+    NumbersParameter,
+    OddParameter,
+    Radii,
+    RadiiParameter,
+    rounded,
+)
+from kernelscope.schema.parameters.numerals import read_number
+
+__all__ = [
+    "Choice",
+    "ChoiceParameter",
+    "FloatParameter",
+    "IntParameter",
+    "Mask",
+    "MaskParameter",
+    "MaskPreset",
+    "NumbersParameter",
+    "OddParameter",
+    "Parameter",
+    "Radii",
+    "RadiiParameter",
+    "read_number",
+    "rounded",
+]

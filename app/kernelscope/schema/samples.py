@@ -1,0 +1,114 @@
+"""Samples of pictures and volumes: types, the white level, colour and alpha channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.base.parallel import in_parts
+
+Pixels = NDArray[Any]
+"""An image's samples: uint8, uint16 or float32."""
+
+
+def white_level(dtype: np.dtype[Any]) -> float:
+    """Return the value of white in samples of `dtype`; of floats it is 1 for filters."""
+    return 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
+
+
+_BLACKEST, _DIMMEST, _BRIGHTEST = -0.5, 1 / 256, 1.5
+"""Floats for which white is 1: noise may lead them beyond 0 and 1, and pictures may be dark."""
+
+
+def white_of(samples: Pixels) -> float:
+    """Return the value of white in samples: of integers that of their type, of floats 1.
+
+    Floats that do not lie between 0 and 1, or nearly so, have another unit: there, white is their
+    range, which counts from 0.
+    """
+    if samples.dtype.kind != "f":
+        return white_level(samples.dtype)
+    ends = in_parts(lambda part: (float(samples[part].min()), float(samples[part].max())), samples)
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    return white_between(low, high)
+
+
+def white_between(low: float, high: float) -> float:
+    """Return the value of white in floats between `low` and `high`, as `white_of` does."""
+    if low == high == 0 or (low >= _BLACKEST and _DIMMEST <= high <= _BRIGHTEST):
+        return 1.0
+    return span(low, high)
+
+
+def span(low: float, high: float) -> float:
+    """Return the range of samples between `low` and `high`, which counts from 0; 1 without any."""
+    return max(high, 0.0) - min(low, 0.0) or 1.0
+
+
+def colour_count(channels: int) -> int:
+    """Return the number of colour channels: 2 and 4 channels include alpha, the last one."""
+    return channels - (channels in (2, 4))
+
+
+class NoiseMedians(NamedTuple):
+    """Facts about blocks of two voxels along each axis, from which noise is estimated.
+
+    Blocks count if they are at least as bright as the average one, and have weak edges. Of an even
+    number of them there are two middle ones; else both are the same.
+
+    Attributes
+    ----------
+    details : tuple of float
+        The two middle magnitudes of the finest detail of the Haar wavelet.
+    means : tuple of float
+        The two middle means.
+    """
+
+    details: tuple[float, float]
+    means: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The volumes of a scan, each an array of its own: a source of which only facts are needed.
+
+    Attributes
+    ----------
+    parts : tuple of ndarray, shape (depth, height, width)
+        Read-only, in the types of their files.
+    whole : callable
+        Returns them as one array, shape (depth, height, width, components); the first time takes
+        longer than most filters do on a GPU.
+    peak : callable
+        Returns the largest magnitude of a part by its number, if there is a quick way; else None.
+    noise_medians : callable
+        Returns the `NoiseMedians` of a part by its number, if there is a quick way; else None. It
+        also takes the share of blocks whose edges are weak enough to count, and the voxels from one
+        block to the next.
+    """
+
+    parts: tuple[Pixels, ...]
+    whole: Callable[[], Pixels]
+    peak: Callable[[int], float | None] = lambda number: None
+    noise_medians: Callable[[int, float, int], NoiseMedians | None] = lambda *_: None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return *self.parts[0].shape, len(self.parts)
+
+
+def whole(source: Pixels | Components) -> Pixels:
+    """Return a source as one array."""
+    return source.whole() if isinstance(source, Components) else source
+
+
+class Kind(StrEnum):
+    """The kind of source that a filter works on."""
+
+    PICTURE = "picture"
+    VOLUME = "volume"

@@ -1,0 +1,1 @@
+"""The pages that explain: manual, handbook of filters and levels, lecture."""

@@ -1,0 +1,158 @@
+"""Worked examples: the numbers and pictures of a filter's page, made by its code for the CPU."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.paths import RESOURCES
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.step import Step
+from kernelscope.files import read_image
+from kernelscope.images import phantom
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
+from kernelscope.images.volume import Volume
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
+
+_SIDE = 128
+"""Pixels of the part of a sample that shows the effect of a filter."""
+
+_PLACE = {"camera": (40, 96), "coffee": (130, 230)}
+"""Upper left corner of that part, by the beginning of the file's name: the head of the
+photographer, the rim of the cup."""
+
+_HEAD = (9, 96, 96)
+_HEAD_SIGMA = 18.0
+"""Voxels and noise of the head that filters of volumes are shown on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Worked:
+    """A worked example.
+
+    Attributes
+    ----------
+    patch, result : ndarray, shape (height, width) or (height, width, channels)
+        Of volumes the slice in the middle.
+    radius : int
+        Cells on each side of the middle that its window has.
+    masks : mapping of str to ndarray
+    working : str
+        The arithmetic of the middle sample, or empty.
+    settings : str
+        The filter and its parameters in words.
+    """
+
+    patch: NDArray[Any]
+    result: NDArray[Any]
+    radius: int
+    masks: Mapping[str, NDArray[Any]]
+    working: str
+    settings: str
+
+    @property
+    def middle(self) -> tuple[int, int]:
+        """Row and column of the marked cell."""
+        return self.patch.shape[0] // 2, self.patch.shape[1] // 2
+
+    @property
+    def window(self) -> NDArray[Any]:
+        """The samples of the window around the middle."""
+        y, x = self.middle
+        reach = self.radius
+        return self.patch[y - reach : y + reach + 1, x - reach : x + reach + 1]
+
+
+@functools.cache
+def worked(filter_id: str) -> Worked:
+    """Return the worked example of a filter. The first call may compile the filter."""
+    spec = filters.get(filter_id)
+    example = spec.explanation.example
+    step = Step.of_numbers(filter_id, example.parameters)
+    volume = spec.kind is Kind.VOLUME
+    patch = np.array(example.patch, np.float32 if volume else np.uint8)
+    source = Scan((Volume.from_array(patch, "example"),)) if volume else Image.from_array(patch)
+    result = _filtered(source, step)
+    if volume:
+        patch, result = patch[len(patch) // 2], result[len(result) // 2]
+    height, width = patch.shape[:2]
+    usual = 0 if spec.whole(step.parameters) else spec.radius(step.parameters)
+    radius = usual if example.radius is None else example.radius
+    radius = min(radius, height // 2, width // 2)
+    made = Worked(patch, result, radius, example.masks(step.parameters), "", _said(step))
+    working = example.working(made.window, step.parameters)
+    return Worked(patch, result, radius, made.masks, working, made.settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """A part of a sample before and after a filter, for the eye.
+
+    Attributes
+    ----------
+    before, after : ndarray of uint8, shape (height, width) or (height, width, 3)
+    settings : str
+        The filter and its parameters in words.
+    """
+
+    before: NDArray[np.uint8]
+    after: NDArray[np.uint8]
+    settings: str
+
+
+@functools.cache
+def effect(filter_id: str) -> Effect:
+    """Return the effect of a filter on a sample. The first call may compile the filter."""
+    spec = filters.get(filter_id)
+    step = Step.of_numbers(filter_id, spec.explanation.before)
+    if spec.kind is Kind.VOLUME:
+        return _effect_on_head(step)
+    name = spec.explanation.sample
+    top, left = next(place for start, place in _PLACE.items() if name.startswith(start))
+    whole = read_image(RESOURCES / name).pixels
+    part = np.ascontiguousarray(whole[top : top + _SIDE, left : left + _SIDE])
+    return Effect(part, _filtered(Image.from_array(part), step), _said(step))
+
+
+def _effect_on_head(step: Step) -> Effect:
+    truth = phantom.head(_HEAD, (phantom.Contrast.T1W,)).truth[phantom.Contrast.T1W]
+    noisy = phantom.add_noise(truth, "rician", _HEAD_SIGMA).voxels
+    result = _filtered(Scan((Volume.from_array(noisy, "head"),)), step)
+    middle, most = _HEAD[0] // 2, float(noisy.max())
+    before, after = (
+        np.clip(np.rint(voxels[middle] * (255 / most)), 0, 255).astype(np.uint8)
+        for voxels in (noisy, result)
+    )
+    return Effect(before, after, _said(step))
+
+
+def _said(step: Step) -> str:
+    return step.filter.describe(step.parameters)
+
+
+def _filtered(source: Source, step: Step) -> NDArray[Any]:
+    """Return the result of a step, without the axis of a single channel or component."""
+    options = RunOptions(device=Device.CPU, level=_level(step.filter))
+    request = Request(source, step, options, live=True)  # neither logged nor learnt from
+    backend = CpuBackend()
+    try:
+        found = execute(request, {backend.id: backend}, learn=False).output.planes
+    finally:
+        backend.close()
+    return found[..., 0] if found.shape[-1] == 1 else found
+
+
+def _level(spec: FilterSpec) -> str:
+    return spec.levels(Device.CPU)[-1].id

@@ -1,0 +1,210 @@
+"""The page of a filter, from its `FilterSpec` and the docstring of its module."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+
+from kernelscope.base.durations import duration
+from kernelscope.bench.recorded import Figure, Recorded, Wanted
+from kernelscope.engine.step import Step, default_text
+from kernelscope.schema.borders import Border
+from kernelscope.schema.devices import Device
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.parameters import Parameter
+from kernelscope.schema.samples import Kind
+from kernelscope.teach import manual
+from kernelscope.teach.handbook import examples, level_pictures
+from kernelscope.teach.handbook.pictures import SCHEME
+
+_DEVICES: dict[str, str] = {Device.CPU: "CPU", Device.GPU: "GPU"}
+
+
+def page(spec: FilterSpec, *, computed: bool = True) -> str:
+    """Return the page of a filter as Markdown.
+
+    Parameters
+    ----------
+    computed : bool
+        With the arithmetic of the worked example, which may compile the filter.
+    """
+    about = spec.explanation
+    parts = [f"# {spec.name}", spec.summary]
+    if about.use:
+        parts += ["## When to use it", about.use, f"**When not.** {about.avoid}"]
+    if about.formula:
+        parts += ["## Formula", _picture("formula", spec, f"Formula of {spec.name}")]
+    parts += [_docstring(spec)]
+    if about.formula:
+        parts += _worked(spec, computed)
+    parts += [*_parameters(spec), *_cost(spec), *_borders(spec)]
+    parts += ["## Source", f"{spec.source}.", _command(spec)]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _picture(kind: str, spec: FilterSpec, text: str) -> str:
+    return f"![{text}]({SCHEME}:{kind}/{spec.id})"
+
+
+def _docstring(spec: FilterSpec) -> str:
+    """Return the explanation in the module: up to the source, code in Markdown's quotes."""
+    module = importlib.import_module(f"kernelscope.filters.{spec.id}")
+    _, _, body = inspect.cleandoc(module.__doc__ or "").partition("\n\n")
+    body = re.split(r"^Source:", body, maxsplit=1, flags=re.MULTILINE)[0].strip()
+    body = body.replace("``", "`")
+    return _fenced(body)
+
+
+def _fenced(text: str) -> str:
+    """Return `text` with indented blocks as blocks of code, which every Markdown has."""
+    lines: list[str] = []
+    for block in text.split("\n\n"):
+        if re.match(r"\s{2,}", block.split("\n")[0]) or block.startswith("    "):
+            lines += ["```text", *(line[4:] for line in block.split("\n")), "```", ""]
+        elif re.search(r"^ {4}", block, re.MULTILINE):
+            lines += ["```text", block, "```", ""]
+        else:
+            lines += [block, ""]
+    return "\n".join(lines).strip()
+
+
+def _worked(spec: FilterSpec, computed: bool) -> Iterator[str]:
+    """Yield the worked example and the effect on a sample."""
+    yield "## The filter at work"
+    yield _picture("mask", spec, f"{spec.name}: a patch, its window and the result")
+    if computed:
+        worked = examples.worked(spec.id)
+        if worked.working:
+            yield f"The middle: {worked.working}."
+        yield f"Settings: {worked.settings}. Computed by the filter's own code."
+    yield _picture("effect", spec, f"{spec.name}: a part of a sample before and after")
+    yield "A part of a sample before and after."
+
+
+# Parameters ----------------------------------------------------------------------------
+
+
+def _parameters(spec: FilterSpec) -> Iterator[str]:
+    if not spec.parameters:
+        return
+    yield "## Parameters"
+    for parameter in spec.parameters:
+        yield f"### {parameter.label}"
+        yield parameter.help
+        yield _facts(parameter)
+        if parameter.named_values():
+            yield _choices(parameter)
+        if parameter.preset_names():
+            yield f"Presets: {', '.join(parameter.preset_names())}."
+
+
+def _facts(parameter: Parameter) -> str:
+    default = default_text(parameter)
+    facts = [f"Option `{manual.option_of(parameter)}`"]
+    if not parameter.named_values():
+        facts.append(f"values: {manual.allowed(parameter)}")
+    facts.append(f"default: `{default}`" if default else "no default")
+    if parameter.symbol:
+        facts.append(f"symbol: {parameter.symbol}")
+    return "; ".join(facts) + "."
+
+
+def _choices(parameter: Parameter) -> str:
+    return "\n".join(
+        f"- `{choice.value}`: {choice.label}. {choice.help}".rstrip()
+        for choice in parameter.named_values()
+    )
+
+
+# Cost ----------------------------------------------------------------------------------
+
+
+@functools.cache
+def recorded() -> Recorded:
+    """Return the times that the project recorded; an installation may have none."""
+    return Recorded.read()
+
+
+def nearest(spec: FilterSpec, device: str) -> dict[str, Figure]:
+    """Return the recorded time of each level, at the setting nearest to the defaults."""
+    step = Step.of_numbers(spec.id)
+    sides = (181, 217, 181) if spec.kind is Kind.VOLUME else (4096, 4096)
+    return recorded().nearest_of_each(Wanted(step, sides, spec.bench.channels), device)
+
+
+def _cost(spec: FilterSpec) -> Iterator[str]:
+    """Yield the cost of the levels, by plan and as measured."""
+    yield "## Levels and cost"
+    unit = "voxel" if spec.kind is Kind.VOLUME else "sample"
+    for device, name in _DEVICES.items():
+        levels = spec.levels(device)
+        if levels:
+            yield _levels(spec, device)
+            yield _settings(nearest(spec, device), spec)
+        if device == Device.GPU and levels:
+            yield f"Operations are those of the plan, for each {unit} of the result."
+        reasons: dict[str, list[str]] = {}
+        for level, reason in spec.gaps(device).items():
+            reasons.setdefault(reason, []).append(f"`{level}`")
+        if reasons:
+            lines = [f"- {', '.join(levels)}: {reason}" for reason, levels in reasons.items()]
+            yield f"{name} levels that it does not have:\n\n" + "\n".join(lines)
+
+
+def _settings(measured: Mapping[str, Figure], spec: FilterSpec) -> str:
+    """Return where and with which settings the times of a table were measured."""
+    if not measured:
+        return "No times of this filter were recorded."
+    found = dict.fromkeys(map(_origin, measured.values()))
+    return (
+        f"Measured without transfers: {'; '.join(found)}. These are the recorded settings nearest "
+        "to the defaults; [all results](../bench/README.md) has the whole tables."
+    )
+
+
+def _origin(figure: Figure) -> str:
+    return f"{figure.setting} ({figure.machine}, {figure.date})"
+
+
+def _levels(spec: FilterSpec, device: str) -> str:
+    """Return the table of the levels of a device."""
+    measured = nearest(spec, device)
+    several = len({_origin(figure) for figure in measured.values()}) > 1
+    sizes = {figure.row.asked for figure in measured.values()}
+
+    def time(figure: Figure) -> str:
+        return duration(figure.seconds) if len(sizes) == 1 else figure.by_million
+
+    heading = ["level", *(["operations"] if device == Device.GPU else []), "time"]
+    rows = []
+    for level in spec.levels(device):
+        figure = measured.get(level.id)
+        row = [f"[{_DEVICES[device]} {level.name}]({manual.level_page(device, level.id)}.md)"]
+        if device == Device.GPU:
+            row.append(f"{level_pictures.planned(spec, level).operations:,.0f}")
+        row.append(time(figure) if figure is not None else "–")
+        if several:
+            row.append(_origin(figure) if figure is not None else "–")
+        rows.append(row)
+    return manual.table([*heading, *(["setting"] if several else [])], iter(rows))
+
+
+def _borders(spec: FilterSpec) -> Iterator[str]:
+    if spec.kind is Kind.VOLUME or len(spec.borders) < 2:
+        return
+    yield "## Borders"
+    yield manual.table(
+        ("border", "cells outside the image"),
+        ((f"`{border}`", border.help) for border in Border if border in spec.borders),
+    )
+
+
+def _command(spec: FilterSpec) -> str:
+    name = manual.filter_name(spec)
+    return (
+        f"On the [command line](command-line.md): `kernelscope apply {name}`. "
+        f"[All filters](filters.md#{name})."
+    )

@@ -1,0 +1,104 @@
+"""One block or many: the picture cut into tiles, and the multiprocessors that take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelscope.schema.level_colours import colour
+from kernelscope.schema.levels import GLOBAL, SINGLE_BLOCK
+from kernelscope.teach.handbook.svg import ACCENT
+from kernelscope.teach.lecture.board import STRONG, Bar, Board
+from kernelscope.teach.lecture.controls import BLOCK, CARD, block_of
+from kernelscope.teach.lecture.page import Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.plans import launch_of
+from kernelscope.teach.lecture.quoting import published
+from kernelscope.teach.lecture.residence import SHOWN
+from kernelscope.teach.lecture.subject import Subject
+from kernelscope.traffic.gpus import Gpu
+
+_FINEST = 2.5
+"""Units of the narrowest tile of which a grid is drawn."""
+
+
+def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+    card, block = SHOWN[values["card"]], block_of(values["block"])
+    launch = launch_of("mean", GLOBAL, subject.shape, {"size": 3}, block=block)
+    assert launch.tile is not None
+    across, down = launch.grid(subject.shape)
+    blocks = across * down
+    working = min(blocks, card.multiprocessors)
+    facts = (
+        Fact("Blocks of the grid", f"{across}×{down} = {blocks:,}", Origin.PLAN),
+        Fact("Threads of a block", f"{launch.block[0] * launch.block[1]:,}", Origin.PLAN),
+        Fact("Pixels of a tile", "×".join(map(str, launch.tile)), Origin.PLAN),
+        Fact(f"Multiprocessors of {card.name}", f"{card.multiprocessors}", Origin.CARD),
+        Fact("Blocks for each of them", f"{blocks / card.multiprocessors:,.1f}", Origin.FORMULA),
+        Fact("With many blocks, multiprocessors that work", f"{working}", Origin.FORMULA),
+    )
+    return Shown(_drawing(subject, launch.tile, working, card), facts)
+
+
+def _drawing(subject: Subject, tile: tuple[int, ...], working: int, card: Gpu) -> Board:
+    board = Board(f"The picture in tiles of {tile[0]}×{tile[1]}; {working} are in work at once")
+    board.heading(
+        0,
+        16,
+        f"{subject.size} pixels in tiles of {tile[0]}×{tile[1]}",
+        "Filled: the first tile for each multiprocessor.",
+    )
+    x, y, cell = board.fitted(0, 46, (400, 390), subject.pixels)
+    height, width = subject.pixels.shape
+    wide, high = tile[0] * cell, tile[1] * cell
+    across, down = -(-width // tile[0]), -(-height // tile[1])
+    right, bottom = x + width * cell, y + height * cell
+    for number in range(min(working, across * down)):
+        left, top = x + number % across * wide, y + number // across * high
+        board.rectangle(
+            left,
+            top,
+            min(wide, right - left),
+            min(high, bottom - top),
+            fill=STRONG,
+            opacity=0.55,
+            stroke="#ffffff",
+            thickness=0.4,
+        )
+    if min(wide, high) >= _FINEST:
+        for column in range(across + 1):
+            at = min(x + column * wide, right)
+            board.line(at, y, at, bottom, stroke=ACCENT, thickness=0.5)
+        for row in range(down + 1):
+            at = min(y + row * high, bottom)
+            board.line(x, at, right, at, stroke=ACCENT, thickness=0.5)
+    board.heading(430, 16, "Multiprocessors", f"that work at once on {card.name}")
+    board.bars(
+        430,
+        56,
+        226,
+        (
+            Bar("one block", 1, "1", colour(SINGLE_BLOCK)),
+            Bar("many blocks", working, f"{working}", colour(GLOBAL)),
+            Bar("on the card", card.multiprocessors, f"{card.multiprocessors}", hatched=True),
+        ),
+    )
+    return board
+
+
+PAGE = Page(
+    id="blocks",
+    title="One block or many",
+    text=(
+        "A card is many processors side by side, its multiprocessors. A block of threads runs on "
+        "one of them from beginning to end, so a kernel with a single block leaves all the others "
+        "idle, however many threads it has.\n\n"
+        "Cut the picture into tiles, a block for each, and every multiprocessor takes the next "
+        "block when it has finished one. No block may depend on another: nobody knows which runs "
+        "first. The same program then runs on a laptop's card and on a large one, only faster. "
+        "Small pictures have too few blocks to go round."
+    ),
+    controls=(BLOCK, CARD),
+    show=_show,
+    figures=lambda: published("M", variant="single-block") + published("M", variant="global"),
+    filters=("mean",),
+)

@@ -1,0 +1,93 @@
+"""Why memory matters: what a small mask reads, and what has to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelscope.base.durations import duration
+from kernelscope.schema.levels import GLOBAL
+from kernelscope.teach.handbook.svg import ACCENT
+from kernelscope.teach.lecture.board import STRONG, Bar, Board
+from kernelscope.teach.lecture.controls import CARD, side
+from kernelscope.teach.lecture.page import Count, Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.plans import launch_of
+from kernelscope.teach.lecture.quoting import published
+from kernelscope.teach.lecture.residence import SHOWN
+from kernelscope.teach.lecture.subject import Subject
+
+_CROP = 17
+
+
+def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+    size, card = values["size"], SHOWN[values["card"]]
+    launch = launch_of("mean", GLOBAL, subject.shape, {"size": size})
+    samples = subject.pixels.size
+    floor = samples * launch.bytes_per_sample / card.bandwidth
+    unshared = samples * (size * size + 1) / card.bandwidth
+    facts = (
+        Fact("Cells that each pixel of the result needs", f"{size * size}", Origin.FORMULA),
+        Fact(
+            "Bytes a pixel that must move: read once, write once",
+            f"{launch.bytes_per_sample:g}",
+            Origin.PLAN,
+        ),
+        Fact(
+            "Operations for each of these bytes",
+            f"{launch.operations_per_sample / launch.bytes_per_sample:.3g}",
+            Origin.PLAN,
+        ),
+        Fact(f"Bandwidth of {card.name}", f"{card.bandwidth / 1e9:,.0f} GB/s", Origin.CARD),
+        Fact(f"Least time for {subject.size} pixels", duration(floor), Origin.FORMULA),
+        Fact("The same if no cell were read from a cache", duration(unshared), Origin.FORMULA),
+    )
+    return Shown(_drawing(subject, size, launch.bytes_per_sample), facts)
+
+
+def _drawing(subject: Subject, size: int, least: float) -> Board:
+    board = Board(f"A mask of {size}×{size} on the picture, and the bytes it reads for a pixel")
+    part, top, left = subject.part(_CROP, _CROP)
+    board.heading(0, 16, "One pixel of the result", f"row {top}, column {left} on, enlarged")
+    x, y, cell = board.fitted(0, 46, (380, 380), part)
+    rows, columns = part.shape
+    across, down = min(size, columns), min(size, rows)
+    middle_x, middle_y = columns // 2, rows // 2
+    first_x, first_y = middle_x - across // 2, middle_y - down // 2
+    board.frame(x + first_x * cell, y + first_y * cell, across * cell, down * cell)
+    board.frame(x + middle_x * cell, y + middle_y * cell, cell, cell, stroke=ACCENT, thickness=2.5)
+    board.heading(410, 16, "Bytes for a pixel", "8-bit samples")
+    board.bars(
+        410,
+        56,
+        240,
+        (
+            Bar("asked for by the threads", size * size + 1, f"{size * size + 1}", STRONG),
+            Bar("must move", least, f"{least:g}", ACCENT, hatched=True),
+        ),
+    )
+    return board
+
+
+def _counted(values: Mapping[str, Any]) -> Count:
+    titles = "global loads", "global stores", "bytes of device memory"
+    return Count("mean", (GLOBAL.id,), {"size": values["size"]}, titles)
+
+
+PAGE = Page(
+    id="memory",
+    title="Why memory matters",
+    text=(
+        "A filter does little with each byte. A mean adds up the cells of its mask, divides once "
+        "and moves on; a card can add far faster than its memory can deliver.\n\n"
+        "Each pixel of the picture is needed by as many results as the mask has cells. Read once "
+        "and kept near the processor, it costs one byte. Asked for again each time, it costs a "
+        "byte for every cell. All memory levels in this program compute the same result; they "
+        "differ in where those repeated reads are answered. Enlarge the mask and watch the two "
+        "bars part."
+    ),
+    controls=(side(5), CARD),
+    show=_show,
+    figures=lambda: published("M", filter="mean"),
+    filters=("mean",),
+    counted=_counted,
+)

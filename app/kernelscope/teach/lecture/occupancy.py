@@ -1,0 +1,113 @@
+"""Occupancy: the blocks that fit on a multiprocessor at a time, and the limit that stops more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelscope.base.text import enumerated
+from kernelscope.schema.levels import SHARED
+from kernelscope.schema.parameters import IntParameter
+from kernelscope.teach.handbook.svg import ACCENT
+from kernelscope.teach.lecture.board import STRONG, Bar, Board
+from kernelscope.teach.lecture.controls import BLOCK, CARD, block_of
+from kernelscope.teach.lecture.page import Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.plans import launch_of
+from kernelscope.teach.lecture.residence import SHOWN, Residence, limits_of, residence
+from kernelscope.teach.lecture.subject import Subject
+
+_MASK = 9
+_COLUMNS = 4
+
+
+def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+    card, limits = SHOWN[values["card"]], limits_of(values["card"])
+    block = block_of(values["block"])
+    launch = launch_of("mean", SHARED, subject.shape, {"size": _MASK}, block=block)
+    threads = launch.block[0] * launch.block[1]
+    held = residence(limits, threads, values["registers"], launch.shared_bytes)
+    facts = (
+        Fact("Shared memory of a block", f"{launch.shared_bytes:,} bytes", Origin.PLAN),
+        Fact("Warps of a block", f"{held.warps}", Origin.PLAN),
+        Fact("Blocks on a multiprocessor at a time", f"{held.blocks}", Origin.FORMULA),
+        Fact("Reached first", enumerated(held.limits), Origin.FORMULA),
+        Fact("Occupancy", f"{100 * held.occupancy:.1f} %", Origin.FORMULA),
+        Fact(
+            f"Limits of {card.name}",
+            f"{limits.threads:,} threads, {limits.registers:,} registers",
+            Origin.CARD,
+            "compute capability {}.{}".format(*card.capability),
+        ),
+    )
+    return Shown(_drawing(subject, held, block), facts)
+
+
+def _drawing(subject: Subject, held: Residence, block: tuple[int, int]) -> Board:
+    board = Board(f"{held.blocks} blocks on a multiprocessor, stopped by {enumerated(held.limits)}")
+    board.heading(
+        0,
+        16,
+        "One multiprocessor",
+        f"{held.blocks} blocks of {held.warps} warps; {held.most_warps} warps fit",
+    )
+    rows = max(1, -(-held.blocks // _COLUMNS))
+    high = min(90.0, 380 / rows)
+    height, width = subject.pixels.shape[:2]
+    # Blocks from the middle, where there is more to see than in a corner.
+    middle = (height - rows * block[1]) // 2, (width - _COLUMNS * block[0]) // 2
+    for number in range(held.blocks):
+        x, y = number % _COLUMNS * 92, 46 + number // _COLUMNS * high
+        top = (middle[0] + number // _COLUMNS * block[1]) % max(1, height - block[1])
+        left = (middle[1] + number % _COLUMNS * block[0]) % max(1, width - block[0])
+        tile = subject.pixels[top : top + block[1], left : left + block[0]]
+        board.picture(x, y, 86, high - 6, tile)
+        board.rectangle(x, y, 86, high - 6, stroke=ACCENT, thickness=1.5)
+    if not held.blocks:
+        board.text(0, 80, "The card refuses this launch.", size=18, bold=True)
+    board.heading(400, 16, "Blocks that each limit allows", "the smallest decides")
+    board.bars(
+        400,
+        56,
+        256,
+        [
+            Bar(
+                name + (" ← decides" if name in held.limits else ""),
+                allowed,
+                f"{allowed}",
+                STRONG if name in held.limits else ACCENT,
+                hatched=name not in held.limits,
+            )
+            for name, allowed in held.by.items()
+        ],
+    )
+    return board
+
+
+PAGE = Page(
+    id="occupancy",
+    title="Occupancy",
+    text=(
+        "A warp that waits for memory does nothing. A multiprocessor hides the wait by running "
+        "another warp, and so it should hold many. How many it can hold is limited four times: by "
+        "threads, by blocks, by registers and by shared memory. The scarcest decides.\n\n"
+        "Occupancy is the share of its places for warps that are taken. More is not always "
+        "faster: a kernel that keeps several loads of each thread in flight, or its data in "
+        "registers, may be fastest at half. The tile here is that of the mean, 9×9, at level "
+        "*shared*; the registers are yours to choose."
+    ),
+    controls=(
+        BLOCK,
+        IntParameter(
+            name="registers",
+            label="Registers",
+            help="Registers of a thread, which the compiler decides",
+            default=32,
+            minimum=16,
+            maximum=255,
+            step=8,
+        ),
+        CARD,
+    ),
+    show=_show,
+    filters=("mean",),
+)

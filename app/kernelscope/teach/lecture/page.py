@@ -1,0 +1,129 @@
+"""A page of the lecture as data: its text, its controls, and the function that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kernelscope.bench.figures import Figure
+from kernelscope.schema.parameters import Parameter
+from kernelscope.teach.handbook.svg import Drawing
+from kernelscope.teach.lecture.subject import Subject
+
+MOST_WORDS = 120
+"""Words of the text of a page: more are not read from a wall."""
+
+
+class Origin(StrEnum):
+    """Where a number on a page comes from."""
+
+    PLAN = "from the launch plan"
+    FORMULA = "closed form"
+    PICTURE = "computed from the picture"
+    CARD = "data sheet of the card"
+    RECORDED = "recorded"
+    EMULATED = "counted on the emulated GPU"
+    HERE = "measured in this session"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number with its name and its origin.
+
+    Attributes
+    ----------
+    note : str
+        More about the origin: the card and the day of a measurement; may be empty.
+    """
+
+    name: str
+    value: str
+    origin: Origin
+    note: str = ""
+
+    @property
+    def source(self) -> str:
+        """The origin in words."""
+        return f"{self.origin}: {self.note}" if self.note else str(self.origin)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page with some values of its controls: the picture and the numbers."""
+
+    drawing: Drawing
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class Count:
+    """Kernels to count.
+
+    Attributes
+    ----------
+    filter_id : str
+    levels : tuple of str
+        Ids of levels of the GPU.
+    parameters : mapping
+    titles : tuple of str
+        Figures to show, by their titles in `kernelscope.traffic.table`.
+    block : tuple of int, optional
+    """
+
+    filter_id: str
+    levels: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    titles: tuple[str, ...]
+    block: tuple[int, int] | None = None
+
+
+def _none() -> tuple[Figure, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the lecture.
+
+    Attributes
+    ----------
+    id : str
+    title : str
+    text : str
+        One or two paragraphs, at most `MOST_WORDS` words.
+    controls : tuple of Parameter
+        The values to try, one or two.
+    show : callable
+        Maps the picture and the values of the controls to the picture and numbers of the page.
+        It may run a filter, which may have to be compiled.
+    figures : callable
+        Returns the sources' figures that belong here.
+    filters : tuple of str
+        Filters whose runs in this session on a GPU are shown with the numbers.
+    counted : callable, optional
+        Maps the values of the controls to kernels that the emulated GPU can count.
+    """
+
+    id: str
+    title: str
+    text: str
+    controls: tuple[Parameter, ...]
+    show: Callable[[Subject, Mapping[str, Any]], Shown]
+    figures: Callable[[], tuple[Figure, ...]] = _none
+    filters: tuple[str, ...] = ()
+    counted: Callable[[Mapping[str, Any]], Count] | None = None
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the values with which the page opens."""
+        return {control.name: control.default for control in self.controls}
+
+    def facts(self, shown: Shown, subject: Subject) -> tuple[Fact, ...]:
+        """Return the numbers of the page, and the times of this session."""
+        here = (
+            Fact(run.what, run.time, Origin.HERE)
+            for run in subject.measured
+            if run.filter_id in self.filters
+        )
+        return *shown.facts, *here

@@ -1,0 +1,55 @@
+"""The launch plans of filters for the picture of the lecture: the same that a run uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kernelscope import filters
+from kernelscope.engine.step import Step
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.levels import Level
+
+
+def plan_of(
+    filter_id: str,
+    level: Level,
+    shape: tuple[int, ...],
+    parameters: Mapping[str, Any],
+    *,
+    block: tuple[int, int] | None = None,
+    border: Border | None = None,
+) -> CudaPlan:
+    """Return the plan of a filter at a level for a picture of bytes, other values by default."""
+    step = Step.of_numbers(filter_id, parameters)
+    spec, border = step.filter, border or step.border
+    output = spec.output_shape(shape, step.parameters, border)
+    dtype = np.dtype(np.uint8)
+    task = CudaTask(shape, output, dtype, step.parameters, border, level.id, block)
+    return CudaPlan.of(spec.implementation(Cuda).plan(task))
+
+
+def launch_of(
+    filter_id: str,
+    level: Level,
+    shape: tuple[int, ...],
+    parameters: Mapping[str, Any],
+    *,
+    block: tuple[int, int] | None = None,
+) -> Launch:
+    """Return the launch of the plan that does most of the work."""
+    plan = plan_of(filter_id, level, shape, parameters, block=block)
+    return max(plan.launches, key=lambda each: each.operations_per_sample)
+
+
+def operations_of(plan: CudaPlan) -> float:
+    """Return the arithmetic operations of a plan for each sample of the result."""
+    return sum(launch.operations_per_sample for launch in plan.launches)
+
+
+def name_of(filter_id: str) -> str:
+    """Return the name of a filter in a sentence."""
+    return filters.get(filter_id).name.lower()

@@ -1,0 +1,157 @@
+"""Several GPUs: shares of rows with halos, and the runs on one to four cards."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kernelscope.backends.cuda.strips import strip
+from kernelscope.base.errors import AppError
+from kernelscope.base.json_fields import parse
+from kernelscope.bench.plan import MEASURABLE
+from kernelscope.bench.recorded import FOLDER, card_of, day
+from kernelscope.schema.borders import Border
+from kernelscope.schema.parameters import Choice, ChoiceParameter, IntParameter
+from kernelscope.teach.handbook.svg import ACCENT
+from kernelscope.teach.lecture.board import STRONG, Board
+from kernelscope.teach.lecture.page import Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.quoting import published
+from kernelscope.teach.lecture.subject import Subject
+
+RECORD = "gpus-waiting.json"
+"""Recorded runs of MRI NLM on a volume of 512 a side, on one, two and four cards."""
+
+_ROW = re.compile(r"volume of 512³, (\d) GPUs?(.*)")
+
+
+class Run(NamedTuple):
+    """A recorded run.
+
+    Attributes
+    ----------
+    seconds : float
+        From host array to host array.
+    where : str
+        Card and day; of a run apart from the others, where and when that was.
+    """
+
+    seconds: float
+    where: str
+
+
+@functools.cache
+def recorded_runs() -> Mapping[int, Run]:
+    """Return the recorded runs by the number of cards."""
+    try:
+        found = parse((FOLDER / RECORD).read_text("utf-8"), RECORD)
+        machine = {name: text.text() for name, text in found["machine"].fields()}
+        runs = {}
+        for row in found["rows"].elements():
+            match = _ROW.fullmatch(row["name"].text())
+            if match is None:
+                continue
+            apart = row["remark"].text().partition(",")[0] if "remark" in row else ""
+            when = f"{apart}{match[2]}" if apart else day(machine["Date"])
+            seconds = row["ms"].number(*MEASURABLE) / 1e3
+            runs[int(match[1])] = Run(seconds, f"{card_of(machine['GPU'])}, {when}")
+    except (OSError, AppError):
+        return {}
+    return runs
+
+
+def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+    cards, reach = int(values["cards"]), values["reach"]
+    height = subject.pixels.shape[0]
+    ends = [height * number // cards for number in range(cards + 1)]
+    shares = [
+        strip(height, rows, reach, Border.REFLECT)
+        for rows in itertools.pairwise(ends)
+        if rows[0] < rows[1]
+    ]
+    copied = sum(each.source_rows for each in shares)
+    facts = [
+        Fact("Rows of the picture", f"{height:,}", Origin.PICTURE),
+        Fact("Rows that the cards receive together", f"{copied:,}", Origin.FORMULA),
+        Fact("More than the picture has", f"{100 * (copied / height - 1):.2f} %", Origin.FORMULA),
+    ]
+    runs = recorded_runs()
+    if 1 in runs and cards in runs:
+        now = runs[cards]
+        facts.append(
+            Fact(
+                f"Whole run, MRI NLM of 512³ on {cards}",
+                f"{1e3 * now.seconds:.1f} ms ({runs[1].seconds / now.seconds:.2f}×)",
+                Origin.RECORDED,
+                now.where,
+            )
+        )
+    board = Board(f"The rows of the picture shared out to {cards} cards, with halos of {reach}")
+    board.heading(
+        0, 16, f"Shares of {cards}", "Solid: rows that a card computes. Dashed: with its halo."
+    )
+    x, y, cell = board.fitted(0, 46, (460, 390), subject.pixels)
+    width = subject.pixels.shape[1] * cell
+    for number, each in enumerate(shares):
+        board.frame(
+            x + 4, y + each.first * cell + 1, width - 8, (each.last - each.first) * cell - 2
+        )
+        top, high = each.source_first * cell, each.source_rows * cell
+        board.frame(x + 12, y + top, width - 24, high, stroke=ACCENT, dashed=True, thickness=1.5)
+        board.text(
+            x + width + 10,
+            y + (each.first + each.last) / 2 * cell + 4,
+            f"card {number + 1}",
+            fill=STRONG,
+            bold=True,
+        )
+    return Shown(board, tuple(facts))
+
+
+PAGE = Page(
+    id="several",
+    title="Several GPUs",
+    text=(
+        "Cards do not share their memory. A volume is cut into slabs of slices, one for each "
+        "card, and with them goes the halo: slices of the neighbours that the masks reach. Nobody "
+        "has to exchange anything while the kernels run, and the result is that of one card. The "
+        "picture shows the same with rows.\n\n"
+        "The kernels gain about as many times as there are cards. The whole run need not: cards "
+        "of one host share its memory and its bus, and each slab carries its halo once more. The "
+        "first version of this program was slower on four cards than on two. Source V found 1.94 "
+        "times for two cards, on average over volumes of one component."
+    ),
+    controls=(
+        ChoiceParameter(
+            name="cards",
+            label="Cards",
+            help="Number of GPUs that share the picture",
+            default="2",
+            choices=tuple(Choice(str(n), str(n)) for n in (1, 2, 4)),
+        ),
+        IntParameter(
+            name="reach",
+            label="Radius",
+            help="Rows above and below that a result needs",
+            default=6,
+            minimum=1,
+            maximum=40,
+            unit="rows",
+        ),
+    ),
+    show=_show,
+    figures=lambda: (
+        tuple(
+            figure
+            for figure in published("V", channels=1, average=False, shape=(37, 256, 256))
+            if figure.quantity == "time"
+            and figure.parameters.get("dimensions") == "3d"
+            and figure.variant in ("1 gpu", "2 gpus")
+            and figure.parameters.get("patch_radius") == "1"
+        )
+        + published("V", quantity="scaling")
+    ),
+    filters=("mri_nlm",),
+)

@@ -1,0 +1,97 @@
+"""Tiles and halos: what a block loads into shared memory, for each of its pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelscope.schema.level_colours import colour
+from kernelscope.schema.levels import GLOBAL, SHARED
+from kernelscope.teach.handbook.svg import ACCENT
+from kernelscope.teach.lecture.board import STRONG, Bar, Board
+from kernelscope.teach.lecture.controls import BLOCK, block_of, side
+from kernelscope.teach.lecture.page import Count, Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.plans import launch_of
+from kernelscope.teach.lecture.quoting import published
+from kernelscope.teach.lecture.subject import Subject
+
+
+def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+    size, block = values["size"], block_of(values["block"])
+    launch = launch_of("mean", SHARED, subject.shape, {"size": size}, block=block)
+    threads = launch.block[0] * launch.block[1]
+    cells = launch.shared_bytes  # of bytes, in one channel
+    a_pixel = cells / threads
+    facts = (
+        Fact("Cells of the tile with its halo", f"{cells:,}", Origin.PLAN),
+        Fact("Halo, of all cells loaded", f"{100 * (1 - threads / cells):.1f} %", Origin.PLAN),
+        Fact("Cells from global memory, a pixel", f"{a_pixel:.3f}", Origin.PLAN),
+        Fact("The same at level global", f"{size * size}", Origin.FORMULA),
+        Fact("Fewer reads, by a factor of", f"{size * size / a_pixel:.1f}", Origin.FORMULA),
+        Fact("Shared memory of a block", f"{launch.shared_bytes:,} bytes", Origin.PLAN),
+    )
+    return Shown(_drawing(subject, size, launch.block, a_pixel), facts)
+
+
+def _drawing(subject: Subject, size: int, block: tuple[int, ...], a_pixel: float) -> Board:
+    board = Board(f"A tile of {block[0]}×{block[1]} pixels with the halo of a {size}×{size} mask")
+    reach = size // 2
+    columns, rows = block[0] + 2 * reach, block[1] + 2 * reach
+    part, *_ = subject.part(rows, columns)
+    board.heading(
+        0,
+        16,
+        f"Tile {block[0]}×{block[1]}, with halo {columns}×{rows}",
+        "Dashed: loaded. Solid: computed by the block. Blue: cells of one thread.",
+    )
+    x, y, cell = board.fitted(0, 46, (440, 390), part)
+    if part.shape == (rows, columns):
+        inner = x + reach * cell, y + reach * cell
+        board.frame(x + 1, y + 1, columns * cell - 2, rows * cell - 2, dashed=True)
+        board.frame(*inner, block[0] * cell, block[1] * cell)
+        start = x + (block[0] // 3) * cell, y + (block[1] // 2) * cell
+        board.frame(*start, size * cell, size * cell, stroke=ACCENT)
+    else:
+        board.text(x, y + part.shape[0] * cell + 20, "The picture is smaller than the tile.")
+    board.heading(460, 16, "Global reads", "cells for each pixel")
+    board.bars(
+        460,
+        56,
+        196,
+        (
+            Bar("global: each its own", size * size, f"{size * size}", colour(GLOBAL)),
+            Bar("shared: the tile", a_pixel, f"{a_pixel:.2f}", colour(SHARED)),
+            Bar("best possible", 1, "1", STRONG, hatched=True),
+        ),
+    )
+    return board
+
+
+def _counted(values: Mapping[str, Any]) -> Count:
+    return Count(
+        "mean",
+        (GLOBAL.id, SHARED.id),
+        {"size": values["size"]},
+        ("global loads", "global sectors", "shared loads"),
+        block_of(values["block"]),
+    )
+
+
+PAGE = Page(
+    id="tiles",
+    title="Tiles and halos",
+    text=(
+        "Neighbouring pixels need almost the same cells. At level *shared* the threads of a block "
+        "load these cells together into shared memory, wait for each other at a barrier, and "
+        "then read only there.\n\n"
+        "The pixels at the rim of the tile need cells beyond it: the halo. For a tile of side t "
+        "and a mask of radius r, a block loads ((t + 2r) / t)² cells for each pixel, and no "
+        "longer one for every cell of the mask. Small tiles consist mostly of halo. Large ones "
+        "load less, but take more shared memory, so that fewer blocks run at a time."
+    ),
+    controls=(side(9), BLOCK),
+    show=_show,
+    figures=lambda: published("F", filter="mask", shape=(4096, 4096), mask_side=9),
+    filters=("mean", "mask"),
+    counted=_counted,
+)
