@@ -82,7 +82,7 @@ def export(filter_ids: Sequence[str], out: Path, usual_only: bool) -> None:
 
     from kernelscope.backends.cpu import CpuBackend
     from kernelscope.base.errors import AppError
-    from kernelscope.base.jit import Kernel
+    from kernelscope.base.jit import JitKernel
     from kernelscope.engine.context import RunContext
     from kernelscope.schema.filter import CpuPass
 
@@ -93,7 +93,7 @@ def export(filter_ids: Sequence[str], out: Path, usual_only: bool) -> None:
 
         def _compile(self, passes: Sequence[CpuPass], context: RunContext) -> None:
             for each in passes:
-                assert isinstance(each.kernel, Kernel)
+                assert isinstance(each.kernel, JitKernel)
                 arguments = (*each.arguments, 0, 0)
                 key = each.kernel, each.kernel.types_of(*arguments)
                 if key not in seen:

@@ -45,13 +45,13 @@ from kernelscope.gui.tools.bench.window import BenchWindow
 from kernelscope.gui.tools.code_editor import CodeEditor
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
-from kernelscope.gui.tools.phantom_dialog import Order
+from kernelscope.gui.tools.phantom_dialog import PhantomOrder
 from kernelscope.gui.model.kernel_edits import FIRST
-from kernelscope.gui.model.ladder import Place
+from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from kernelscope.images.phantom import Contrast, Noise
+from kernelscope.images.phantom import Contrast, ScannerNoise
 from kernelscope.schema.samples import Kind
 
 FOLDER = Path(__file__).parent / "screenshots"
@@ -114,7 +114,7 @@ class Studio:
 
     def run_levels(self, device: str, *levels: str) -> None:
         for level in levels:
-            self.window.panel.choose_place(Place(Device(device), level))
+            self.window.panel.choose_place(RungPlace(Device(device), level))
             self.run()
 
     def estimate(self, name: str) -> None:
@@ -216,7 +216,7 @@ def residual(studio: Studio) -> None:
 
 
 def _open_phantom(studio: Studio, shape: tuple[int, int, int], sigma: float) -> None:
-    order = Order(shape, tuple(Contrast), Noise.RICIAN, sigma, 1)
+    order = PhantomOrder(shape, tuple(Contrast), ScannerNoise.RICIAN, sigma, 1)
     studio.window.volumes.open(*order.make())
     studio.wait(lambda: studio.window.panel.filter_kind is Kind.VOLUME)
     studio.choose("mri_nlm")
@@ -240,7 +240,7 @@ def kernel(studio: Studio) -> None:
     )
     if studio.has_gpu:
         studio.run_levels("gpu", "global")
-    studio.window.companions.show_kernel(Place(Device.GPU, "global"))
+    studio.window.companions.show_kernel(RungPlace(Device.GPU, "global"))
     viewer = studio.window.findChild(KernelViewer)
     assert viewer is not None
     other = viewer.findChild(QComboBox, "kernelOther")
@@ -361,7 +361,7 @@ def edited_kernel(studio: Studio) -> None:
     """Take a kernel of the user's with a mistake, at whose line the compiler's message stands."""
     studio.open(Image.from_array(np.zeros((512, 512), np.uint8), "512"))
     studio.choose("mean")
-    studio.window.companions.show_kernel(Place(Device.GPU, "shared"))
+    studio.window.companions.show_kernel(RungPlace(Device.GPU, "shared"))
     viewer = studio.window.findChild(KernelViewer)
     assert viewer is not None
     version = viewer.findChild(QComboBox, "kernelVersion")

@@ -92,7 +92,7 @@ def test_requests_are_answered_until_there_are_no_more(
         return answers.getvalue().splitlines()
 
     monkeypatch.setattr(compile_process, "MOST_BYTES", 2**60)  # this process may hold more
-    good = (MODULE, "divide_round", jit.Kernel.types_of(1, 2))
+    good = (MODULE, "divide_round", jit.JitKernel.types_of(1, 2))
     bad = (MODULE, "nobody", ())
     assert serve(good) == [""]
     assert serve(bad, good) == [f"AttributeError: module '{MODULE}' has no attribute 'nobody'", ""]
@@ -103,9 +103,9 @@ def test_requests_are_answered_until_there_are_no_more(
 def test_only_new_code_that_others_can_find_is_compiled_elsewhere(
     asked: list[tuple[str, str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    types = jit.Kernel.types_of(np.int16(1), np.int8(2))
+    types = jit.JitKernel.types_of(np.int16(1), np.int8(2))
     monkeypatch.setattr(divide_round, "_is_kept", lambda _: True)
-    divide_round.compile_for(jit.Kernel.types_of(1, np.int8(3)))
+    divide_round.compile_for(jit.JitKernel.types_of(1, np.int8(3)))
     assert asked == []
     monkeypatch.setattr(divide_round, "_is_kept", lambda _: False)
     divide_round.compile_for(types)

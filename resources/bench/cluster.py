@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base import machine
-from kernelscope.big.batch import Journal, Outcome, Status, cluster, find_items
+from kernelscope.big.batch import Journal, FileOutcome, Status, cluster, find_items
 from kernelscope.big.batch.item import PARTS
-from kernelscope.big.batch.task import Settings
+from kernelscope.big.batch.task import TaskSettings
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
@@ -59,19 +59,19 @@ class Finishing:
         self.seconds, self._finish = 0.0, cluster.finish
         cluster.finish = self
 
-    def __call__(self, *arguments: Any) -> Outcome:
+    def __call__(self, *arguments: Any) -> FileOutcome:
         start = time.perf_counter()
         outcome = self._finish(*arguments)
         self.seconds += time.perf_counter() - start
         return outcome
 
 
-def run(client: Any, folder: Path) -> tuple[float, list[Outcome]]:
+def run(client: Any, folder: Path) -> tuple[float, list[FileOutcome]]:
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
     items = find_items([folder / "in"], out).items
     journal = Journal(out, RECIPE)
-    settings = Settings(RECIPE, RunOptions(device=Device.CPU), out / PARTS, threads=1)
+    settings = TaskSettings(RECIPE, RunOptions(device=Device.CPU), out / PARTS, threads=1)
     start = time.perf_counter()
     outcomes = cluster.ClusterBatch(items, settings, client).run(journal, CancelToken())
     seconds = time.perf_counter() - start

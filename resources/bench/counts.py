@@ -27,7 +27,7 @@ from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.traffic.table import totals_of
 from kernelscope.traffic.totals import Key, Totals
-from kernelscope.traffic.trace import Event, Space
+from kernelscope.traffic.trace import Event, MemorySpace
 
 SIDE = 1024
 TOLERANCE = 0.02
@@ -51,8 +51,8 @@ CASES = (
     Case("sobel", {}, ""),
 )
 
-GLOBAL_READ, GLOBAL_WRITE = (Space.GLOBAL, Event.READ), (Space.GLOBAL, Event.WRITE)
-SHARED_READ, SHARED_WRITE = (Space.SHARED, Event.READ), (Space.SHARED, Event.WRITE)
+GLOBAL_READ, GLOBAL_WRITE = (MemorySpace.GLOBAL, Event.READ), (MemorySpace.GLOBAL, Event.WRITE)
+SHARED_READ, SHARED_WRITE = (MemorySpace.SHARED, Event.READ), (MemorySpace.SHARED, Event.WRITE)
 METRICS: dict[str, tuple[Key, str]] = {
     "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": (GLOBAL_READ, "requests"),
     "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": (GLOBAL_WRITE, "requests"),
@@ -62,7 +62,7 @@ METRICS: dict[str, tuple[Key, str]] = {
     "smsp__sass_data_bytes_mem_shared_op_st.sum": (SHARED_WRITE, "accesses"),
     "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": (SHARED_READ, "wavefronts"),
     "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum": (SHARED_WRITE, "wavefronts"),
-    "smsp__inst_executed_op_texture.sum": ((Space.TEXTURE, Event.READ), "requests"),
+    "smsp__inst_executed_op_texture.sum": ((MemorySpace.TEXTURE, Event.READ), "requests"),
 }
 """What the profiler calls the figures.
 

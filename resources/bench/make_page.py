@@ -36,7 +36,7 @@ from page_textbooks import beside_textbooks
 
 from kernelscope.bench import Report, load
 from kernelscope.bench.chart import Chart
-from kernelscope.bench.charts import Choice, Plot, chart
+from kernelscope.bench.charts import Selection, Plot, chart
 from kernelscope.bench.figures import (
     PSNR,
 )
@@ -128,7 +128,7 @@ class Picture:
     name: str
     report: Report
     plot: Plot
-    choice: Choice
+    choice: Selection
     waiting: bool = False
     text: str = ""
 
@@ -143,26 +143,26 @@ def pictures() -> Iterator[Picture]:
 def _pictures() -> Iterator[Picture]:
     levels, tables = experiment("f-levels"), experiment("f-tables")
     mask, large = "Custom mask, 9×9", "4096×4096"
-    yield Picture("f-levels", levels, Plot.SPEED_UP, Choice(mask), waiting=True)
-    yield Picture("f-kernels", on(levels, "gpu"), Plot.BARS, Choice(mask))
+    yield Picture("f-levels", levels, Plot.SPEED_UP, Selection(mask), waiting=True)
+    yield Picture("f-kernels", on(levels, "gpu"), Plot.BARS, Selection(mask))
     many = replace(levels, rows=tuple(r for r in levels.rows if r.level != "single-block"))
-    yield Picture("f-stages", many, Plot.STAGES, Choice(mask, large))
+    yield Picture("f-stages", many, Plot.STAGES, Selection(mask, large))
     for name, label in (("mask", mask), ("median", "Median, mask size 9"), ("sobel", "Sobel")):
-        yield Picture(f"f-{name}", tables, Plot.SPEED_UP, Choice(label), waiting=True)
+        yield Picture(f"f-{name}", tables, Plot.SPEED_UP, Selection(label), waiting=True)
     yield Picture(
         "f-graphs",
         on(reports("gpu-f-graphs"), "gpu"),
         Plot.BARS,
-        Choice(None, large),
+        Selection(None, large),
         text="Kernels of every filter of the thesis by memory level",
     )
-    yield Picture("m-ladder", experiment("m-ladder"), Plot.BARS, Choice("Mean, mask size 3"))
-    nlm = Choice("Non-local means, patch size 7")
+    yield Picture("m-ladder", experiment("m-ladder"), Plot.BARS, Selection("Mean, mask size 3"))
+    nlm = Selection("Non-local means, patch size 7")
     yield Picture("n-nlm", experiment("n-nlm"), Plot.TIME, nlm, waiting=True)
-    volume = Choice(None, "189×157×130")
+    volume = Selection(None, "189×157×130")
     yield Picture("v-one", experiment("v-one"), Plot.BARS, volume, waiting=True)
     yield Picture("v-three", experiment("v-three"), Plot.BARS, volume, waiting=True)
-    cubes = Choice("MRI NLM, dimensions 3d, patch radius 1, search radius 5")
+    cubes = Selection("MRI NLM, dimensions 3d, patch radius 1, search radius 5")
     yield Picture(
         "v-sizes",
         experiment("v-sizes"),
@@ -175,17 +175,17 @@ def _pictures() -> Iterator[Picture]:
         "v-patches",
         experiment("v-patches"),
         Plot.BARS,
-        Choice(None, "428×247×338"),
+        Selection(None, "428×247×338"),
         waiting=True,
         text="Whole runs by the radius of the patches",
     )
     kernels_ = reports("gpu-f-levels", "gpu-f-tables")
-    yield Picture("roofline", kernels_, Plot.ROOFLINE, Choice(None, large))
+    yield Picture("roofline", kernels_, Plot.ROOFLINE, Selection(None, large))
     peers = [row for row in reports("cpu-peers").rows if row.level != C_PEER]
     yield Picture(
-        "peers-cpu", Report({}, NOTHING.plan, tuple(peers)), Plot.BARS, Choice(None, large)
+        "peers-cpu", Report({}, NOTHING.plan, tuple(peers)), Plot.BARS, Selection(None, large)
     )
-    largest = Choice(None, "16384×16384")
+    largest = Selection(None, "16384×16384")
     yield Picture("peers-gpu", reports("gpu-peers-16384"), Plot.BARS, largest)
 
 

@@ -17,7 +17,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.steps import estimate
 from kernelscope.files.volumes import read_volume
-from kernelscope.images.phantom import Contrast, Noise, add_noise, head
+from kernelscope.images.phantom import Contrast, ScannerNoise, add_noise, head
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from tests.scans import MNI_T1
@@ -40,7 +40,7 @@ PAGE = Path(__file__).with_name("mri-strength.md")
 Truth = NDArray[np.float32]
 
 
-def scenes() -> Iterator[tuple[str, Noise, tuple[Truth, ...], Mapping[str, Any]]]:
+def scenes() -> Iterator[tuple[str, ScannerNoise, tuple[Truth, ...], Mapping[str, Any]]]:
     """Yield a name, the noise, components, and parameters; none was looked at while tuning."""
     adaptive = {"sigma_from": "adaptive"}
 
@@ -49,25 +49,25 @@ def scenes() -> Iterator[tuple[str, Noise, tuple[Truth, ...], Mapping[str, Any]]
     ) -> tuple[Truth, ...]:
         return tuple(head(shape, contrasts, **more).truth.values())
 
-    yield "phantom T2w", Noise.RICIAN, phantom((52, 60, 52), Contrast.T2W), {}
+    yield "phantom T2w", ScannerNoise.RICIAN, phantom((52, 60, 52), Contrast.T2W), {}
     shaded = phantom((44, 72, 60), Contrast.T1W, shading=0.4)
-    yield "phantom T1w, shaded", Noise.RICIAN, shaded, {}
-    yield "phantom T1w, shaded", Noise.VARYING_RICIAN, shaded, adaptive
+    yield "phantom T1w, shaded", ScannerNoise.RICIAN, shaded, {}
+    yield "phantom T1w, shaded", ScannerNoise.VARYING_RICIAN, shaded, adaptive
     thick = phantom((24, 96, 80), Contrast.PDW, voxel=(5.0, 2.0, 2.0))
-    yield "phantom PDw, voxels of 5×2×2 mm", Noise.RICIAN, thick, {}
-    yield "phantom T2w", Noise.GAUSSIAN, phantom((44, 60, 56), Contrast.T2W), {"noise": "gaussian"}
+    yield "phantom PDw, voxels of 5×2×2 mm", ScannerNoise.RICIAN, thick, {}
+    yield "phantom T2w", ScannerNoise.GAUSSIAN, phantom((44, 60, 56), Contrast.T2W), {"noise": "gaussian"}
     three = phantom((36, 60, 48), Contrast.T1W, Contrast.T2W, Contrast.PDW, shading=0.2)
-    yield "phantom, three components", Noise.RICIAN, three, {}
+    yield "phantom, three components", ScannerNoise.RICIAN, three, {}
 
     whole = read_volume(MNI_T1).voxels.astype(np.float32)
-    yield "MNI T1w, cerebellum", Noise.RICIAN, (_part(whole, (10, 20, 60)),), {}
-    yield "MNI T1w, vertex", Noise.RICIAN, (_part(whole, (116, 100, 70)),), {}
+    yield "MNI T1w, cerebellum", ScannerNoise.RICIAN, (_part(whole, (10, 20, 60)),), {}
+    yield "MNI T1w, vertex", ScannerNoise.RICIAN, (_part(whole, (116, 100, 70)),), {}
     half = whole[: whole.shape[0] // 2 * 2, : whole.shape[1] // 2 * 2, : whole.shape[2] // 2 * 2]
     half = half.reshape(half.shape[0] // 2, 2, half.shape[1] // 2, 2, -1, 2).mean((1, 3, 5))
-    yield "MNI T1w at 2 mm", Noise.RICIAN, (half[30:66],), {}
+    yield "MNI T1w at 2 mm", ScannerNoise.RICIAN, (half[30:66],), {}
     # As in T2w scans fluid is brightest and white matter dark; air stays dark.
     turned = half.max() * np.minimum(1, 4 * half / half.max()) * (1 - half / half.max())
-    yield "MNI at 2 mm, contrast turned", Noise.RICIAN, (turned[24:60].astype(np.float32),), {}
+    yield "MNI at 2 mm, contrast turned", ScannerNoise.RICIAN, (turned[24:60].astype(np.float32),), {}
 
 
 def _part(volume: Truth, first: tuple[int, int, int]) -> Truth:
@@ -91,7 +91,7 @@ def main() -> None:
     for number, (name, noise, truths, fixed) in enumerate(scenes()):
         for level in LEVELS:
             # The level of varying noise is its minimum; in the middle it is three times that.
-            share = level / 200 if noise is Noise.VARYING_RICIAN else level / 100
+            share = level / 200 if noise is ScannerNoise.VARYING_RICIAN else level / 100
             noisy = Scan(
                 tuple(
                     Volume.from_array(

@@ -18,7 +18,7 @@ from kernelscope.bench.figures import (
     SOURCES,
     SPEED_UP,
     TIME,
-    Figure,
+    PublishedFigure,
     Scope,
     all_figures,
 )
@@ -159,7 +159,7 @@ def between(
     return None
 
 
-def theirs(source: str, level: str, test: Callable[[Figure], bool] = lambda figure: True) -> float:
+def theirs(source: str, level: str, test: Callable[[PublishedFigure], bool] = lambda figure: True) -> float:
     """Return the middle of the first figure of a source for a level that passes a test."""
     for figure in all_figures():
         if (figure.source, figure.level) == (source, level) and test(figure):
@@ -179,10 +179,10 @@ def claims_of_f() -> Iterator[Claim]:
     levels, tables = experiment("f-levels"), experiment("f-tables")
     mask, sizes = "Custom mask, 9×9", ("128×128", "4096×4096")
 
-    def custom(side: int, size: int) -> Callable[[Figure], bool]:
+    def custom(side: int, size: int) -> Callable[[PublishedFigure], bool]:
         return lambda f: f.filter == "mask" and f.mask_side == side and f.shape == (size, size)
 
-    def median(figure: Figure) -> bool:
+    def median(figure: PublishedFigure) -> bool:
         return figure.parameters.get("size") == "9" and figure.shape == SIZE
 
     large = {
@@ -284,7 +284,7 @@ def claims_of_n() -> Iterator[Claim]:
 
 
 def claims_of_v() -> Iterator[Claim]:
-    def largest(figure: Figure) -> bool:
+    def largest(figure: PublishedFigure) -> bool:
         wanted = {"dimensions": "3d", "patch_radius": "2", "search_radius": "5"}
         return (figure.parameters, figure.channels, figure.shape, figure.quantity) == (
             wanted,
@@ -342,7 +342,7 @@ def claims_of_v() -> Iterator[Claim]:
     )
 
 
-def average(figure: Figure) -> Claim:
+def average(figure: PublishedFigure) -> Claim:
     """Return the claim of an average of speed-ups over the rows of a table."""
     volumes = experiment("v-one" if figure.channels == 1 else "v-three")
     by = "GPU shared" if figure.gpus == 1 else f"{figure.gpus} GPUs shared"

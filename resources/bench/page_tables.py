@@ -12,7 +12,7 @@ from kernelscope.bench.figures import (
     PSNR,
     SPEED_UP,
     TIME,
-    Figure,
+    PublishedFigure,
     Scope,
     all_figures,
     beside,
@@ -101,7 +101,7 @@ def times(report: Report, *, waiting: bool = False, quantity: str = TIME) -> str
     """
     series = list(dict.fromkeys(row.series for row in report.rows if row.seconds))
 
-    def fits(figure: Figure) -> bool:
+    def fits(figure: PublishedFigure) -> bool:
         if figure.quantity != quantity or quantity == PSNR:
             return figure.quantity == quantity
         return figure.is_of(waiting) or figure.scope is Scope.NOT_STATED
@@ -125,7 +125,7 @@ def times(report: Report, *, waiting: bool = False, quantity: str = TIME) -> str
     return table([headings[n] for n in used], [[cells[n] for n in used] for cells in lines], text=2)
 
 
-def quote(figure: Figure) -> str:
+def quote(figure: PublishedFigure) -> str:
     """Return a figure in a column of one source, with its remarks."""
     said = [figure.remark] if figure.remark else []
     if figure.quantity == TIME and figure.scope is Scope.NOT_STATED and figure.device == "gpu":

@@ -22,9 +22,9 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import CudaBackend, memory
-from kernelscope.backends.cuda.card import Card, Lane
+from kernelscope.backends.cuda.card import GpuContext, Lane
 from kernelscope.backends.cuda.compiler import Cubin
-from kernelscope.backends.cuda.memory import Pages, Staging
+from kernelscope.backends.cuda.memory import ReadyMemory, Staging
 from kernelscope.backends.cuda.page_locked import ResultMemory
 from kernelscope.backends.cuda.pool import Pool
 from kernelscope.backends.cuda.thread import OwnerThread
@@ -477,15 +477,15 @@ class FakeStaging(Staging):
         self._memory = np.empty((memory.CHUNKS, memory.CHUNK_BYTES), np.uint8).view(PageLocked)
         self._events = [driver.Event() for _ in range(memory.CHUNKS)]
 
-    def give_pages(self, target: NDArray[Any]) -> Pages:
-        return Pages([], [])
+    def give_pages(self, target: NDArray[Any]) -> ReadyMemory:
+        return ReadyMemory([], [])
 
     def free(self) -> None:
         pass
 
 
-class FakeCard(Card):
-    """The real `Card`, with its threads and its freeing of memory, over a made-up driver.
+class FakeCard(GpuContext):
+    """The real `GpuContext`, with its threads and its freeing of memory, over a made-up driver.
 
     Attributes
     ----------

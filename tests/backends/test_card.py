@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import memory
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.memory import Staging
 from kernelscope.backends.cuda.thread import OwnerThread
 from kernelscope.base.errors import DeviceUnavailable
@@ -40,8 +40,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
 
 @pytest.fixture
-def device(driver: Driver) -> Iterator[Card]:
-    device = Card(0)
+def device(driver: Driver) -> Iterator[GpuContext]:
+    device = GpuContext(0)
     yield device
     device.close()
     assert not driver.attached
@@ -53,7 +53,7 @@ def noise(size: int) -> NDArray[np.uint8]:
     return np.random.default_rng(size).integers(0, 256, size, np.uint8)
 
 
-def there_and_back(device: Card, staging: Staging, source: NDArray[Any]) -> NDArray[Any]:
+def there_and_back(device: GpuContext, staging: Staging, source: NDArray[Any]) -> NDArray[Any]:
     target = np.zeros_like(source)
     allocation = device.allocate(source.nbytes)
     try:
@@ -68,14 +68,14 @@ def there_and_back(device: Card, staging: Staging, source: NDArray[Any]) -> NDAr
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-def test_copies_arrive(device: Card, size: int) -> None:
+def test_copies_arrive(device: GpuContext, size: int) -> None:
     source = noise(size)
     target = device.call(there_and_back, device, device.staging, source)
     np.testing.assert_array_equal(target, source)
 
 
 @pytest.mark.slow
-def test_several_arrays_arrive_together(device: Card) -> None:
+def test_several_arrays_arrive_together(device: GpuContext) -> None:
     sources = [noise(size) for size in (SIZES[-1], 9, SIZES[1], CHUNK + 1)]
 
     def copy() -> list[NDArray[Any]]:
@@ -101,7 +101,7 @@ def test_several_arrays_arrive_together(device: Card) -> None:
     ),
 )
 def test_no_buffer_is_filled_again_before_its_round_was_sent(
-    device: Card, driver: Driver, size: int, cards: int
+    device: GpuContext, driver: Driver, size: int, cards: int
 ) -> None:
     """Copiers that do something else at first keep the first round from ending before others."""
     copiers = [OwnerThread(f"made-up-copy-{number}") for number in range(6)]
@@ -126,7 +126,7 @@ def test_no_buffer_is_filled_again_before_its_round_was_sent(
 
 
 def test_several_arrays_arrive_without_page_locked_memory(
-    device: Card, monkeypatch: pytest.MonkeyPatch
+    device: GpuContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources = [noise(2 * CHUNK), noise(9)]
 
@@ -148,7 +148,7 @@ def test_several_arrays_arrive_without_page_locked_memory(
 
 @pytest.mark.slow
 def test_an_upload_that_fails_leaves_the_buffers_to_the_next_one(
-    device: Card, monkeypatch: pytest.MonkeyPatch
+    device: GpuContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy, calls = np.copyto, itertools.count()
 
@@ -168,7 +168,7 @@ def test_an_upload_that_fails_leaves_the_buffers_to_the_next_one(
 
 @pytest.mark.slow
 def test_a_download_returns_when_the_last_piece_is_there(
-    device: Card, monkeypatch: pytest.MonkeyPatch
+    device: GpuContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Helpers empty the buffers: where one is slow, the card has long been done."""
     copy = np.copyto
@@ -184,7 +184,7 @@ def test_a_download_returns_when_the_last_piece_is_there(
 
 
 def test_the_copy_rate_is_that_of_copies_that_ended(
-    device: Card, driver: Driver, monkeypatch: pytest.MonkeyPatch
+    device: GpuContext, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kernelscope.backends.cuda.card.COPY_PROBE_BYTES", 1000)
     copy = driver.memcpy_dtod_async
@@ -199,7 +199,7 @@ def test_the_copy_rate_is_that_of_copies_that_ended(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES[1:])
-def test_lanes_copy_beside_the_device(device: Card, size: int) -> None:
+def test_lanes_copy_beside_the_device(device: GpuContext, size: int) -> None:
     """Their threads have the context too; all three share the helpers."""
     device.call(device.open_lanes, 1)
     source, results = noise(size), []
@@ -218,7 +218,7 @@ def test_lanes_copy_beside_the_device(device: Card, size: int) -> None:
         np.testing.assert_array_equal(result, source)
 
 
-def test_more_cards_send_larger_pieces(device: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_cards_send_larger_pieces(device: GpuContext, monkeypatch: pytest.MonkeyPatch) -> None:
     size, sent = memory.CHUNKS * CHUNK, list[int]()
     upload = Staging._upload_pieces
 
@@ -237,14 +237,14 @@ def test_more_cards_send_larger_pieces(device: Card, monkeypatch: pytest.MonkeyP
     assert sent == [CHUNK, 2 * CHUNK, 4 * CHUNK, CHUNK, CHUNK]
 
 
-def test_lanes_open_once(device: Card, driver: Driver) -> None:
+def test_lanes_open_once(device: GpuContext, driver: Driver) -> None:
     for _ in range(2):
         device.call(device.open_lanes, 1)
     assert len(driver.page_locked) == 3
 
 
 def test_a_lane_that_cannot_open_is_tried_again(
-    device: Card, driver: Driver, monkeypatch: pytest.MonkeyPatch
+    device: GpuContext, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
         raise Error("no memory to lock")
@@ -258,7 +258,7 @@ def test_a_lane_that_cannot_open_is_tried_again(
 
 
 @pytest.mark.slow
-def test_pages_are_given_while_the_block_runs(device: Card) -> None:
+def test_pages_are_given_while_the_block_runs(device: GpuContext) -> None:
     """All of them, if there is time, and nothing but them; afterwards nobody writes any more."""
     target = np.full((memory.CHUNKS + 1) * CHUNK, 7, np.uint8)
     touched = np.zeros_like(target, dtype=bool)
@@ -273,7 +273,7 @@ def test_pages_are_given_while_the_block_runs(device: Card) -> None:
     np.testing.assert_array_equal(target, np.where(touched, 0, 7))
 
 
-def test_nobody_gives_pages_after_a_block_that_failed(device: Card) -> None:
+def test_nobody_gives_pages_after_a_block_that_failed(device: GpuContext) -> None:
     """Another attempt writes there by then, in other pieces and so on other threads."""
     writing, begun, ended = threading.Semaphore(0), [], []
 
@@ -298,7 +298,7 @@ def test_nobody_gives_pages_after_a_block_that_failed(device: Card) -> None:
     assert len(begun) == len(ended) >= len(device._copiers)
 
 
-def test_small_arrays_are_left_alone(device: Card) -> None:
+def test_small_arrays_are_left_alone(device: GpuContext) -> None:
     """Their download goes into them without a helper, who might write over it."""
     target = np.full(CHUNK, 7, np.uint8)
 
@@ -320,13 +320,13 @@ def test_a_device_that_does_not_open_leaves_no_thread(
     before = threading.active_count()
     monkeypatch.setattr(driver, "pagelocked_empty", refuse)
     with pytest.raises(DeviceUnavailable, match="GPU 3 could not be opened"):
-        Card(3)
+        GpuContext(3)
     assert not driver.attached
     assert threading.active_count() == before
 
 
 def test_a_lost_device_ends_its_threads_and_frees_nothing(driver: Driver) -> None:
-    device = Card(0)
+    device = GpuContext(0)
     device.call(device.open_lanes, 1)
     device.lost = True
     device.close()
@@ -341,7 +341,7 @@ def test_without_page_locked_memory_the_driver_copies(
         raise CardFull
 
     monkeypatch.setattr(driver, "pagelocked_empty", refuse)
-    device, source = Card(0), noise(3 * CHUNK + 7)
+    device, source = GpuContext(0), noise(3 * CHUNK + 7)
     try:
         result = device.call(there_and_back, device, device.staging, source)
         np.testing.assert_array_equal(result, source)

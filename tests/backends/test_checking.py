@@ -9,7 +9,7 @@ import pytest
 
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.emulator import checking
-from kernelscope.backends.emulator.checking import CheckedBackend, Finding, Kind
+from kernelscope.backends.emulator.checking import CheckedBackend, Finding, MistakeKind
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
@@ -81,8 +81,8 @@ def test_a_good_kernel_has_no_findings(check: Check) -> None:
 
 def test_a_missing_barrier_is_a_race_between_two_threads(check: Check) -> None:
     found, _ = check(GOOD.replace("__syncthreads();", ""))
-    races = [each for each in found if each.kind is Kind.RACE_WITH_READ]
-    assert {each.kind for each in found} == {Kind.RACE_WITH_READ, Kind.UNINITIALISED}
+    races = [each for each in found if each.kind is MistakeKind.RACE_WITH_READ]
+    assert {each.kind for each in found} == {MistakeKind.RACE_WITH_READ, MistakeKind.UNINITIALISED}
     race = races[0]
     assert race.array == "the shared tile"
     assert race.other is not None
@@ -98,13 +98,13 @@ def test_a_barrier_of_the_warp_does_not_order_other_warps(check: Check) -> None:
     own = GOOD.replace("tile[count - 1 - n]", "tile[n ^ 1]")
     assert check(own.replace("__syncthreads", "__syncwarp"))[0] == []
     found, _ = check(GOOD.replace("__syncthreads", "__syncwarp"))
-    assert Kind.RACE_WITH_READ in {each.kind for each in found}
+    assert MistakeKind.RACE_WITH_READ in {each.kind for each in found}
 
 
 def test_a_shuffle_orders_no_memory(check: Check) -> None:
     body = GOOD.replace("tile[count - 1 - n]", "tile[n ^ 1]")
     found, _ = check(body.replace("__syncthreads();", "__shfl_sync(~0u, n, 0);"))
-    assert Kind.RACE_WITH_READ in {each.kind for each in found}
+    assert MistakeKind.RACE_WITH_READ in {each.kind for each in found}
 
 
 def test_atomic_sums_do_not_race_and_plain_ones_do(check: Check) -> None:
@@ -117,20 +117,20 @@ def test_atomic_sums_do_not_race_and_plain_ones_do(check: Check) -> None:
     if (inside) output[i] = source[i / (total == most + 1)];"""
     assert check(body) == ([], 0)
     found, _ = check(body.replace("atomicAdd(&total, 1u)", "++total"))
-    assert Kind.RACE_WITH_READ in {each.kind for each in found}
+    assert MistakeKind.RACE_WITH_READ in {each.kind for each in found}
 
 
 def test_cells_that_nothing_has_written(check: Check) -> None:
     body = GOOD.replace("tile[n] =", "if (n != 240) tile[n] =")
     finding = only(check(body)[0])
-    assert (finding.kind, finding.offset, finding.count) == (Kind.UNINITIALISED, 240, 1)
+    assert (finding.kind, finding.offset, finding.count) == (MistakeKind.UNINITIALISED, 240, 1)
     assert (finding.place, finding.write) == ("mean.cu:12", False)
 
 
 def test_shared_memory_is_not_kept_for_the_next_block(check: Check) -> None:
     body = GOOD.replace("tile[n] =", "if (blockIdx.x == 0) tile[n] =")
     finding = only(check(body)[0])
-    assert (finding.kind, finding.block) == (Kind.UNINITIALISED, 1)
+    assert (finding.kind, finding.block) == (MistakeKind.UNINITIALISED, 1)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_shared_memory_is_not_kept_for_the_next_block(check: Check) -> None:
 )
 def test_accesses_outside(check: Check, access: str, array: str, offset: int, write: bool) -> None:
     finding = only(check(f"if (inside) {{ {access} }}")[0])
-    assert finding.kind is Kind.OUTSIDE
+    assert finding.kind is MistakeKind.OUTSIDE
     assert (finding.array, finding.offset, finding.write) == (array, offset, write)
     assert finding.place == "mean.cu:9"
 
@@ -154,13 +154,13 @@ def test_an_index_beyond_a_row_of_an_array(check: Check) -> None:
     __syncthreads();
     if (inside) output[i] = tile[0][n == 5 ? 32 : 0];"""
     finding = only(check(body)[0])
-    assert (finding.kind, finding.offset, finding.place) == (Kind.INDEX, 32, "mean.cu:12")
+    assert (finding.kind, finding.offset, finding.place) == (MistakeKind.INDEX, 32, "mean.cu:12")
 
 
 def test_blocks_that_write_the_same_cell(check: Check) -> None:
     found, unwritten = check("if (inside && i) output[i] = 1; if (n == 0) output[0] = 1;")
     finding = only(found)
-    assert finding.kind is Kind.RACE_OF_WRITES
+    assert finding.kind is MistakeKind.RACE_OF_WRITES
     assert (finding.array, finding.offset, unwritten) == ("the output", 0, 0)
     text = "writes 1 byte at offset 0 of the output, without a barrier between it and thread 0"
     assert text in str(finding)

@@ -279,13 +279,13 @@ def test_code_is_compiled_once_for_each_type(
 ) -> None:
     """The thread for that is not even asked again, which would take longer than many a kernel."""
     compiled: list[str] = []
-    real = jit.Kernel.compile
+    real = jit.JitKernel.compile
 
-    def compile_(kernel: jit.Kernel, *arguments: Any) -> bool:
+    def compile_(kernel: jit.JitKernel, *arguments: Any) -> bool:
         compiled.append(f"{arguments[0].dtype} {threading.current_thread().name}")
         return real(kernel, *arguments)
 
-    monkeypatch.setattr(jit.Kernel, "compile", compile_)
+    monkeypatch.setattr(jit.JitKernel, "compile", compile_)
     for dtype in ("uint8", "uint8", "uint16", "uint8"):
         image = Image.from_array(np.ones((8, 9), dtype))
         execute(Request.create(image, "negative"), {"cpu": backend})

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda import CudaBackend, components, info, report, slabs
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.kernel import Ready
 from kernelscope.backends.cuda.page_locked import is_page_locked
@@ -193,7 +193,7 @@ def test_a_full_card_leaves_the_peak_to_the_host_and_keeps_the_volume(
     monkeypatch.setattr(scaling, "_peak", lambda volume: 1.0)  # the engine looks at floats
     look, source, stayed = components._peak, scan(), list[bool]()
 
-    def look_without_room(device: Card, *arguments: Any) -> float:
+    def look_without_room(device: GpuContext, *arguments: Any) -> float:
         def refuse(size: int) -> Allocation:
             raise CardFull
 
@@ -529,8 +529,8 @@ def wait_for_blocks(backend: CudaBackend) -> None:
 def test_results_have_page_locked_memory_from_the_third_on(
     backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Card, "_lock", lambda card, address, size: True)
-    monkeypatch.setattr(Card, "_unlock", lambda card, address: None)
+    monkeypatch.setattr(GpuContext, "_lock", lambda card, address, size: True)
+    monkeypatch.setattr(GpuContext, "_unlock", lambda card, address: None)
     pixels = np.random.default_rng(0).integers(0, 255, (600, 700), np.uint8)
     kept = []
     for _ in range(4):
@@ -598,7 +598,7 @@ def test_a_kernel_that_may_have_waited_for_the_host_has_an_upper_bound(
 def test_page_locked_memory_that_runs_out_is_reported_in_the_next_run(
     backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Card, "_lock", lambda card, address, size: False)
+    monkeypatch.setattr(GpuContext, "_lock", lambda card, address, size: False)
     pixels = np.random.default_rng(0).integers(0, 255, (600, 700), np.uint8)
     notices = []
     for _ in range(4):

@@ -12,7 +12,7 @@ from kernelscope.backends.trial import exercises as module
 from kernelscope.backends.trial.exercises import SHAPES, Exercise, exercises
 from kernelscope.backends.trial.grading import Grade, grade_of
 from kernelscope.backends.trial.parent import try_out
-from kernelscope.backends.trial.protocol import Ending, Job
+from kernelscope.backends.trial.protocol import Ending, TrialJob
 from kernelscope.backends.trial.targets import EMULATED
 from kernelscope.base.errors import AppError
 
@@ -33,7 +33,7 @@ COUNTED = {
 
 @functools.cache
 def graded(exercise: Exercise, text: str) -> Grade:
-    job = Job(
+    job = TrialJob(
         *(EMULATED, exercise.file, text, exercise.launch.kernel), reference=exercise.filter_id
     )
     outcome = try_out(job, exercise.works())

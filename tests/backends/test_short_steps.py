@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda import CudaBackend, short_steps
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.pacer import Pacer, Piece
 from kernelscope.base.errors import Cancelled, DeviceUnavailable
 from kernelscope.engine.context import RunContext
@@ -57,7 +57,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     driver = installed(monkeypatch, "A")
     monkeypatch.setattr(Event, "made", 0)
     monkeypatch.setattr(Event, "waits", 0)
-    monkeypatch.setattr(Card, "known_copy_rate", 1e12)
+    monkeypatch.setattr(GpuContext, "known_copy_rate", 1e12)
     monkeypatch.setattr(
         driver, "Event", lambda flags=0: fake_card.Event(driver) if flags else Event(driver)
     )

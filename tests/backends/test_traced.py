@@ -10,9 +10,9 @@ import pytest
 
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.backends.trial.parent import Outcome, Work, try_out
+from kernelscope.backends.trial.parent import TrialOutcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.protocol import Ending, Job, Limits
+from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits
 from kernelscope.backends.trial.targets import TRACED
 from kernelscope.backends.trial.trace_files import read_trace, write_trace
 from kernelscope.base.json_fields import InvalidJson
@@ -30,15 +30,15 @@ PIXELS = np.arange(40 * 30, dtype=np.uint16).reshape(30, 40).astype(np.uint8)
 
 
 def traced(
-    text: str, pixel: tuple[int, int], level: Level = GLOBAL, limits: Limits | None = None
-) -> Outcome:
+    text: str, pixel: tuple[int, int], level: Level = GLOBAL, limits: TrialLimits | None = None
+) -> TrialOutcome:
     request = Request.create(
         Image.from_array(PIXELS), "mean", {"size": 3}, border=Border.NEAREST, level=level.id
     )
     plan = TrialPlan.of(request, level)
     launch = plan.plan.launches[0]
-    job = Job(TRACED, "mean.cu", text, launch.kernel, launch.defines, "mean", pixel=pixel)
-    return try_out(job, [Work(request.source.planes, plan, plan)], limits or Limits())
+    job = TrialJob(TRACED, "mean.cu", text, launch.kernel, launch.defines, "mean", pixel=pixel)
+    return try_out(job, [Work(request.source.planes, plan, plan)], limits or TrialLimits())
 
 
 def first_call(code: str) -> str:
@@ -83,7 +83,7 @@ def test_the_cells_are_those_that_the_edited_kernel_reads() -> None:
 def test_a_kernel_that_cannot_be_traced_is_stopped_and_named(
     code: str, ending: Ending, words: str
 ) -> None:
-    made = traced(first_call(code), (20, 10), limits=Limits(run=2.0))
+    made = traced(first_call(code), (20, 10), limits=TrialLimits(run=2.0))
     assert made.trace is None
     assert made.report.ending is ending
     assert words in made.report.text

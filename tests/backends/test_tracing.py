@@ -30,7 +30,7 @@ from kernelscope.traffic.totals import (
     thread_totals,
     warp_totals,
 )
-from kernelscope.traffic.trace import OUTPUT, Event, Place, Space, Trace
+from kernelscope.traffic.trace import OUTPUT, Event, MemorySpace, SourceLine, Trace
 from tests.backends.emulated import needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.slow]
@@ -72,7 +72,7 @@ def level_of(request: Request, name: str) -> Level:
     return next(each for each in levels if each.id == name)
 
 
-def both(trace: Trace, space: Space, event: Event) -> Totals:
+def both(trace: Trace, space: MemorySpace, event: Event) -> Totals:
     """Return the totals, which C++ and NumPy have to agree on."""
     counted = launch_totals(trace)[space, event]
     again = warp_totals(trace, requests(trace))[space, event]
@@ -100,10 +100,10 @@ def test_sectors_of_global_loads(
     traced: Traced, kind: str, index: str, sectors: int, needed: int
 ) -> None:
     trace = traced(LOADS.format(type=kind, index=index))
-    loads = both(trace, Space.GLOBAL, READ)
+    loads = both(trace, MemorySpace.GLOBAL, READ)
     assert (loads.accesses, loads.requests) == (64, 2)
     assert (loads.sectors, loads.needed) == (sectors, needed)
-    stores = both(trace, Space.GLOBAL, WRITE)
+    stores = both(trace, MemorySpace.GLOBAL, WRITE)
     assert (stores.accesses, stores.requests, stores.sectors, stores.footprint) == (64, 2, 2, 2)
 
 
@@ -121,10 +121,10 @@ def test_a_vector_is_one_access(traced: Traced, declared: str) -> None:
     output[lane] = (unsigned char)(w.x + w.y + w.z + w.w);"""
     )
     trace = traced(body)
-    loads = both(trace, Space.GLOBAL, READ)
+    loads = both(trace, MemorySpace.GLOBAL, READ)
     assert (loads.accesses, loads.requests, loads.sectors, loads.needed) == (64, 2, 32, 32)
     for event in (READ, WRITE):
-        tile = both(trace, Space.SHARED, event)
+        tile = both(trace, MemorySpace.SHARED, event)
         assert (tile.accesses, tile.requests) == (64, 2)
         assert (tile.wavefronts, tile.conflicts) == (8, 0)  # eight lanes in a turn
 
@@ -192,8 +192,8 @@ def test_accesses_to_shared_memory_are_joined_as_compilers_do(traced: Traced) ->
         assert expected == (again.sum(), made.wavefronts[again].sum(), made.ideal[again].sum())
     threads = [thread_totals(trace, thread) for thread in range(64)]
     for event in (READ, WRITE):
-        accesses = sum(each[Space.SHARED, event].accesses for each in threads)
-        assert accesses == launch_totals(trace)[Space.SHARED, event].accesses
+        accesses = sum(each[MemorySpace.SHARED, event].accesses for each in threads)
+        assert accesses == launch_totals(trace)[MemorySpace.SHARED, event].accesses
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,9 @@ def test_sorted_columns_are_read_as_a_gpu_reads_them(tracer: Tracer) -> None:
     request = request_of("median", (64, 512), {"size": 5})
     (counts,) = tracer.count(request, level_of(request, "tuned"))
     shared = [
-        row for row in counts.entries if counts.scene.arrays[row["array"]].space is Space.SHARED
+        row
+        for row in counts.entries
+        if counts.scene.arrays[row["array"]].space is MemorySpace.SHARED
     ]
     made: Counter[tuple[Event, int]] = Counter()
     for row in shared:
@@ -248,7 +250,7 @@ def test_banks_of_shared_loads(
         f"__shared__ {kind} cells[1100]; if (lane == 0) for (int i = 0; i < 1100; ++i)"
         f" cells[i] = source[i]; __syncthreads(); output[lane] = (unsigned char)cells[{index}];"
     )
-    loads = both(trace, Space.SHARED, READ)
+    loads = both(trace, MemorySpace.SHARED, READ)
     assert (loads.requests, loads.wavefronts, loads.ideal) == (2, turns, ideal)
     assert loads.conflicts == turns - ideal
     assert trace.barriers == 64
@@ -256,9 +258,9 @@ def test_banks_of_shared_loads(
 
 def test_constant_memory_serves_one_address_at_a_time(traced: Traced) -> None:
     trace = traced("output[lane] = weights[3];")
-    assert both(trace, Space.CONSTANT, READ).conflicts == 0
+    assert both(trace, MemorySpace.CONSTANT, READ).conflicts == 0
     trace = traced("output[lane] = weights[lane];")
-    loads = both(trace, Space.CONSTANT, READ)
+    loads = both(trace, MemorySpace.CONSTANT, READ)
     assert (loads.wavefronts, loads.ideal, loads.conflicts) == (64, 2, 62)
 
 
@@ -266,11 +268,13 @@ def test_threads_that_part_make_requests_of_their_own(traced: Traced) -> None:
     trace = traced(
         "if (lane % 2) output[lane] = source[lane]; else output[lane] = source[100 + lane] + 1;"
     )
-    loads = both(trace, Space.GLOBAL, READ)
+    loads = both(trace, MemorySpace.GLOBAL, READ)
     assert (loads.accesses, loads.requests) == (64, 4)
     found = branches(trace)
     assert found.divergent == 2
-    assert found.places == ((Place("mean.cu", 6), 2),)  # where the code before the branch begins
+    assert found.places == (
+        (SourceLine("mean.cu", 6), 2),
+    )  # where the code before the branch begins
     assert branches(trace, 0).divergent == 1
     assert branches(traced("output[lane] = source[lane];")).divergent == 0
 
@@ -282,7 +286,7 @@ def test_loops_of_different_length_meet_again_at_a_barrier(traced: Traced) -> No
         "output[lane] = sum;"
     )
     # Of the first loop 31 requests a warp, with fewer and fewer threads; of the second, two.
-    assert both(trace, Space.GLOBAL, READ).requests == 2 * (31 + 2)
+    assert both(trace, MemorySpace.GLOBAL, READ).requests == 2 * (31 + 2)
 
 
 def test_lanes_that_leave_a_loop_wait_for_the_others(traced: Traced) -> None:
@@ -292,7 +296,7 @@ def test_lanes_that_leave_a_loop_wait_for_the_others(traced: Traced) -> None:
         "    for (int i = threadIdx.x % 32; i < 36; i += 32) sum += source[64 * s + i];"
         "output[lane] = sum + t;"
     )
-    loads = both(trace, Space.GLOBAL, READ)
+    loads = both(trace, MemorySpace.GLOBAL, READ)
     assert (loads.requests, loads.sectors) == (2 * 4, 2 * 4)  # of each row 32 cells, then 4
     assert loads.accesses == 4 * 36
 
@@ -305,14 +309,14 @@ def test_a_loop_that_is_left_early_keeps_the_laps_of_the_one_around_it(traced: T
         "} output[lane] = sum;"
     )
     # Two laps, each with three inner laps at most and a read of all lanes behind them.
-    assert both(trace, Space.GLOBAL, READ).requests == 2 * 2 * (3 + 1)
+    assert both(trace, MemorySpace.GLOBAL, READ).requests == 2 * 2 * (3 + 1)
 
 
 def test_a_pixel_on_the_rim_is_written_by_an_instruction_of_its_own(tracer: Tracer) -> None:
     request = request_of("mask", (64, 64), MASK)
     (counts,) = tracer.count(request, level_of(request, "constant"))
     # In rows inside the picture the first and the last warp part at the rim, and write twice.
-    assert launch_totals(counts)[Space.GLOBAL, WRITE].requests == 2 * 64 + 2 * 62
+    assert launch_totals(counts)[MemorySpace.GLOBAL, WRITE].requests == 2 * 64 + 2 * 62
 
 
 LOOPS = """\
@@ -342,11 +346,11 @@ def test_a_thread_keeps_order_values_and_lines(traced: Traced) -> None:
     assert (read["event"], read["offset"], read["value"]) == (READ, 10, pixels[10])
     assert (write["event"], write["offset"], write["value"]) == (WRITE, 5, pixels[10] + 7)
     lines = [trace.scene.place(int(each["site"])) for each in (read, write)]
-    assert lines == [Place("mean.cu", 7), Place("mean.cu", 8)]
+    assert lines == [SourceLine("mean.cu", 7), SourceLine("mean.cu", 8)]
     totals = thread_totals(trace, 5)
     assert {key: each.accesses for key, each in totals.items()} == {
-        (Space.GLOBAL, READ): 1,
-        (Space.GLOBAL, WRITE): 1,
+        (MemorySpace.GLOBAL, READ): 1,
+        (MemorySpace.GLOBAL, WRITE): 1,
     }
 
 
@@ -382,36 +386,36 @@ def test_real_kernels_follow_closed_forms(
     request = request_of(name, (128, 256), values)
     middle = (128 // rows // 2) * 8 + 4
 
-    def totals(level: str) -> dict[tuple[Space, Event], Totals]:
+    def totals(level: str) -> dict[tuple[MemorySpace, Event], Totals]:
         trace = tracer.trace(request, level_of(request, level), middle)
         assert not trace.truncated
-        both(trace, Space.GLOBAL, WRITE)
+        both(trace, MemorySpace.GLOBAL, WRITE)
         return launch_totals(trace)
 
     threads, warps = 32 * rows, rows
     plain = totals("global")
     weights = cells if name == "mask" else 0
-    assert plain[Space.GLOBAL, READ].accesses == threads * (cells + weights)
-    assert plain[Space.GLOBAL, READ].requests == warps * (cells + weights)
+    assert plain[MemorySpace.GLOBAL, READ].accesses == threads * (cells + weights)
+    assert plain[MemorySpace.GLOBAL, READ].requests == warps * (cells + weights)
     # A row of bytes is a sector in the middle column, and two in each of the others.
     side = 2 * radius + 1
     aligned = cells // side if name != "sobel" else 2
-    assert plain[Space.GLOBAL, READ].sectors == warps * (2 * cells - aligned + weights)
+    assert plain[MemorySpace.GLOBAL, READ].sectors == warps * (2 * cells - aligned + weights)
     shared = totals("shared")
     tile = (32 + 2 * radius) * (rows + 2 * radius)
-    assert shared[Space.GLOBAL, READ].accesses == tile
-    assert shared[Space.SHARED, WRITE].accesses == tile
-    assert shared[Space.SHARED, READ].accesses == threads * cells
-    assert shared[Space.SHARED, READ].conflicts == 0
+    assert shared[MemorySpace.GLOBAL, READ].accesses == tile
+    assert shared[MemorySpace.SHARED, WRITE].accesses == tile
+    assert shared[MemorySpace.SHARED, READ].accesses == threads * cells
+    assert shared[MemorySpace.SHARED, READ].conflicts == 0
     # The tile's rows begin before a sector and end behind it. Each takes two requests, of 32 and of
     # few cells, that reach two sectors each, whether or not a thread has another row to copy.
-    assert shared[Space.GLOBAL, READ].footprint == 3 * (rows + 2 * radius)
-    assert shared[Space.GLOBAL, READ].requests == 2 * (rows + 2 * radius)
-    assert shared[Space.GLOBAL, READ].sectors == 4 * (rows + 2 * radius)
-    assert shared[Space.SHARED, WRITE].conflicts == 0
+    assert shared[MemorySpace.GLOBAL, READ].footprint == 3 * (rows + 2 * radius)
+    assert shared[MemorySpace.GLOBAL, READ].requests == 2 * (rows + 2 * radius)
+    assert shared[MemorySpace.GLOBAL, READ].sectors == 4 * (rows + 2 * radius)
+    assert shared[MemorySpace.SHARED, WRITE].conflicts == 0
     texture = totals("texture")
-    assert texture[Space.TEXTURE, READ].accesses == threads * cells
-    assert texture[Space.TEXTURE, READ].requests == warps * cells
+    assert texture[MemorySpace.TEXTURE, READ].accesses == threads * cells
+    assert texture[MemorySpace.TEXTURE, READ].requests == warps * cells
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
@@ -428,7 +432,7 @@ def test_loads_are_those_of_nvidias_compiler(tracer: Tracer, name: str, tmp_path
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     text = (tmp_path / "kernel.ptx").read_text(encoding="utf-8")
     body = text[text.index(f"{launch.kernel}(") :].partition("\n}")[0]
-    spaces = {"ld.shared": Space.SHARED, "ld.const": Space.CONSTANT}
+    spaces = {"ld.shared": MemorySpace.SHARED, "ld.const": MemorySpace.CONSTANT}
     for instruction, space in spaces.items():
         assert body.count(instruction) == totals.get((space, READ), Totals()).accesses
 
@@ -443,12 +447,12 @@ def test_a_whole_launch_is_counted_on_several_cores(tracer: Tracer) -> None:
     assert launch_totals(found) == launch_totals(again)
     assert (found.counted, found.scene.blocks) == (48, 48)
     totals = launch_totals(found)
-    assert totals[Space.GLOBAL, WRITE].accesses == 96 * 128
-    assert totals[Space.GLOBAL, WRITE].footprint == 96 * 128 // 32
-    assert totals[Space.GLOBAL, READ].footprint == 96 * 128 // 32
-    assert totals[Space.SHARED, READ].accesses == 25 * 96 * 128
+    assert totals[MemorySpace.GLOBAL, WRITE].accesses == 96 * 128
+    assert totals[MemorySpace.GLOBAL, WRITE].footprint == 96 * 128 // 32
+    assert totals[MemorySpace.GLOBAL, READ].footprint == 96 * 128 // 32
+    assert totals[MemorySpace.SHARED, READ].accesses == 25 * 96 * 128
     tiles = 4 * 12 * 36 * 12
-    assert totals[Space.GLOBAL, READ].accesses == tiles  # the rim folds back inside
+    assert totals[MemorySpace.GLOBAL, READ].accesses == tiles  # the rim folds back inside
 
 
 def test_of_a_large_launch_blocks_that_are_alike_are_counted_once(tracer: Tracer) -> None:
@@ -480,18 +484,18 @@ def test_a_trace_has_an_end(tracer: Tracer) -> None:
 def test_reuse_of_the_cells_of_a_block(tracer: Tracer) -> None:
     request = request_of("mean", (128, 256), {"size": 5})
     trace = tracer.trace(request, level_of(request, "shared"), 36)
-    assert reuse(trace, Space.GLOBAL) == 1
-    assert reuse(trace, Space.SHARED) == 25 * 256 / (36 * 12)
-    assert reuse(trace, Space.TEXTURE) is None
+    assert reuse(trace, MemorySpace.GLOBAL) == 1
+    assert reuse(trace, MemorySpace.SHARED) == 25 * 256 / (36 * 12)
+    assert reuse(trace, MemorySpace.TEXTURE) is None
 
 
 def test_lanes_that_exchange_values_stay_together(tracer: Tracer) -> None:
     """The tuned mean passes values between lanes, where each waits for the others."""
     request = request_of("mean", (128, 512), {"size": 5})
     trace = tracer.trace(request, level_of(request, "tuned"), 0)
-    stores = launch_totals(trace)[Space.GLOBAL, WRITE]
+    stores = launch_totals(trace)[MemorySpace.GLOBAL, WRITE]
     assert stores.accesses / stores.requests > 16
-    both(trace, Space.GLOBAL, WRITE)
+    both(trace, MemorySpace.GLOBAL, WRITE)
 
 
 @pytest.mark.parametrize("level", ["single-block", "shared"])
@@ -518,13 +522,13 @@ def test_of_a_large_block_one_warp_is_recorded(
     if level == "single-block":
         assert not len(others)
         return
-    assert (spaces[1::2] == Space.SHARED).all()
-    assert (spaces[::2] == Space.GLOBAL).all()
+    assert (spaces[1::2] == MemorySpace.SHARED).all()
+    assert (spaces[::2] == MemorySpace.GLOBAL).all()
     assert (others["event"][1::2] == WRITE).all()
     assert (others["event"][::2] == READ).all()
     assert (others["thread"][1::2] == others["thread"][::2]).all()
     stores = whole.records[(whole.records["event"] == WRITE)]
-    stores = stores[whole.scene.spaces()[stores["array"]] == Space.SHARED]
+    stores = stores[whole.scene.spaces()[stores["array"]] == MemorySpace.SHARED]
     stores = stores[stores["thread"] // 32 != warp]
     for name in ("thread", "offset", "value"):
         np.testing.assert_array_equal(others[name][1::2], stores[name])

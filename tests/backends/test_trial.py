@@ -20,8 +20,8 @@ from kernelscope.backends.trial.compiler_messages import (
     CompilerMessage,
     parse,
 )
-from kernelscope.backends.trial.parent import Outcome, try_out
-from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
+from kernelscope.backends.trial.parent import TrialOutcome, try_out
+from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits, TrialReport
 from kernelscope.backends.trial.source_text import expanded
 from kernelscope.backends.trial.targets import COMPILE_ONLY
 from kernelscope.base.errors import AppError
@@ -32,8 +32,8 @@ from kernelscope.engine.launch_report import Resources
 MEAN = (KERNELS / "mean.cu").read_text(encoding="utf-8")
 
 
-def job(text: str = MEAN, kernel: str = "mean_shared", target: str = COMPILE_ONLY) -> Job:
-    return Job(target, "mean.cu", text, kernel, {"SIZE": "5"})
+def job(text: str = MEAN, kernel: str = "mean_shared", target: str = COMPILE_ONLY) -> TrialJob:
+    return TrialJob(target, "mean.cu", text, kernel, {"SIZE": "5"})
 
 
 # Messages -----------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_compiling_without_end_is_stopped(folder: Path) -> None:
     )  # 4^19 tokens
     slow = f"{MEAN}\n#define A0 +1\n{tree}\n__device__ int endless = 0 A19;\n"
     start = time.monotonic()
-    report = try_out(job(slow), limits=Limits(compile=0.7)).report
+    report = try_out(job(slow), limits=TrialLimits(compile=0.7)).report
     assert time.monotonic() - start < 20
     assert report.ending in (Ending.TIME, Ending.MEMORY, Ending.DIED), report
     assert report.ending is not Ending.TIME or "Compiling took more than 0.7 s" in report.text
@@ -180,14 +180,14 @@ def test_compiling_without_end_is_stopped(folder: Path) -> None:
 
 
 def test_a_process_that_does_not_start_in_time_is_named(folder: Path) -> None:
-    report = try_out(job(), limits=Limits(start=0.0)).report
+    report = try_out(job(), limits=TrialLimits(start=0.0)).report
     assert report.ending is Ending.TIME
     assert report.text.startswith("Starting the process")
     assert gone(folder)
 
 
 def test_cancelling_ends_the_process(folder: Path) -> None:
-    token, outcomes = CancelToken(), list[Outcome]()
+    token, outcomes = CancelToken(), list[TrialOutcome]()
     work = threading.Thread(target=lambda: outcomes.append(try_out(job(), token=token)))
     work.start()
     token.cancel()
@@ -223,7 +223,7 @@ def test_a_process_that_dies_is_named(
     )
     monkeypatch.setattr(parent, "_MODULE", "dying")
     monkeypatch.syspath_prepend(str(tmp_path))
-    report = try_out(job(), limits=Limits(run=0.5)).report
+    report = try_out(job(), limits=TrialLimits(run=0.5)).report
     assert report.ending is ending, report
     assert text in report.text
 
@@ -232,11 +232,11 @@ def test_a_process_that_dies_is_named(
 
 
 def test_jobs_and_reports_survive_the_way(tmp_path: Path) -> None:
-    sent = Job("x", "a.cu", "ß", "k", {"A": "1"}, "mean", 7, 3)
+    sent = TrialJob("x", "a.cu", "ß", "k", {"A": "1"}, "mean", 7, 3)
     sent.write(tmp_path)
-    assert Job.read(tmp_path) == sent
+    assert TrialJob.read(tmp_path) == sent
     messages = (CompilerMessage(ERROR, "no", "a.cu", 3, 4),)
-    report = Report(
+    report = TrialReport(
         Ending.FAULT,
         "t",
         "h",
@@ -247,7 +247,7 @@ def test_jobs_and_reports_survive_the_way(tmp_path: Path) -> None:
         (7,),
     )
     report.write(tmp_path)
-    assert Report.read(tmp_path) == report
+    assert TrialReport.read(tmp_path) == report
 
 
 @pytest.mark.parametrize(
@@ -256,24 +256,26 @@ def test_jobs_and_reports_survive_the_way(tmp_path: Path) -> None:
 )
 def test_a_damaged_report_is_refused(tmp_path: Path, old: str, new: str) -> None:
     messages = (CompilerMessage(ERROR, "no", "a.cu", 3, 4),)
-    Report(Ending.FAULT, messages=messages, seconds={"run": 0.5}).write(tmp_path)
+    TrialReport(Ending.FAULT, messages=messages, seconds={"run": 0.5}).write(tmp_path)
     path = tmp_path / "report.json"
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(AppError):
-        Report.read(tmp_path)
+        TrialReport.read(tmp_path)
 
 
 def test_an_unknown_failure_of_the_child_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> Report:
+    def refuse(*_: object) -> TrialReport:
         raise AppError("There is no compiler.", "Install one.")
 
     monkeypatch.setattr(child, "limit", lambda memory: None)
     monkeypatch.setitem(child._TARGETS, COMPILE_ONLY, refuse)
     job().write(tmp_path)
     child.main(tmp_path)
-    assert Report.read(tmp_path) == Report(Ending.REFUSED, "There is no compiler.", "Install one.")
+    assert TrialReport.read(tmp_path) == TrialReport(
+        Ending.REFUSED, "There is no compiler.", "Install one."
+    )
 
 
 def test_the_child_ends_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:

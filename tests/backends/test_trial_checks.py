@@ -8,7 +8,7 @@ import pytest
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.exercises import exercises
 from kernelscope.backends.trial.grading import grade_of
-from kernelscope.backends.trial.protocol import Ending, Job, Limits
+from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits
 from kernelscope.backends.trial.targets import COMPILE_ONLY
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.control import CancelToken
@@ -17,7 +17,7 @@ from kernelscope.gui.model import trials
 from kernelscope.gui.model.trials import (
     CHECKED_OPERATIONS,
     CHECKED_SIDES,
-    Subject,
+    TrialSubject,
     Tried,
     small_work_for,
     try_subject,
@@ -43,8 +43,8 @@ def asked(filter_id: str, level: str, **parameters: int) -> tuple[Request, Level
 def tried(text: str, filter_id: str = "mean", level: str = "shared") -> Tried:
     request, found = asked(filter_id, level)
     launch = work_for(request, found).plan.plan.launches[0]
-    job = Job(COMPILE_ONLY, f"{filter_id}.cu", text, launch.kernel, launch.defines)
-    subject = Subject(
+    job = TrialJob(COMPILE_ONLY, f"{filter_id}.cu", text, launch.kernel, launch.defines)
+    subject = TrialSubject(
         *(filter_id, level, job.name, text, launch.kernel, launch.defines),
         works=lambda: [work_for(request, found, 40)],
         small=lambda: small_work_for(request, found),
@@ -110,8 +110,8 @@ def test_a_missing_barrier_of_an_exercise_is_named() -> None:
     assert exercise.solution.count(barrier) == 1
     # Only the threads of a warp wait for each other then.
     text = exercise.solution.replace(barrier, "__syncwarp();")
-    job = Job(COMPILE_ONLY, exercise.file, text, exercise.launch.kernel)
-    subject = Subject(
+    job = TrialJob(COMPILE_ONLY, exercise.file, text, exercise.launch.kernel)
+    subject = TrialSubject(
         *("exercise", exercise.id, exercise.file, text, exercise.launch.kernel, {}),
         works=exercise.works,
         goal=exercise.goal,
@@ -127,7 +127,7 @@ def test_a_missing_barrier_of_an_exercise_is_named() -> None:
 @needs_compiler
 @pytest.mark.slow
 def test_what_cannot_be_checked_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "_CHECK_LIMITS", Limits(compile=0.001))
+    monkeypatch.setattr(trials, "_CHECK_LIMITS", TrialLimits(compile=0.001))
     made = tried(MEAN)
     assert made.outcome.report.ending is Ending.DONE
     assert made.memory == ""

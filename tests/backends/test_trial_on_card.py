@@ -12,12 +12,12 @@ from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.comparison import compare
 from kernelscope.backends.trial.grading import grade_of
 from kernelscope.backends.trial.on_card import FENCE, ORIGINAL, OWN, _Fenced, ending_of
-from kernelscope.backends.trial.parent import Outcome, Work
+from kernelscope.backends.trial.parent import TrialOutcome, Work
 from kernelscope.backends.trial.protocol import (
     Ending,
-    Job,
-    Limits,
-    Report,
+    TrialJob,
+    TrialLimits,
+    TrialReport,
     read_others,
     write_others,
 )
@@ -25,7 +25,13 @@ from kernelscope.backends.trial.targets import CARD, CHECKED, COMPILE_ONLY, EMUL
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model import trials
-from kernelscope.gui.model.trials import CARD_SIDE, Subject, card_work_for, times_of, try_subject
+from kernelscope.gui.model.trials import (
+    CARD_SIDE,
+    TrialSubject,
+    card_work_for,
+    times_of,
+    try_subject,
+)
 from kernelscope.images.image import Image
 from tests.backends.fake_card import FakeCard
 
@@ -68,7 +74,9 @@ def test_names_of_other_plans_survive_the_way(tmp_path: Path) -> None:
 
 
 def test_times_are_said_with_the_own_kernel_first() -> None:
-    report = Report(Ending.DONE, times={ORIGINAL: 2e-3, "Tuned": 1e-3, OWN: 4e-3}, device="H100")
+    report = TrialReport(
+        Ending.DONE, times={ORIGINAL: 2e-3, "Tuned": 1e-3, OWN: 4e-3}, device="H100"
+    )
     assert times_of(report) == (
         "Median of 7 launches: yours 4.00 ms, original 2.00 ms, Tuned 1.00 ms."
     )
@@ -78,7 +86,7 @@ def test_times_are_said_with_the_own_kernel_first() -> None:
 
 def test_a_grade_names_the_card() -> None:
     pixels = np.zeros((2, 3, 1), np.uint8)
-    outcome = Outcome(Report(Ending.DONE, device="NVIDIA X"), ((pixels, pixels),))
+    outcome = TrialOutcome(TrialReport(Ending.DONE, device="NVIDIA X"), ((pixels, pixels),))
     grade = grade_of(outcome)
     assert str(grade).endswith("the program's own kernel, on NVIDIA X.")
     assert compare(pixels, pixels).count == 0
@@ -106,23 +114,25 @@ def test_the_card_comes_first_and_the_emulator_where_it_refuses(
 ) -> None:
     targets: list[tuple[str, int]] = []
 
-    def try_out(job: Job, works: object = (), limits: Limits | None = None, *_: object) -> Outcome:
+    def try_out(
+        job: TrialJob, works: object = (), limits: TrialLimits | None = None, *_: object
+    ) -> TrialOutcome:
         targets.append((job.target, limits.memory if limits else -1))
         ending = Ending.REFUSED if refused and job.target == CARD else Ending.DONE
-        return Outcome(Report(ending))
+        return TrialOutcome(TrialReport(ending))
 
     monkeypatch.setattr(trials, "try_out", try_out)
     monkeypatch.setattr(HostCompiler, "find", lambda: HostCompiler(("g++",)))
     request = Request.create(picture(30), "mean", level="shared")
     (level,) = (each for each in request.step.filter.levels("gpu") if each.id == "shared")
     made: list[Work] = [card_work_for(request, level)]
-    subject = Subject(
+    subject = TrialSubject(
         "mean", "shared", "mean.cu", "", "mean_shared", {}, lambda: made, lambda: made,
         card=lambda: made[0],
     )  # fmt: skip
-    job = Job(COMPILE_ONLY, "mean.cu", "", "mean_shared")
+    job = TrialJob(COMPILE_ONLY, "mean.cu", "", "mean_shared")
     try_subject(subject, job, CancelToken(), lambda *_: None, graded=graded)
-    usual = Limits().memory
+    usual = TrialLimits().memory
     card = [] if graded else [(CARD, 0)]
     emulated = [(EMULATED, usual)] if graded or refused else []
     assert targets[:-1] == card + emulated

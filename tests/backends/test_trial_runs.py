@@ -14,9 +14,9 @@ from kernelscope import filters
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.comparison import WrongPixel, compare
 from kernelscope.backends.trial.guarded import Guarded
-from kernelscope.backends.trial.parent import Outcome, Work, try_out
+from kernelscope.backends.trial.parent import TrialOutcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
+from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits, TrialReport
 from kernelscope.backends.trial.targets import EMULATED
 from kernelscope.base import sandbox
 from kernelscope.base.errors import AppError
@@ -42,11 +42,13 @@ def work(filter_id: str = "mean", level: str = "shared", **options: Any) -> Work
     return work_for(request, found)
 
 
-def tried(text: str, made: Work | None = None, run: float = 10, filter_id: str = "mean") -> Outcome:
+def tried(
+    text: str, made: Work | None = None, run: float = 10, filter_id: str = "mean"
+) -> TrialOutcome:
     made = made or work()
     launch = made.plan.plan.launches[0]
-    job = Job(EMULATED, f"{filter_id}.cu", text, launch.kernel, launch.defines, filter_id)
-    return try_out(job, [made], Limits(run=run))
+    job = TrialJob(EMULATED, f"{filter_id}.cu", text, launch.kernel, launch.defines, filter_id)
+    return try_out(job, [made], TrialLimits(run=run))
 
 
 def with_code(code: str) -> str:
@@ -162,12 +164,12 @@ def test_errors_stand_at_their_lines() -> None:
 
 @pytest.mark.slow
 def test_an_endless_kernel_is_cancelled() -> None:
-    token, outcomes = CancelToken(), list[Outcome]()
+    token, outcomes = CancelToken(), list[TrialOutcome]()
     made = work()
     launch = made.plan.plan.launches[0]
     text = with_code("volatile int n = 1; while (n) {}")
-    job = Job(EMULATED, "mean.cu", text, launch.kernel, launch.defines, "mean")
-    runs, limits = threading.Event(), Limits(run=10 * PATIENCE)
+    job = TrialJob(EMULATED, "mean.cu", text, launch.kernel, launch.defines, "mean")
+    runs, limits = threading.Event(), TrialLimits(run=10 * PATIENCE)
     thread = threading.Thread(
         target=lambda: outcomes.append(
             try_out(job, [made], limits, token, begun=lambda _: runs.set())
@@ -184,9 +186,9 @@ def test_an_endless_kernel_is_cancelled() -> None:
 def test_many_cases_run_in_one_process_with_bounded_memory() -> None:
     made = [work(border=border) for border in Border for _ in range(3)]  # libraries of their own
     launch = made[0].plan.plan.launches[0]
-    job = Job(EMULATED, "mean.cu", MEAN, launch.kernel, launch.defines, "mean")
+    job = TrialJob(EMULATED, "mean.cu", MEAN, launch.kernel, launch.defines, "mean")
     begun = list[int]()
-    outcome = try_out(job, made, Limits(run=10), begun=begun.append)
+    outcome = try_out(job, made, TrialLimits(run=10), begun=begun.append)
     assert outcome.report.ending is Ending.DONE, outcome.report
     assert len(outcome.results) == len(made)
     assert all(compare(*result).count == 0 for result in outcome.results)
@@ -201,8 +203,8 @@ def test_the_case_in_which_a_kernel_dies_is_known() -> None:
     code = with_code("#if BORDER == 4\n*(volatile int*)8 = 1;\n#endif")
     assert Border.WRAP.code == 4
     begun = list[int]()
-    job = Job(EMULATED, "mean.cu", code, launch.kernel, launch.defines, "mean")
-    outcome = try_out(job, made, Limits(run=10), begun=begun.append)
+    job = TrialJob(EMULATED, "mean.cu", code, launch.kernel, launch.defines, "mean")
+    outcome = try_out(job, made, TrialLimits(run=10), begun=begun.append)
     assert outcome.report.ending is Ending.DIED, outcome.report
     assert begun[-1] == 2
     assert not outcome.results
@@ -316,7 +318,7 @@ def test_floats_are_compared_with_a_tolerance() -> None:
 def test_a_result_of_another_shape_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     from kernelscope.backends.trial import parent
 
-    monkeypatch.setattr(parent, "_watch", lambda *_: Report(Ending.DONE))
+    monkeypatch.setattr(parent, "_watch", lambda *_: TrialReport(Ending.DONE))
     outcome = tried(MEAN)
     assert outcome.report.ending is Ending.DIED
     assert not outcome.results

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.compiler import Nvrtc, resources
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.backends.cuda.view import BLOCK, View
+from kernelscope.backends.cuda.view import BLOCK, ReducedView
 from tests.backends.emulated import build, launch, needs_compiler
 from tests.backends.fake_card import FakeCard, FakeCubins
 
@@ -87,7 +87,7 @@ def test_only_the_view_is_copied_and_its_memory_is_freed() -> None:
     def compute() -> NDArray[Any]:
         source = card.cuda.mem_alloc(pixels.nbytes)
         card.staging.upload(pixels, int(source))
-        view = View.prepare(card, cubins, pixels.shape, pixels.dtype, 4)
+        view = ReducedView.prepare(card, cubins, pixels.shape, pixels.dtype, 4)
         shown = view.download(card, int(source))
         source.free()
         return shown

@@ -22,7 +22,7 @@ from distributed import Security
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.parallel import core_count
-from kernelscope.big.batch import JOURNAL, Item, Journal, Outcome, Status, find_items
+from kernelscope.big.batch import JOURNAL, FileOutcome, Item, Journal, Status, find_items
 from kernelscope.big.batch.cluster import (
     ClusterBatch,
     SchedulerLost,
@@ -32,7 +32,7 @@ from kernelscope.big.batch.cluster import (
     share_of_cores,
 )
 from kernelscope.big.batch.item import PARTS
-from kernelscope.big.batch.task import Settings
+from kernelscope.big.batch.task import TaskSettings
 from kernelscope.cli.main import main
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
@@ -95,8 +95,8 @@ def done_lines(out: Path) -> list[str]:
     return [line["done"] for line in map(json.loads, lines) if "done" in line]
 
 
-def settings_of(out: Path) -> Settings:
-    return Settings(RECIPE, RunOptions(device=Device.CPU), out / PARTS, threads=1)
+def settings_of(out: Path) -> TaskSettings:
+    return TaskSettings(RECIPE, RunOptions(device=Device.CPU), out / PARTS, threads=1)
 
 
 def local(recipe: Path, folder: Path) -> dict[str, bytes]:
@@ -114,7 +114,7 @@ def test_a_worker_is_killed_in_the_middle(
     items = find_items([folder], out).items
     journal = Journal(out, RECIPE)
 
-    def report(outcome: Outcome) -> None:
+    def report(outcome: FileOutcome) -> None:
         assert outcome.status is Status.DONE, outcome.reason
         killed.append(0)
         if len(killed) == 4:
@@ -142,7 +142,7 @@ def test_the_scheduler_goes_away_and_the_batch_is_resumed(
     items = find_items([folder], out).items
     journal = Journal(out, RECIPE)
 
-    def report(outcome: Outcome) -> None:
+    def report(outcome: FileOutcome) -> None:
         seen.append(outcome.item)
         if len(seen) == 4:
             kill(cluster.scheduler)

@@ -14,11 +14,11 @@ import pytest
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.big.batch import (
     Batch,
+    FileOutcome,
+    FileStage,
     Item,
     Journal,
-    Outcome,
     Pause,
-    Stage,
     Status,
     conductor,
     find_items,
@@ -65,39 +65,39 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     journal.close()
 
 
-def names(outcomes: list[Outcome]) -> list[str]:
+def names(outcomes: list[FileOutcome]) -> list[str]:
     return [each.item.source.stem for each in outcomes]
 
 
 def test_each_file_is_read_filtered_and_written_in_this_order(
     backend: CpuBackend, items: list[Item], journal: Journal
 ) -> None:
-    begun: list[tuple[Item, Stage]] = []
+    begun: list[tuple[Item, FileStage]] = []
     lock = threading.Lock()
 
-    def note(item: Item, stage: Stage) -> None:
+    def note(item: Item, stage: FileStage) -> None:
         with lock:
             begun.append((item, stage))
 
     Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken(), begun=note)
     for item in items:
-        assert [stage for each, stage in begun if each is item] == list(Stage)
+        assert [stage for each, stage in begun if each is item] == list(FileStage)
 
 
 def test_a_pause_holds_the_batch_when_everything_filtered_is_written(
     backend: CpuBackend, items: list[Item], journal: Journal
 ) -> None:
     pause, filtered = Pause(), list[Item]()
-    seen: list[Outcome] = []
+    seen: list[FileOutcome] = []
     held = threading.Event()
 
-    def begun(item: Item, stage: Stage) -> None:
-        if stage is Stage.FILTERING:
+    def begun(item: Item, stage: FileStage) -> None:
+        if stage is FileStage.FILTERING:
             filtered.append(item)
             if len(filtered) == 3:
                 pause.pause()
 
-    def report(outcome: Outcome) -> None:
+    def report(outcome: FileOutcome) -> None:
         seen.append(outcome)
         if len(seen) == 3:
             held.set()
@@ -136,10 +136,10 @@ def test_after_cancelling_no_more_files_are_read(
 ) -> None:
     token, read = CancelToken(), list[Item]()
 
-    def begun(item: Item, stage: Stage) -> None:
-        if stage is Stage.READING:
+    def begun(item: Item, stage: FileStage) -> None:
+        if stage is FileStage.READING:
             read.append(item)
-        elif stage is Stage.FILTERING:
+        elif stage is FileStage.FILTERING:
             token.cancel()
 
     Batch(RECIPE, items, {"cpu": backend}, jobs=1).run(journal, token, begun=begun)
@@ -196,8 +196,8 @@ def test_at_most_so_many_results_wait_to_be_written(
         waits.set()
         wait(work, note)
 
-    def begun(item: Item, stage: Stage) -> None:
-        if stage is Stage.FILTERING:
+    def begun(item: Item, stage: FileStage) -> None:
+        if stage is FileStage.FILTERING:
             filtered.append(item)
 
     monkeypatch.setattr("kernelscope.big.batch.contents.write_image", slow)
@@ -216,13 +216,13 @@ def test_so_many_files_are_read_ahead(
     before = list[int]()
     enough = threading.Event()
 
-    def begun(item: Item, stage: Stage) -> None:
+    def begun(item: Item, stage: FileStage) -> None:
         with lock:
-            if stage is Stage.READING:
+            if stage is FileStage.READING:
                 read.append(item)
                 if len(read) == jobs + 1:
                     enough.set()
-        if stage is Stage.FILTERING:
+        if stage is FileStage.FILTERING:
             assert enough.wait(PATIENCE)
             with lock:
                 before.append(len(read))
@@ -236,10 +236,10 @@ def test_results_on_the_disk_are_reported_after_ctrl_c(
     backend: CpuBackend, items: list[Item], journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl+C comes while the third file is filtered, and the first two are still written."""
-    interrupted, seen = threading.Event(), list[Outcome]()
+    interrupted, seen = threading.Event(), list[FileOutcome]()
 
-    def begun(item: Item, stage: Stage) -> None:
-        if stage is Stage.FILTERING and item is items[2]:
+    def begun(item: Item, stage: FileStage) -> None:
+        if stage is FileStage.FILTERING and item is items[2]:
             interrupted.set()
             raise KeyboardInterrupt
 
@@ -303,8 +303,8 @@ def test_several_gpus_stop_together(items: list[Item], journal: Journal) -> None
     gpus = [Gpu(meeting) for _ in range(2)]
     first, *more = ({"gpu": gpu, "cpu": gpu} for gpu in gpus)
 
-    def stop(item: Item, stage: Stage) -> None:
-        if stage is Stage.WRITING:
+    def stop(item: Item, stage: FileStage) -> None:
+        if stage is FileStage.WRITING:
             token.cancel()
 
     batch = Batch(RECIPE, items, first, RunOptions(Device.GPU), more=more, jobs=1)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kernelscope.base.errors import AppError
-from kernelscope.big.batch import JOURNAL, Item, Journal, Report
+from kernelscope.big.batch import JOURNAL, Item, Journal, ResultReport
 from kernelscope.big.batch.journal import state_of
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
@@ -45,7 +45,7 @@ def write_result(item: Item, content: bytes = b"result", time: int = 10**18) -> 
 
 
 def begin(journal: Journal, item: Item) -> None:
-    journal.begin(item, state_of(*item.files), Report())
+    journal.begin(item, state_of(*item.files), ResultReport())
 
 
 def finish(journal: Journal, item: Item, time: int = 10**18) -> None:
@@ -219,7 +219,10 @@ def test_a_new_journal_may_be_resumed_too(items: list[Item]) -> None:
 
 
 def test_reports_come_back(items: list[Item]) -> None:
-    reports = [Report(("one", "two \udcff"), ("place",), ("scaled",), ("texts",)), Report(("3",))]
+    reports = [
+        ResultReport(("one", "two \udcff"), ("place",), ("scaled",), ("texts",)),
+        ResultReport(("3",)),
+    ]
     with opened(items) as journal:
         journal.begin(items[0], state_of(*items[0].files), reports[0])
         write_result(items[0])
@@ -227,6 +230,6 @@ def test_reports_come_back(items: list[Item]) -> None:
         journal.done(items[0], state_of(*items[0].files))
     with opened(items, resume=True) as journal:
         assert [journal.report(item) for item in items] == reports
-        assert journal.report(Item(Path("x"), items[0].target.with_name("x"))) == Report()
+        assert journal.report(Item(Path("x"), items[0].target.with_name("x"))) == ResultReport()
     for content in (None, [], "text", {"notices": 7}, {"kept": "text", "more": []}):
-        assert Report.from_json(content) == Report()
+        assert ResultReport.from_json(content) == ResultReport()

@@ -16,7 +16,7 @@ from pydicom.uid import BasicTextSRStorage, generate_uid
 from kernelscope.backends.worker import worker_tools
 from kernelscope.big.batch import Item, Status, find_items
 from kernelscope.big.batch.journal import Journal
-from kernelscope.big.batch.task import OPEN, Settings, describe, filter_file, finish
+from kernelscope.big.batch.task import OPEN, TaskSettings, describe, filter_file, finish
 from kernelscope.cli.main import main
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.options import RunOptions
@@ -298,7 +298,7 @@ def test_a_series_is_compared_with_the_series_of_its_place(
 def test_a_worker_gets_all_slices(recipe: Path, tmp_path: Path, out: Path) -> None:
     series(tmp_path / "scan")
     (item,) = find_items([tmp_path / "scan"], out).items
-    settings = Settings(RECIPE, RunOptions(), tmp_path / "parts", threads=1)
+    settings = TaskSettings(RECIPE, RunOptions(), tmp_path / "parts", threads=1)
     settings.parts.mkdir()
     (settings.parts / OPEN).touch()
     answer = filter_file(describe(0, item, settings))

@@ -19,7 +19,7 @@ from kernelscope.big.batch import Item, Journal, Status
 from kernelscope.big.batch.item import PARTS
 from kernelscope.big.batch.task import (
     OPEN,
-    Settings,
+    TaskSettings,
     describe,
     filter_file,
     finish,
@@ -57,11 +57,11 @@ def item(tmp_path: Path) -> Item:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> TaskSettings:
     parts = tmp_path / "out" / PARTS
     parts.mkdir(parents=True)
     (parts / OPEN).touch()
-    return Settings(RECIPE, RunOptions(device=Device.CPU), parts, threads=1)
+    return TaskSettings(RECIPE, RunOptions(device=Device.CPU), parts, threads=1)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     journal.close()
 
 
-def altered(item: Item, settings: Settings, **what: Any) -> str:
+def altered(item: Item, settings: TaskSettings, **what: Any) -> str:
     """Return the task of a file with other values."""
     return json.dumps({**json.loads(describe(7, item, settings)), **what})
 
@@ -83,7 +83,7 @@ def reason(answer: str) -> str:
 
 
 def test_the_client_alone_writes_the_target(
-    item: Item, settings: Settings, journal: Journal
+    item: Item, settings: TaskSettings, journal: Journal
 ) -> None:
     answer = filter_file(describe(7, item, settings))
     assert not item.target.exists()
@@ -104,7 +104,7 @@ def test_the_client_alone_writes_the_target(
 
 
 def test_folders_of_slices_are_replaced_if_they_hold_nothing_else(
-    tmp_path: Path, settings: Settings, journal: Journal
+    tmp_path: Path, settings: TaskSettings, journal: Journal
 ) -> None:
     """As without a cluster: one that holds other things is left as it is."""
     voxels = np.random.default_rng(1).integers(0, 255, (5, 12, 10), np.uint8)
@@ -127,7 +127,7 @@ def test_folders_of_slices_are_replaced_if_they_hold_nothing_else(
 
 
 def test_a_task_that_is_done_twice_makes_one_result(
-    item: Item, settings: Settings, journal: Journal
+    item: Item, settings: TaskSettings, journal: Journal
 ) -> None:
     """A worker was given up, another one did its task, and the first one was alive after all."""
     text = describe(7, item, settings)
@@ -143,7 +143,7 @@ def test_a_task_that_is_done_twice_makes_one_result(
     assert journal.path.read_text("utf-8").count('"done"') == 1
 
 
-def test_a_worker_that_is_late_leaves_nothing(item: Item, settings: Settings) -> None:
+def test_a_worker_that_is_late_leaves_nothing(item: Item, settings: TaskSettings) -> None:
     (settings.parts / OPEN).unlink()
     filter_file(describe(7, item, settings))
     assert not settings.parts.exists()
@@ -151,7 +151,7 @@ def test_a_worker_that_is_late_leaves_nothing(item: Item, settings: Settings) ->
     assert list(settings.parts.parent.iterdir()) == []
 
 
-def test_only_a_name_and_a_text_are_sent(item: Item, settings: Settings) -> None:
+def test_only_a_name_and_a_text_are_sent(item: Item, settings: TaskSettings) -> None:
     sent = pickle.dumps(filter_file)
     assert len(sent) < 100
     assert b"kernelscope.big.batch.task" in sent
@@ -160,7 +160,7 @@ def test_only_a_name_and_a_text_are_sent(item: Item, settings: Settings) -> None
     assert task["source"] == str(item.source)
 
 
-def test_a_worker_of_another_version_filters_nothing(item: Item, settings: Settings) -> None:
+def test_a_worker_of_another_version_filters_nothing(item: Item, settings: TaskSettings) -> None:
     answer = filter_file(altered(item, settings, version="0.0.1"))
     text = reason(answer)
     assert f"has Kernelscope {kernelscope.__version__}, and the batch 0.0.1" in text
@@ -169,14 +169,14 @@ def test_a_worker_of_another_version_filters_nothing(item: Item, settings: Setti
 
 
 def test_files_of_another_machine_are_named(
-    item: Item, settings: Settings, journal: Journal
+    item: Item, settings: TaskSettings, journal: Journal
 ) -> None:
     item.source.unlink()
     assert "a.png: there is no such file on" in reason(filter_file(describe(7, item, settings)))
 
 
 def test_a_result_on_another_machine_is_no_result(
-    item: Item, settings: Settings, journal: Journal
+    item: Item, settings: TaskSettings, journal: Journal
 ) -> None:
     answer = filter_file(describe(7, item, settings))
     for part in settings.parts.rglob("*.png"):
@@ -189,7 +189,7 @@ def test_a_result_on_another_machine_is_no_result(
     assert "done" not in journal.path.read_text("utf-8")
 
 
-def test_a_bad_file_leaves_no_part(item: Item, settings: Settings, journal: Journal) -> None:
+def test_a_bad_file_leaves_no_part(item: Item, settings: TaskSettings, journal: Journal) -> None:
     item.source.write_bytes(b"no picture")
     answer = filter_file(describe(7, item, settings))
     assert "a.png: this is no image" in reason(answer)
@@ -197,7 +197,7 @@ def test_a_bad_file_leaves_no_part(item: Item, settings: Settings, journal: Jour
     assert [path.name for path in settings.parts.iterdir()] == [OPEN]
 
 
-def test_a_bad_file_does_not_hold_up_the_next(item: Item, settings: Settings) -> None:
+def test_a_bad_file_does_not_hold_up_the_next(item: Item, settings: TaskSettings) -> None:
     """The worker's turn to filter ends with the failure."""
     deep = np.full((12, 16), 999, np.uint16)
     write_image(Image.from_array(deep), item.source.with_suffix(".tif"))

@@ -8,7 +8,7 @@ import pytest
 
 from kernelscope.base.paths import RESOURCES
 from kernelscope.traffic.totals import Totals
-from kernelscope.traffic.trace import Event, Space
+from kernelscope.traffic.trace import Event, MemorySpace
 from tests.scripts import load_script
 
 LOADS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
@@ -30,8 +30,8 @@ def counts() -> ModuleType:
     return load_script(RESOURCES / "bench" / "counts.py")
 
 
-def totals(requests: int, sectors: int) -> dict[tuple[Space, Event], Totals]:
-    return {(Space.GLOBAL, Event.READ): Totals(requests=requests, sectors=sectors)}
+def totals(requests: int, sectors: int) -> dict[tuple[MemorySpace, Event], Totals]:
+    return {(MemorySpace.GLOBAL, Event.READ): Totals(requests=requests, sectors=sectors)}
 
 
 def test_launches_of_a_kernel_are_added_up(counts: ModuleType) -> None:

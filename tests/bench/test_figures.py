@@ -16,7 +16,7 @@ from kernelscope.bench.figures import (
     SOURCES,
     SPEED_UP,
     TIME,
-    Figure,
+    PublishedFigure,
     Scope,
     absent,
     all_figures,
@@ -81,7 +81,7 @@ def test_a_range_that_is_printed_backwards_is_quoted_so() -> None:
 
 
 def remarks() -> dict[tuple[str, ...], str]:
-    def key(figure: Figure) -> tuple[str, ...]:
+    def key(figure: PublishedFigure) -> tuple[str, ...]:
         radii = (figure.parameters[name] for name in ("dimensions", "patch_radius"))
         return (*radii, figure.parameters["search_radius"], figure.amount())
 

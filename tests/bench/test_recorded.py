@@ -11,7 +11,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.bench.plan import Plan
-from kernelscope.bench.recorded import Figure, Recorded, Wanted, day, entries, with_cpu
+from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted, day, entries, with_cpu
 from kernelscope.bench.report import Report, merge
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import BASELINE
@@ -43,7 +43,7 @@ def row(level: str = "tuned", *, size: int = 3, side: int = 512, **others: Any) 
 
 
 def recorded(*rows: Row) -> Recorded:
-    return Recorded(Figure(each, "a card", "22 Nov 2026", Path("gpu.json")) for each in rows)
+    return Recorded(RecordedTime(each, "a card", "22 Nov 2026", Path("gpu.json")) for each in rows)
 
 
 def nearest(found: Recorded, *, size: int = 3, side: int = 512, **others: Any) -> Row:
@@ -124,7 +124,7 @@ def test_the_same_work_is_nearer_than_any_other() -> None:
 def test_a_figure_is_described_by_its_mask_and_by_what_differs(
     changes: dict[str, Any], same: bool, text: str
 ) -> None:
-    figure = Figure(row(), "a card", "22 Nov 2026", Path("gpu.json"))
+    figure = RecordedTime(row(), "a card", "22 Nov 2026", Path("gpu.json"))
     wanted = Wanted(Step.of_numbers("median", {"size": 3}), (512, 512))
     wanted = replace(wanted, **changes)
     assert wanted.is_done_by(figure) == same
@@ -152,7 +152,7 @@ def test_the_settings_of_other_filters(
     spec = filters.get(name)
     parameters = {each.name: each.format(each.default) for each in spec.parameters} | recorded
     measured = row(filter=name, label=spec.name, parameters=parameters)
-    figure = Figure(measured, "a card", "22 Nov 2026", Path("gpu.json"))
+    figure = RecordedTime(measured, "a card", "22 Nov 2026", Path("gpu.json"))
     wanted = Wanted(Step.of_numbers(name, values), (512, 512))
     assert wanted.is_done_by(figure) == same
     assert wanted.describe(figure) == ", ".join(filter(None, [text, "512×512"]))

@@ -26,7 +26,7 @@ from PIL import PngImagePlugin
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.base.errors import ImageWriteError
 from kernelscope.big.batch import JOURNAL, Batch, Handling, Item
-from kernelscope.big.batch.task import Settings, _options, describe
+from kernelscope.big.batch.task import TaskSettings, _options, describe
 from kernelscope.cli.arguments import apply_parser
 from kernelscope.cli.batch import _handling, _parser
 from kernelscope.cli.main import main
@@ -726,7 +726,7 @@ def test_a_worker_gets_all_options(recipe: Path, folder: Path, tmp_path: Path) -
          "--device", "gpu", "--level", "shared", "--nan", "2", "--float", "--quality", "7"]
     )  # fmt: skip
     options, handling = run_options(vars(given)), _handling(given)
-    settings = Settings(read_recipe(recipe), options, tmp_path, handling)
+    settings = TaskSettings(read_recipe(recipe), options, tmp_path, handling)
     task = json.loads(describe(0, Item(tmp_path / "a", tmp_path / "b"), settings))
     assert _options(task["options"]) == options
     assert Handling(**task["handling"]) == handling == Handling(2.0, True, False, 7)

@@ -35,7 +35,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import judge
 from kernelscope.images.judging.volumes import judge_volume
-from kernelscope.images.phantom import Noise, add_noise
+from kernelscope.images.phantom import ScannerNoise, add_noise
 from kernelscope.images.phantom import head as phantom_head
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -329,7 +329,9 @@ def test_volumes_are_estimated_together(components: int) -> None:
     clean = phantom_head((16, 24, 20)).truth
     truths = [*clean.values(), *clean.values()][-components:]
     volumes = [
-        Volume.from_array(add_noise(truth, Noise.RICIAN, 20 + 20 * seed, seed).voxels, "noisy")
+        Volume.from_array(
+            add_noise(truth, ScannerNoise.RICIAN, 20 + 20 * seed, seed).voxels, "noisy"
+        )
         for seed, truth in enumerate(truths)
     ]
     request = Request.create(Scan(tuple(volumes)), "mri-nlm", {"search_radius": 1})
@@ -358,7 +360,7 @@ def test_the_map_of_sigma_is_made_once_a_request(
     monkeypatch.setattr(mri_noise, "map_sigma", count)
     truth = phantom_head((16, 24, 20)).truth
     (clean, *_) = truth.values()
-    scan = Scan((Volume.from_array(add_noise(clean, Noise.RICIAN, 20, 0).voxels, "noisy"),))
+    scan = Scan((Volume.from_array(add_noise(clean, ScannerNoise.RICIAN, 20, 0).voxels, "noisy"),))
     settings = {"sigma_from": "adaptive", "search_radius": 1}
     (result,) = execute_recipe(recipe(Step.create("mri_nlm", settings)), scan, cpu)
     assert len(made) == 1

@@ -23,7 +23,7 @@ from kernelscope.filters.median import SPEC, networks
 from kernelscope.filters.median import cpu as median_cpu
 from kernelscope.filters.median.counting import median_counting
 from kernelscope.filters.median.cpu import BUBBLE, HUANG
-from kernelscope.filters.median.networks import Lane, Program, dump, median_program
+from kernelscope.filters.median.networks import Program, ShiftedValue, dump, median_program
 from kernelscope.filters.median.smallest import median_smallest
 from kernelscope.filters.shared.vectors import blank_row
 from kernelscope.images.image import Image
@@ -83,8 +83,8 @@ def interpret(program: Program, rows: NDArray[Any]) -> NDArray[Any]:
     for stage in program.stages:
         known = {lane: np.roll(memory[lane.node], -lane.shift, axis=0) for lane in stage.reads}
         for node, (larger, a, b) in stage.operations.items():
-            known[Lane(node)] = (np.maximum if larger else np.minimum)(known[a], known[b])
-        memory |= {node: known[Lane(node)] for node in stage.writes}
+            known[ShiftedValue(node)] = (np.maximum if larger else np.minimum)(known[a], known[b])
+        memory |= {node: known[ShiftedValue(node)] for node in stage.writes}
     nodes = {place: node for node, place in program.places.items()}
     return np.stack([memory[nodes[place]] for place in program.results])
 

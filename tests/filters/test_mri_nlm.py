@@ -32,7 +32,7 @@ from kernelscope.filters.mri_nlm.sigma import (
 )
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma
 from kernelscope.images.judging.volumes import judge_volume
-from kernelscope.images.phantom import Contrast, Noise, Phantom, Tissue, add_noise, head
+from kernelscope.images.phantom import Contrast, Phantom, ScannerNoise, Tissue, add_noise, head
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from tests.filters import apply
@@ -325,16 +325,18 @@ def test_variance_of_rician_noise_is_taken_back(signal: float) -> None:
 
 
 @pytest.mark.parametrize("contrast", Contrast)
-@pytest.mark.parametrize("noise", [Noise.RICIAN, Noise.GAUSSIAN])
+@pytest.mark.parametrize("noise", [ScannerNoise.RICIAN, ScannerNoise.GAUSSIAN])
 @pytest.mark.parametrize("sigma", [7.65, 12.75, 25.5, 38.25])
-def test_sigma_of_a_volume(large: Phantom, contrast: str, noise: Noise, sigma: float) -> None:
+def test_sigma_of_a_volume(
+    large: Phantom, contrast: str, noise: ScannerNoise, sigma: float
+) -> None:
     noisy = add_noise(large.truth[Contrast(contrast)], noise, sigma, seed=1).voxels
-    assert estimate_global(noisy, noise is Noise.RICIAN) == pytest.approx(sigma, rel=0.05)
+    assert estimate_global(noisy, noise is ScannerNoise.RICIAN) == pytest.approx(sigma, rel=0.05)
 
 
 def test_sigma_without_background_or_with_one_cut_out(large: Phantom) -> None:
     truth = large.truth[Contrast.T1W]
-    noisy = add_noise(truth, Noise.RICIAN, 12.75).voxels
+    noisy = add_noise(truth, ScannerNoise.RICIAN, 12.75).voxels
     assert estimate_global(noisy[16:48, 24:72, 24:72]) == pytest.approx(12.75, rel=0.04)
     assert estimate_global(np.where(truth > 0, noisy, 0)) == pytest.approx(12.75, rel=0.04)
     assert estimate_global(noisy[32:33]) == pytest.approx(12.75, rel=0.08)
@@ -370,7 +372,7 @@ def test_no_noise(shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("window", [1, 2])
 @pytest.mark.parametrize("deep", [True, False])
 def test_local_sigma_follows_the_noise(large: Phantom, window: int, deep: bool) -> None:
-    noisy = add_noise(large.truth[Contrast.T1W], Noise.VARYING_RICIAN, 6, seed=2)
+    noisy = add_noise(large.truth[Contrast.T1W], ScannerNoise.VARYING_RICIAN, 6, seed=2)
     found = estimate_local(noisy.voxels, window, deep=deep) / noisy.sigma
     white = large.labels == Tissue.WHITE
     few = window == 1 and not deep  # nine residuals: their median is below the mean
@@ -382,11 +384,13 @@ def test_local_sigma_follows_the_noise(large: Phantom, window: int, deep: bool) 
 
 
 @pytest.mark.parametrize("deep", [True, False])
-@pytest.mark.parametrize("noise", [Noise.RICIAN, Noise.VARYING_RICIAN, Noise.GAUSSIAN])
-def test_smooth_sigma_follows_the_noise(large: Phantom, noise: Noise, deep: bool) -> None:
+@pytest.mark.parametrize(
+    "noise", [ScannerNoise.RICIAN, ScannerNoise.VARYING_RICIAN, ScannerNoise.GAUSSIAN]
+)
+def test_smooth_sigma_follows_the_noise(large: Phantom, noise: ScannerNoise, deep: bool) -> None:
     noisy = add_noise(large.truth[Contrast.T1W], noise, 12, seed=2)
-    found = estimate_smooth(noisy.voxels, noise is not Noise.GAUSSIAN, deep) / noisy.sigma
-    varies = noise is Noise.VARYING_RICIAN
+    found = estimate_smooth(noisy.voxels, noise is not ScannerNoise.GAUSSIAN, deep) / noisy.sigma
+    varies = noise is ScannerNoise.VARYING_RICIAN
     for tissue in (Tissue.WHITE, Tissue.GREY):
         ratio = found[large.labels == tissue]
         # Over a small head noise changes much within the reach of the averages.
@@ -395,12 +399,12 @@ def test_smooth_sigma_follows_the_noise(large: Phantom, noise: Noise, deep: bool
     # In the background, away from the head, it is raised by a quarter where noise is Rician.
     away = ndimage.binary_erosion(large.labels == Tissue.BACKGROUND, iterations=5, border_value=1)
     away &= ndimage.binary_fill_holes(large.labels > 0) == 0
-    raised = 1 if noise is Noise.GAUSSIAN else 1.25
+    raised = 1 if noise is ScannerNoise.GAUSSIAN else 1.25
     assert np.median(found[away]) == pytest.approx(raised, rel=0.06)
 
 
 def test_smooth_sigma_has_the_units_of_the_voxels(phantom: Phantom) -> None:
-    noisy = add_noise(phantom.truth[Contrast.T1W], Noise.RICIAN, 20, seed=2).voxels
+    noisy = add_noise(phantom.truth[Contrast.T1W], ScannerNoise.RICIAN, 20, seed=2).voxels
     np.testing.assert_allclose(estimate_smooth(1000 * noisy), 1000 * estimate_smooth(noisy), 1e-4)
 
 
@@ -418,7 +422,7 @@ def test_smooth_sigma_where_no_signal_is_thinner_than_a_cell() -> None:
     """Four dark slices, none of whose cells of 4 x 4 x 4 is without signal."""
     truth = np.full((48, 40, 44), 200, np.float32)
     truth[22:26] = 0
-    noisy = add_noise(truth, Noise.RICIAN, 10, seed=3).voxels
+    noisy = add_noise(truth, ScannerNoise.RICIAN, 10, seed=3).voxels
     found = np.median(estimate_smooth(noisy), axis=(1, 2)) / 10
     far = np.append(found[:17], found[31:])
     np.testing.assert_allclose(far, 1, atol=0.06)
@@ -428,7 +432,7 @@ def test_smooth_sigma_where_no_signal_is_thinner_than_a_cell() -> None:
 def test_smooth_sigma_leaves_weak_signal_alone() -> None:
     """Of twice the noise, as fluid in T1w can have: raising sigma there would darken it."""
     truth = np.full((48, 40, 44), 20, np.float32)
-    noisy = add_noise(truth, Noise.RICIAN, 10, seed=3).voxels
+    noisy = add_noise(truth, ScannerNoise.RICIAN, 10, seed=3).voxels
     assert estimate_smooth(noisy).mean() / 10 == pytest.approx(1, abs=0.04)
 
 
@@ -436,7 +440,7 @@ def test_adaptive_sigma_of_a_small_head() -> None:
     """Skull and rim, which are thinner than a cell, are most of the error of a small head."""
     truth = head((48, 56, 48), (Contrast.T1W,)).truth[Contrast.T1W]
     truth = truth[..., np.newaxis]
-    noisy = add_noise(truth[..., 0], Noise.RICIAN, 10, seed=2).voxels[..., np.newaxis]
+    noisy = add_noise(truth[..., 0], ScannerNoise.RICIAN, 10, seed=2).voxels[..., np.newaxis]
     settings = {"search_radius": 2, "beta": 1.0}
     one, varying = (
         psnr(apply(SPEC, noisy, {**settings, "sigma_from": source}), truth)
@@ -447,7 +451,7 @@ def test_adaptive_sigma_of_a_small_head() -> None:
 
 def test_smooth_sigma_of_a_head_that_was_cut_out(large: Phantom) -> None:
     truth = large.truth[Contrast.T1W]
-    noisy = add_noise(truth, Noise.RICIAN, 12.75).voxels
+    noisy = add_noise(truth, ScannerNoise.RICIAN, 12.75).voxels
     found = estimate_smooth(np.where(truth > 0, noisy, 0))[large.labels == Tissue.WHITE]
     assert found.mean() == pytest.approx(12.75, rel=0.03)
 
@@ -502,7 +506,7 @@ def denoise(*volumes: NDArray[Any], **parameters: Any) -> NDArray[np.float32]:
 @pytest.mark.parametrize("sigma", [7.65, 12.75, 25.5])
 def test_it_removes_noise(phantom: Phantom, sigma: float) -> None:
     truth = phantom.truth[Contrast.T1W]
-    noisy = add_noise(truth, Noise.RICIAN, sigma).voxels
+    noisy = add_noise(truth, ScannerNoise.RICIAN, sigma).voxels
     assert psnr(denoise(noisy)[..., 0], truth) > psnr(noisy, truth) + 7
 
 
@@ -510,7 +514,7 @@ def test_it_removes_noise(phantom: Phantom, sigma: float) -> None:
 def test_the_rician_correction_removes_the_bias_of_the_background(
     phantom: Phantom, sigma: float
 ) -> None:
-    noisy = add_noise(phantom.truth[Contrast.T1W], Noise.RICIAN, sigma).voxels
+    noisy = add_noise(phantom.truth[Contrast.T1W], ScannerNoise.RICIAN, sigma).voxels
     background = phantom.labels == Tissue.BACKGROUND
     given = {"sigma_from": "given", "sigma": (sigma,)}
     plain = denoise(noisy, noise="gaussian", **given)[background].mean()
@@ -522,7 +526,7 @@ def test_the_rician_correction_removes_the_bias_of_the_background(
 def test_three_components_beat_one(phantom: Phantom) -> None:
     sigma = 20.4  # 8 % of the brightest tissue
     noisy = [
-        add_noise(truth, Noise.RICIAN, sigma, seed).voxels
+        add_noise(truth, ScannerNoise.RICIAN, sigma, seed).voxels
         for seed, truth in enumerate(phantom.truth.values())
     ]
     given = {"sigma_from": "given", "sigma": (sigma,)}
@@ -555,7 +559,7 @@ def test_adaptive_beats_constant_where_noise_varies(
 @pytest.mark.parametrize("dimensions", ["3d", "2d"])
 def test_adaptive_does_no_harm_where_noise_is_uniform(large: Phantom, dimensions: str) -> None:
     truth = large.truth[Contrast.T1W]
-    noisy = add_noise(truth, Noise.RICIAN, 20, seed=1).voxels
+    noisy = add_noise(truth, ScannerNoise.RICIAN, 20, seed=1).voxels
     constant, adaptive = (
         judge_volume(denoise(noisy, dimensions=dimensions, sigma_from=each)[..., 0], truth)
         for each in ("volume", "adaptive")
@@ -569,7 +573,7 @@ def test_adaptive_does_no_harm_where_noise_is_uniform(large: Phantom, dimensions
 def test_adaptive_gains_on_the_phantom_whose_noise_varies() -> None:
     """That of the command ``phantom --noise varying-rician``, of its size and sigma."""
     truth = head((181, 217, 181), [Contrast.T1W]).truth[Contrast.T1W]
-    noisy = add_noise(truth, Noise.VARYING_RICIAN, 20)
+    noisy = add_noise(truth, ScannerNoise.VARYING_RICIAN, 20)
     constant, adaptive = (
         judge_volume(denoise(noisy.voxels, search_radius=2, sigma_from=each)[..., 0], truth)
         for each in ("volume", "adaptive")
@@ -598,7 +602,7 @@ def test_what_was_estimated_is_known() -> None:
 
 def test_volumes_look_through_slices(phantom: Phantom) -> None:
     truth = phantom.truth[Contrast.T1W]
-    noisy = add_noise(truth, Noise.RICIAN, 12.75).voxels
+    noisy = add_noise(truth, ScannerNoise.RICIAN, 12.75).voxels
     flat = psnr(denoise(noisy, dimensions="2d", search_radius=5)[..., 0], truth)
     assert psnr(denoise(noisy)[..., 0], truth) > flat + 1
 
@@ -610,7 +614,7 @@ def test_volumes_look_through_slices(phantom: Phantom) -> None:
 def test_a_scan_of_a_head_is_denoised(sigma: float) -> None:
     """The MNI template, part of which is background, with Rician noise of known sigma."""
     truth = read_volume(MNI_T1).voxels[80:104, 20:104, 20:104].astype(np.float32)
-    noisy = add_noise(truth, Noise.RICIAN, sigma, seed=1).voxels
+    noisy = add_noise(truth, ScannerNoise.RICIAN, sigma, seed=1).voxels
     assert estimate_global(noisy) == pytest.approx(sigma, rel=0.03)
     before, after = (judge_volume(each, truth) for each in (noisy, denoise(noisy)[..., 0]))
     assert after.psnr > before.psnr + 9

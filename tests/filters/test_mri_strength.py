@@ -14,7 +14,7 @@ from kernelscope.filters.mri_nlm.reach import reach_of
 from kernelscope.filters.mri_nlm.sigma import estimate_around, estimate_local
 from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma, sigmas_at
 from kernelscope.filters.mri_nlm.strength import BETAS, best_beta, draw_voxels, estimated_errors
-from kernelscope.images.phantom import Contrast, Noise, add_noise, head
+from kernelscope.images.phantom import Contrast, ScannerNoise, add_noise, head
 from tests.filters import apply
 
 pytestmark = pytest.mark.slow
@@ -73,7 +73,7 @@ def test_errors_are_known_without_the_clean_volume(
 def test_errors_of_rician_noise_are_known(signal: float) -> None:
     """Where it is dark too; of a weak signal, an average of voxels falls on their mean."""
     truth = np.full((18, 18, 18), 10 * signal, np.float32)
-    noisy = add_noise(truth, Noise.RICIAN, 10.0, seed=1).voxels
+    noisy = add_noise(truth, ScannerNoise.RICIAN, 10.0, seed=1).voxels
     parameters = {"search_radius": 2, "sigma_from": "given", "sigma": (10.0,)}
     reach = reach_of(SPEC.validate(parameters))
     places = all_places(truth.shape)
@@ -105,7 +105,7 @@ def test_only_voxels_with_a_signal_count() -> None:
     truth[:10, ..., 0], truth[20:, ..., 1] = 100, 50
     noisy = np.stack(
         [
-            add_noise(np.ascontiguousarray(truth[..., c]), Noise.RICIAN, 10.0, c).voxels
+            add_noise(np.ascontiguousarray(truth[..., c]), ScannerNoise.RICIAN, 10.0, c).voxels
             for c in (0, 1)
         ],
         axis=-1,
@@ -118,7 +118,7 @@ def test_only_voxels_with_a_signal_count() -> None:
     away = (depth > 10) & (depth < 19)
     assert away.mean() < 0.05  # a third of the volume
     assert (noise[depth > 10, 0] > 0).mean() < 0.05
-    empty = add_noise(np.zeros((9, 9, 9), np.float32), Noise.RICIAN, 10.0).voxels
+    empty = add_noise(np.zeros((9, 9, 9), np.float32), ScannerNoise.RICIAN, 10.0).voxels
     places, noise = draw_voxels(empty[..., None], known(10.0), True, True, 50)
     assert len(places) == 50
     assert (noise > 0).all()
@@ -152,7 +152,7 @@ def test_sigma_at_some_voxels_is_that_of_the_filter(dimensions: str) -> None:
 def test_it_knows_what_the_filter_divides_by(sigma_from: str) -> None:
     """By half of sigma, beta is four times as large, whether sigma is one number or many."""
     truth = head((36, 48, 40), [Contrast.T1W]).truth[Contrast.T1W]
-    noisy = add_noise(truth, Noise.RICIAN, 15.0, seed=3).voxels[..., None]
+    noisy = add_noise(truth, ScannerNoise.RICIAN, 15.0, seed=3).voxels[..., None]
     parameters = {"search_radius": 2, "sigma_from": sigma_from, "sigma": (15.0,)}
     if sigma_from != "given":
         del parameters["sigma"]
@@ -172,7 +172,9 @@ def test_it_is_closer_to_the_best_than_any_number() -> None:
     for seed, contrast in enumerate(Contrast):
         truth = head((32, 48, 40), [contrast], shading=0.2).truth[contrast]
         for level in (0.02, 0.08):
-            noisy = add_noise(truth, Noise.RICIAN, level * 255, seed=50 + seed).voxels[..., None]
+            noisy = add_noise(truth, ScannerNoise.RICIAN, level * 255, seed=50 + seed).voxels[
+                ..., None
+            ]
             for parameters in ({"search_radius": 4}, {"search_radius": 2, "patch_radius": 2}):
                 tried = []
                 betas = [suggest_beta(noisy, SPEC.validate(parameters))]
@@ -189,7 +191,7 @@ def test_it_is_closer_to_the_best_than_any_number() -> None:
 
 def test_it_has_no_units() -> None:
     truth = head((24, 32, 28), [Contrast.T1W]).truth[Contrast.T1W]
-    noisy = add_noise(truth, Noise.RICIAN, 15.0).voxels[..., None]
+    noisy = add_noise(truth, ScannerNoise.RICIAN, 15.0).voxels[..., None]
     values = SPEC.validate({"search_radius": 2})
     beta = suggest_beta(noisy, values)
     assert suggest_beta(1024 * noisy, values) == pytest.approx(beta, rel=1e-4)

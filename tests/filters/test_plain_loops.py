@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernelscope import filters
-from kernelscope.base.jit import Kernel
+from kernelscope.base.jit import JitKernel
 from kernelscope.filters.median.cpu import HUANG
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
@@ -46,7 +46,7 @@ def single_levels() -> Iterator[Any]:
                 yield pytest.param(spec, level.id, dtype, id=name, marks=lane)
 
 
-def assembly(kernel: Kernel, arguments: tuple[Any, ...]) -> str:
+def assembly(kernel: JitKernel, arguments: tuple[Any, ...]) -> str:
     """Return the assembly that Numba generates for `kernel`; none if it comes from a cache."""
     import numba
 
@@ -102,7 +102,7 @@ def test_no_vector_instructions(spec: FilterSpec, level: str, dtype: type[np.gen
     checked = list(forms(spec, level, np.dtype(dtype)))
     assert checked
     for each in checked:
-        assert isinstance(each.kernel, Kernel)
+        assert isinstance(each.kernel, JitKernel)
         text = assembly(each.kernel, each.arguments)
         assert text.count("\n") > 100
         assert packed(text) == [], each.kernel.function.__name__
@@ -114,7 +114,7 @@ def test_vector_instructions_would_be_seen() -> None:
     source = np.zeros((16, 16, 1), np.uint8)
     task = CpuTask(source, source.copy(), spec.validate({}), Border.REFLECT, "parallel")
     (sweep,) = spec.implementation(Cpu).plan(task)
-    assert isinstance(sweep.kernel, Kernel)
+    assert isinstance(sweep.kernel, JitKernel)
     assert packed(assembly(sweep.kernel, sweep.arguments))
 
 

@@ -15,7 +15,7 @@ import pytest
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend, executor, kernel, pacer, report, sources
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import CompileError, Nvcc, Nvrtc
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.base.errors import Cancelled, DeviceUnavailable, OutOfMemory
@@ -279,16 +279,16 @@ def test_a_failed_allocation_leads_to_strips(
 ) -> None:
     image = noise(400, 300)
     wanted = run(gpu, image).image.pixels
-    allocate, failed = Card.allocate, 0
+    allocate, failed = GpuContext.allocate, 0
 
-    def scarce(self: Card, size: int, keep: Any = None) -> Any:
+    def scarce(self: GpuContext, size: int, keep: Any = None) -> Any:
         nonlocal failed
         if size > 50_000 and failed < times:
             failed += 1
             raise self.cuda.MemoryError("injected")
         return allocate(self, size, keep)
 
-    monkeypatch.setattr(Card, "allocate", scarce)
+    monkeypatch.setattr(GpuContext, "allocate", scarce)
     result = run(gpu, noise(400, 300))
     assert failed
     assert "strips" in result.notices[-1]
@@ -304,10 +304,10 @@ def test_without_memory_it_says_so_and_works_again(
     before = free_memory(gpu)
     with monkeypatch.context() as patch:
 
-        def nothing(self: Card, size: int, keep: Any = None) -> Any:
+        def nothing(self: GpuContext, size: int, keep: Any = None) -> Any:
             raise self.cuda.MemoryError("injected")
 
-        patch.setattr(Card, "allocate", nothing)
+        patch.setattr(GpuContext, "allocate", nothing)
         with pytest.raises(OutOfMemory, match="too little free memory"):
             run(gpu, noise(400, 300))
     assert free_memory(gpu) >= before
@@ -374,10 +374,10 @@ def test_a_compile_error_shows_the_log(
 def test_a_choice_of_the_gpu_never_falls_back(
     fresh_gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(self: Card, ordinal: int) -> None:
+    def broken(self: GpuContext, ordinal: int) -> None:
         raise DeviceUnavailable("The GPU is on fire.")
 
-    monkeypatch.setattr(Card, "__init__", broken)
+    monkeypatch.setattr(GpuContext, "__init__", broken)
     cpu = CpuBackend()
     request = Request.create(noise(8, 8), "mean", device=Device.GPU)
     try:

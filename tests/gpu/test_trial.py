@@ -10,8 +10,8 @@ import pytest
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.backends.trial.comparison import compare
 from kernelscope.backends.trial.on_card import ORIGINAL, OWN
-from kernelscope.backends.trial.parent import Outcome, Work, try_out
-from kernelscope.backends.trial.protocol import Ending, Job, Limits
+from kernelscope.backends.trial.parent import TrialOutcome, Work, try_out
+from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits
 from kernelscope.backends.trial.targets import CARD
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.request import Request
@@ -35,10 +35,10 @@ def work(filter_id: str = "mean", level: str = "shared", side: int = 1000) -> Wo
     return card_work_for(made, found)
 
 
-def tried(text: str, *works: Work, run: float = 20, filter_id: str = "mean") -> Outcome:
+def tried(text: str, *works: Work, run: float = 20, filter_id: str = "mean") -> TrialOutcome:
     launch = works[0].plan.plan.launches[0]
-    job = Job(CARD, f"{filter_id}.cu", text, launch.kernel, launch.defines, filter_id)
-    return try_out(job, works, Limits(run=run, memory=0))
+    job = TrialJob(CARD, f"{filter_id}.cu", text, launch.kernel, launch.defines, filter_id)
+    return try_out(job, works, TrialLimits(run=run, memory=0))
 
 
 def with_code(code: str) -> str:

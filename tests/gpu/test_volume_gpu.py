@@ -82,7 +82,7 @@ def head(components: int, shape: tuple[int, int, int] = SHAPE) -> Scan:
     """Return noisy volumes of a head; the fourth is the first with other noise."""
     truth = list(phantom.head(shape).truth.values())
     noisy = (
-        phantom.add_noise(truth[n % 3], phantom.Noise.RICIAN, 6.0 + 3 * n, seed=n).voxels
+        phantom.add_noise(truth[n % 3], phantom.ScannerNoise.RICIAN, 6.0 + 3 * n, seed=n).voxels
         for n in range(components)
     )
     return Scan(tuple(map(Volume.from_array, noisy)))

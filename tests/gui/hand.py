@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 from kernelscope.engine.options import Device
-from kernelscope.gui.model.rungs import Place
+from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.viewer.picture_canvas import PictureCanvas
 from kernelscope.gui.viewer.volume_plane_view import PlaneView
 from kernelscope.gui.widgets.messages import BugDialog
@@ -352,7 +352,9 @@ class Hand:
 
     def emulated(self) -> str:
         """Choose a level of the emulated GPU."""
-        places = [Place(Device.EMULATED, name) for name in ("global", "shared", "texture", "tuned")]
+        places = [
+            RungPlace(Device.EMULATED, name) for name in ("global", "shared", "texture", "tuned")
+        ]
         place = self.chance.choice(places)
         self.window.session.choose_place(place)
         return f"emulated {place.level}"

@@ -20,7 +20,7 @@ from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.rungs import Place
+from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -198,7 +198,7 @@ def choose_place(window: MainWindow, device: str, level: str | None = None) -> N
     """Choose a rung of the ladder without running, as Space does."""
     rungs = window.levels.ladder.rungs
     window.levels.refresh()  # it waits for the next paint otherwise
-    place = Place(Device(device), level)
+    place = RungPlace(Device(device), level)
     if rungs.rung_item(place) is None:
         rungs.toggle_fold(place.device)
     item = rungs.rung_item(place)

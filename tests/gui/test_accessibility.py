@@ -41,7 +41,7 @@ from kernelscope.engine.backend import Availability
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.gui.model.together import Found
+from kernelscope.gui.model.together import FoundFile
 from kernelscope.gui.tools.batch_window import BatchWindow
 from kernelscope.gui.tools.command_palette import Command, CommandPalette
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
@@ -374,7 +374,7 @@ _NOWHERE = Path("/nonexistent/settings.json")
 def dialogs() -> list[QDialog]:
     mean = Recipe((Step.create("mean", {}),))
     missing = Availability(False, "No driver.", ("Run `nvidia-smi`.",))
-    lost = Found(Path("/c.nii"), None, "It is damaged.")
+    lost = FoundFile(Path("/c.nii"), None, "It is damaged.")
     return [
         AboutDialog(),
         ErrorDialog(AppError("It failed.", "Try again.")),

@@ -12,9 +12,16 @@ from PySide6.QtWidgets import QDockWidget, QMenu, QToolBar, QToolButton, QTreeWi
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
-from kernelscope.gui.widgets.commands import NOTHING, PICTURE, SOURCE, Action, State, declared_by
+from kernelscope.gui.widgets.commands import (
+    NOTHING,
+    PICTURE,
+    SOURCE,
+    Action,
+    WindowState,
+    declared_by,
+)
 from kernelscope.gui.window import menus
-from kernelscope.gui.window.dock_list import DOCKS, DockName, Side
+from kernelscope.gui.window.dock_list import DOCKS, DockName, DockSide
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.measuring import Measuring
 from kernelscope.gui.window.menus import Menu
@@ -134,14 +141,14 @@ def test_docks_are_where_they_are_declared(window: MainWindow) -> None:
         assert dock.objectName() == declared.object_name
         assert dock.windowTitle() == declared.title
         # On the left they wait until there is room; the screen of tests has 800 pixels.
-        shown = declared.visible and declared.side is not Side.LEFT
+        shown = declared.visible and declared.side is not DockSide.LEFT
         assert dock.toggleViewAction().isChecked() is shown
         area = window.dockWidgetArea(dock).name
         assert area == f"{declared.side.value.capitalize()}DockWidgetArea"
     bottom = [
         window.docks[each.name]
         for each in DOCKS
-        if each.side is Side.BOTTOM and each.visible and each.name in window.docks
+        if each.side is DockSide.BOTTOM and each.visible and each.name in window.docks
     ]
     front = bottom[0]
     assert window.tabifiedDockWidgets(front) == bottom[1:]
@@ -161,7 +168,7 @@ def test_a_key_shows_and_hides_its_dock(window: MainWindow) -> None:
 # Enabled actions -----------------------------------------------------------------------
 
 
-ALL = State(
+ALL = WindowState(
     source=True,
     volumes=True,
     output=True,
@@ -185,9 +192,9 @@ ALL = State(
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
 def test_a_need_can_be_met_and_says_why_it_is_not(action: Action) -> None:
-    assert action.need.met(ALL) or action.need.met(State(source=True, output=True))
+    assert action.need.met(ALL) or action.need.met(WindowState(source=True, output=True))
     if action.need is not NOTHING:
-        assert not action.need.met(State())
+        assert not action.need.met(WindowState())
         assert action.need.why.endswith(".")
 
 
@@ -208,9 +215,9 @@ LOOKING = {action.id for action in ACTIONS if action.need is PICTURE} | {
 @pytest.mark.parametrize(
     ("state", "enabled"),
     [
-        (State(), set()),
+        (WindowState(), set()),
         (
-            State(source=True),
+            WindowState(source=True),
             {
                 *RUN,
                 "duplicateStep",
@@ -223,32 +230,34 @@ LOOKING = {action.id for action in ACTIONS if action.need is PICTURE} | {
                 *LOOKING,
             },
         ),
-        (State(output=True), {"save", "reuse", "copy", "exportFigure"}),
+        (WindowState(output=True), {"save", "reuse", "copy", "exportFigure"}),
         (
-            State(output=True, volumes=True),
+            WindowState(output=True, volumes=True),
             {"save", "reuse", "exportFigure", "openSlice", "noiseMap", "space"},
         ),
-        (State(components=1), set()),
-        (State(components=2), {"saveAll"}),
-        (State(other=True), {"switchKind"}),
-        (State(pictures=1), set()),
-        (State(pictures=2), {"nextPicture", "previousPicture", "closePicture"}),
-        (State(closed=1), {"reopenPicture"}),
-        (State(busy=True), {"cancel"}),
-        (State(difference=True), {"saveView"}),
-        (State(runs=1), {"copyRuns", "clearRuns"}),
-        (State(chosen=1), {"showRun", "starRun", "renameRun", "deleteRun"}),
-        (State(chosen=1, kept=True), {*CHOSEN, "saveRun"}),
-        (State(chosen=2, kept=True), {*CHOSEN, "saveRun", "swipeRuns"}),
-        (State(baseline=True), {"compareRuns"}),
-        (State(cards=1), set()),
-        (State(cards=2), STEPS),
-        (State(later=True), {"stepAlone"}),
-        (State(undo="Open"), {"undo"}),
-        (State(redo="Open"), {"redo"}),
+        (WindowState(components=1), set()),
+        (WindowState(components=2), {"saveAll"}),
+        (WindowState(other=True), {"switchKind"}),
+        (WindowState(pictures=1), set()),
+        (WindowState(pictures=2), {"nextPicture", "previousPicture", "closePicture"}),
+        (WindowState(closed=1), {"reopenPicture"}),
+        (WindowState(busy=True), {"cancel"}),
+        (WindowState(difference=True), {"saveView"}),
+        (WindowState(runs=1), {"copyRuns", "clearRuns"}),
+        (WindowState(chosen=1), {"showRun", "starRun", "renameRun", "deleteRun"}),
+        (WindowState(chosen=1, kept=True), {*CHOSEN, "saveRun"}),
+        (WindowState(chosen=2, kept=True), {*CHOSEN, "saveRun", "swipeRuns"}),
+        (WindowState(baseline=True), {"compareRuns"}),
+        (WindowState(cards=1), set()),
+        (WindowState(cards=2), STEPS),
+        (WindowState(later=True), {"stepAlone"}),
+        (WindowState(undo="Open"), {"undo"}),
+        (WindowState(redo="Open"), {"redo"}),
     ],
 )
-def test_each_fact_enables_its_actions(window: MainWindow, state: State, enabled: set[str]) -> None:
+def test_each_fact_enables_its_actions(
+    window: MainWindow, state: WindowState, enabled: set[str]
+) -> None:
     window.actions_.refresh(state)
     judged = {action.id for action in ACTIONS if action.need is not NOTHING}
     judged -= {"inputAsReference", "clearReference"}
@@ -259,12 +268,12 @@ def test_each_fact_enables_its_actions(window: MainWindow, state: State, enabled
 
 @pytest.mark.smoke
 def test_the_window_reports_its_state(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    assert window.actions_.state == State()
+    assert window.actions_.state == WindowState()
     load(qtbot, window, picture)
-    qtbot.waitUntil(lambda: window.actions_.state == State(source=True, pictures=1, cards=1))
+    qtbot.waitUntil(lambda: window.actions_.state == WindowState(source=True, pictures=1, cards=1))
     run(qtbot, window)
     qtbot.waitUntil(lambda: not window.actions_.state.busy)
-    assert window.actions_.state == State(
+    assert window.actions_.state == WindowState(
         source=True, pictures=1, output=True, runs=1, chosen=1, kept=True, baseline=False, cards=1
     )
 

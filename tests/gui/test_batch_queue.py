@@ -11,17 +11,25 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError
-from kernelscope.big.batch import JOURNAL, Item, Outcome, Report, Stage, Status, find_items
+from kernelscope.big.batch import (
+    JOURNAL,
+    FileOutcome,
+    FileStage,
+    Item,
+    ResultReport,
+    Status,
+    find_items,
+)
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.files import write_image
-from kernelscope.gui.model.batch_queue import BatchQueue, State
+from kernelscope.gui.model.batch_queue import BatchQueue, FileState
 from kernelscope.gui.model.batch_run import (
     REPLACE,
+    BatchOrder,
     BatchRun,
     BatchSettings,
-    Order,
     default_out,
     described,
 )
@@ -32,8 +40,8 @@ from kernelscope.schema.devices import Device
 ITEMS = [Item(Path(f"/in/{k}.png"), Path(f"/out/{k}.png")) for k in range(4)]
 
 
-def ended(number: int, status: Status = Status.DONE, **more: Any) -> Outcome:
-    return Outcome(ITEMS[number], status, read=0.25, filtered=0.5, written=0.25, **more)
+def ended(number: int, status: Status = Status.DONE, **more: Any) -> FileOutcome:
+    return FileOutcome(ITEMS[number], status, read=0.25, filtered=0.5, written=0.25, **more)
 
 
 @pytest.fixture
@@ -45,30 +53,32 @@ def queue() -> BatchQueue:
 
 def test_rows_follow_the_stages_of_their_files(queue: BatchQueue) -> None:
     queue.begin(0)
-    assert queue.note((ITEMS[1], Stage.READING)) == 1
+    assert queue.note((ITEMS[1], FileStage.READING)) == 1
     assert [row.state for row in queue.rows] == [
-        State.WAITING,
-        State.READING,
-        State.WAITING,
-        State.WAITING,
+        FileState.WAITING,
+        FileState.READING,
+        FileState.WAITING,
+        FileState.WAITING,
     ]
     queue.note(ended(1, device="CPU parallel", size="20×10"))
     row = queue.rows[1]
-    assert (row.state, row.size, row.remark) == (State.DONE, "20×10", "1.00 s, CPU parallel")
+    assert (row.state, row.size, row.remark) == (FileState.DONE, "20×10", "1.00 s, CPU parallel")
     assert row.parts == "Read in 250 ms, filtered in 500 ms, written in 250 ms."
     queue.note(
-        ended(3, device="GPU", report=Report(("CMYK converted.", "3.png is without EXIF data.")))
+        ended(
+            3, device="GPU", report=ResultReport(("CMYK converted.", "3.png is without EXIF data."))
+        )
     )
     assert queue.rows[3].remark == "1.00 s, GPU: CMYK converted. 3.png is without EXIF data."
     assert queue.rows[3].parts.splitlines()[1:] == [
         "CMYK converted.",
         "3.png is without EXIF data.",
     ]
-    queue.note(Outcome(ITEMS[0], Status.SKIPPED, report=Report(("CMYK converted.",))))
+    queue.note(FileOutcome(ITEMS[0], Status.SKIPPED, report=ResultReport(("CMYK converted.",))))
     assert queue.rows[0].remark == "CMYK converted."
     queue.note(ended(2, Status.FAILED, reason="2.png: this is no image."))
     assert queue.rows[2].remark == "this is no image.", "the row has the name"
-    assert queue.note(Outcome(Item(Path("/x"), Path("/y")), Status.DONE)) is None
+    assert queue.note(FileOutcome(Item(Path("/x"), Path("/y")), Status.DONE)) is None
 
 
 def test_the_time_left_is_that_of_the_files_left_without_pauses(queue: BatchQueue) -> None:
@@ -94,11 +104,11 @@ def test_files_that_were_done_before_say_nothing_about_the_time_left(queue: Batc
 def test_a_batch_that_was_stopped_leaves_files_waiting(queue: BatchQueue) -> None:
     queue.begin(0)
     queue.note(ended(0))
-    queue.note((ITEMS[1], Stage.FILTERING))
+    queue.note((ITEMS[1], FileStage.FILTERING))
     queue.stop(5)
     assert queue.describe(6) == "1 of 4 files, stopping…"
     queue.end(7)
-    assert queue.rows[1].state is State.WAITING
+    assert queue.rows[1].state is FileState.WAITING
     assert (queue.ended, queue.left, queue.running) == (1, 3, False)
     assert queue.describe(8) == "1 of 4 files, stopped"
 
@@ -117,7 +127,11 @@ def test_files_that_stay_keep_what_became_of_them(queue: BatchQueue) -> None:
     queue.note(ended(1))
     queue.end(1)
     queue.show(queue.without({0}))
-    assert [row.state for row in queue.rows] == [State.DONE, State.WAITING, State.WAITING]
+    assert [row.state for row in queue.rows] == [
+        FileState.DONE,
+        FileState.WAITING,
+        FileState.WAITING,
+    ]
     assert (queue.ended, len(queue)) == (1, 3)
     assert queue.note(ended(3)) == 2
 
@@ -144,20 +158,20 @@ def test_a_recipe_in_a_line() -> None:
 RECIPE = Recipe((Step.create("mean", {}),))
 
 
-def order(tmp_path: Path, recipe: Recipe = RECIPE, *, replaces: bool = False) -> Order:
+def order(tmp_path: Path, recipe: Recipe = RECIPE, *, replaces: bool = False) -> BatchOrder:
     (tmp_path / "in").mkdir(exist_ok=True)
     write_image(Image.from_array(np.zeros((9, 9), np.uint8)), tmp_path / "in/a.png")
     items = tuple(find_items([tmp_path / "in"], tmp_path / "out").items)
     settings = BatchSettings(device=Device.CPU, replaces=replaces)
-    return Order(recipe, items, tmp_path / "out", settings, resumes=not replaces)
+    return BatchOrder(recipe, items, tmp_path / "out", settings, resumes=not replaces)
 
 
-def run(order: Order) -> list[Status]:
+def run(order: BatchOrder) -> list[Status]:
     backend = CpuBackend(threads=1)
     try:
         batch = BatchRun(order, {"cpu": backend}, Costs())
         batch.work()
-        return [each.status for each in batch.news() if isinstance(each, Outcome)]
+        return [each.status for each in batch.news() if isinstance(each, FileOutcome)]
     finally:
         backend.close()
 

@@ -24,7 +24,7 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_recipe
-from kernelscope.gui.model.batch_queue import State
+from kernelscope.gui.model.batch_queue import FileState
 from kernelscope.gui.model.batch_run import REPLACE
 from kernelscope.gui.tools.batch_thumbnails import Thumbnails
 from kernelscope.gui.tools.batch_window import BatchWindow
@@ -107,7 +107,7 @@ def state(window: BatchWindow) -> str:
     return child(window, QLabel, "batchState").text()
 
 
-def states(window: BatchWindow) -> list[State]:
+def states(window: BatchWindow) -> list[FileState]:
     return [row.state for row in window.queue.rows]
 
 
@@ -123,7 +123,7 @@ def test_files_of_a_folder_are_filtered_into_the_folder_next_to_it(
     assert child(batch, QLineEdit, "batchOut").text() == f"{folder}-filtered"
     assert state(batch) == f"{COUNT} files"
     run(qtbot, batch)
-    assert set(states(batch)) == {State.DONE}
+    assert set(states(batch)) == {FileState.DONE}
     assert state(batch).startswith(f"{COUNT} of {COUNT} files, took ")
     for number in range(COUNT):
         made = read_image(folder.with_name("in-filtered") / f"{number}.png").pixels
@@ -139,7 +139,7 @@ def test_a_bad_file_shows_its_reason_and_the_others_go_on(
     assert not batch.only_failed.isVisible()
     run(qtbot, batch)
     assert "1 failed" in state(batch)
-    assert states(batch).count(State.DONE) == COUNT - 1
+    assert states(batch).count(FileState.DONE) == COUNT - 1
     batch.only_failed.click()
     assert shown(batch) == ["2.png"]
     model = batch.table.model()
@@ -157,7 +157,7 @@ def test_a_pause_holds_the_batch_and_resume_goes_on(
     cpu.go.clear()
     fill(qtbot, batch, folder)
     press(batch, "batchStart")
-    qtbot.waitUntil(lambda: State.FILTERING in states(batch))
+    qtbot.waitUntil(lambda: FileState.FILTERING in states(batch))
     button = child(batch, QPushButton, "batchStart")
     assert button.text() == "Pau&se"
     button.click()
@@ -169,7 +169,7 @@ def test_a_pause_holds_the_batch_and_resume_goes_on(
     assert button.text() == "Re&sume"
     button.click()
     qtbot.waitUntil(lambda: not batch.running)
-    assert set(states(batch)) == {State.DONE}
+    assert set(states(batch)) == {FileState.DONE}
 
 
 @pytest.mark.parametrize("replaces", [False, True])
@@ -184,13 +184,13 @@ def test_a_cancelled_batch_is_resumed_without_doing_anything_twice(
     qtbot.waitUntil(lambda: len(cpu.requests) == 3)
     press(batch, "batchCancel")
     qtbot.waitUntil(lambda: not batch.running)
-    assert states(batch) == [State.DONE] * 2 + [State.WAITING] * (COUNT - 2)
+    assert states(batch) == [FileState.DONE] * 2 + [FileState.WAITING] * (COUNT - 2)
     assert state(batch) == f"2 of {COUNT} files, stopped"
     assert child(batch, QPushButton, "batchStart").text() == "Re&sume"
     cpu.go.set()
     cpu.requests.clear()
     run(qtbot, batch)
-    assert states(batch) == [State.SKIPPED] * 2 + [State.DONE] * (COUNT - 2)
+    assert states(batch) == [FileState.SKIPPED] * 2 + [FileState.DONE] * (COUNT - 2)
     assert len(cpu.requests) == COUNT - 2
 
 
@@ -206,7 +206,7 @@ def test_results_are_replaced_only_where_that_is_chosen(
     assert f"Set Existing results to “{REPLACE}”" in batch.queue.rows[1].remark
     batch.form.there.setCurrentIndex(1)
     run(qtbot, batch)
-    assert set(states(batch)) == {State.DONE}
+    assert set(states(batch)) == {FileState.DONE}
     assert (out / "1.png").read_bytes() != b"mine"
 
 
@@ -224,7 +224,7 @@ def test_a_folder_with_the_results_of_another_recipe_is_not_touched(
     box = dialog(qtbot, batch, ErrorDialog)
     assert "belongs to another recipe" in box.text()
     box.close()
-    assert set(states(batch)) == {State.WAITING}
+    assert set(states(batch)) == {FileState.WAITING}
 
 
 def test_the_settings_come_back(qtbot: QtBot, open_batch: Opener, tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_series_odd_names_and_notices(
     fill(qtbot, batch, folder, count=3)
     assert shown(batch) == ["<b>\\udcff\\n.png", "IM0, 4 slices", "T2_0, 4 slices"]
     run(qtbot, batch)
-    assert set(states(batch)) == {State.DONE}
+    assert set(states(batch)) == {FileState.DONE}
     out = tmp_path / "in-filtered"
     assert sorted(file.name for file in (out / "scan").iterdir()) == [
         "3-T1w.nii.gz",
@@ -443,7 +443,7 @@ def test_the_menu_opens_it_with_the_steps_of_the_window(
     assert batch.form.description.full_text == "Median 5×5"
     fill(qtbot, batch, folder)
     run(qtbot, batch)
-    assert set(states(batch)) == {State.DONE}
+    assert set(states(batch)) == {FileState.DONE}
     batch.close()
 
 

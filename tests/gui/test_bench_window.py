@@ -49,7 +49,7 @@ from kernelscope.bench import (
     load,
     save,
 )
-from kernelscope.bench.charts import Chart, Choice, Plot, Series, chart, choices
+from kernelscope.bench.charts import Chart, Plot, Selection, Series, chart, choices
 from kernelscope.bench.recorded import entries
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
@@ -63,7 +63,7 @@ from kernelscope.gui.tools.bench.export import export, save_chart
 from kernelscope.gui.tools.bench.form import OWN_CHOICE
 from kernelscope.gui.tools.bench.parity_dialog import ParityDialog
 from kernelscope.gui.tools.bench.reader import ReportReader
-from kernelscope.gui.tools.bench.styles import Style, light
+from kernelscope.gui.tools.bench.styles import SeriesStyle, light
 from kernelscope.gui.tools.bench.window import BenchWindow
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.messages import ErrorDialog
@@ -448,7 +448,7 @@ def test_the_authors_figures_stand_beside_ours(bench: BenchWindow) -> None:
     bench.show_report(Report({}, TINY, (ours,)))
     (line,) = table(bench)
     assert line[8].startswith("1.296 ms (parallel computing report no. 5")
-    shown = chart(Plot.TIME, Choice(ours.label), [ours])
+    shown = chart(Plot.TIME, Selection(ours.label), [ours])
     assert shown.note.endswith("measured on Xeon Gold 6154 + RTX 2080 Ti.")
     theirs = {series.name: series for series in shown.series if series.theirs}
     assert theirs["parallel computing report no. 5: serial"].points[0].y == pytest.approx(1.296)
@@ -477,7 +477,7 @@ def levels_of_f() -> list[Row]:
 
 def test_authors_whole_runs_stand_beside_our_whole_runs_only() -> None:
     rows = levels_of_f()
-    choice = Choice(rows[0].label)
+    choice = Selection(rows[0].label)
     whole = chart(Plot.SPEED_UP, choice, rows, waiting=True)
     theirs = figures_of(whole)
     assert {name: round(series.points[0].y) for name, series in theirs.items()} == {
@@ -504,7 +504,7 @@ def test_authors_whole_runs_stand_beside_our_whole_runs_only() -> None:
 
 def test_a_plot_says_how_doubtful_figures_of_a_source_were_read() -> None:
     rows = load(RESOURCES / "bench" / "gpu-v-sizes.json").rows
-    choice = Choice(rows[0].label)
+    choice = Selection(rows[0].label)
     times = chart(Plot.TIME, choice, rows)
     doubt = "Salari 2019, 1 gpu: 64 to 73 s [as printed: 64-73, perhaps 64.73"
     assert times.note.count(doubt) == 1
@@ -519,7 +519,7 @@ def beside_a_library() -> list[Row]:
 @pytest.mark.parametrize("plot", [Plot.BARS, Plot.TIME, Plot.RATE, Plot.SPEED_UP])
 def test_calls_of_libraries_are_not_drawn_beside_whole_runs(plot: Plot) -> None:
     rows = beside_a_library()
-    choice = Choice(rows[0].label)
+    choice = Selection(rows[0].label)
     whole = chart(plot, choice, rows, baseline="GPU shared")
     assert "NPP" not in [series.name for series in whole.series]
     assert whole.note.endswith(
@@ -689,7 +689,7 @@ def test_values_and_note_fit_after_a_change_of_the_size(qtbot: QtBot) -> None:
     qtbot.addWidget(view)
     view.resize(1400, 900)
     note = "Of a long note every word is in the view, however narrow that is. " * 3
-    view.show_chart(replace(chart(Plot.BARS, Choice(None, "64×64"), rows), note=note))
+    view.show_chart(replace(chart(Plot.BARS, Selection(None, "64×64"), rows), note=note))
     view.show()
     view.resize(700, 300)
     label = view.getItem(1, 0)
@@ -750,7 +750,7 @@ def test_times_of_what_is_not_stated_are_not_drawn(plot: Plot, waiting: bool) ->
     serial = row(shape=(256, 256), seconds=(0.01,))
     stages = {"upload": (1e-4,), "kernel": (1e-5,), "download": (1e-4,)}
     gpu = row(shape=(256, 256), device="gpu", level="shared", seconds=(1e-5,), stages=stages)
-    shown = chart(plot, Choice(serial.label), [serial, gpu], waiting=waiting)
+    shown = chart(plot, Selection(serial.label), [serial, gpu], waiting=waiting)
     (theirs,) = figures_of(shown).values()
     assert theirs.style == next(s.style for s in shown.series if s.name == "CPU serial")
     assert "does not state whether GPU times are those of kernels" in shown.note
@@ -758,7 +758,7 @@ def test_times_of_what_is_not_stated_are_not_drawn(plot: Plot, waiting: bool) ->
 
 def test_a_figure_is_of_all_the_data_where_ours_is_of_a_part() -> None:
     part = row(asked=(256, 256), shape=(128, 128), seconds=(0.01,))
-    shown = chart(Plot.RATE, Choice(part.label), [part])
+    shown = chart(Plot.RATE, Selection(part.label), [part])
     (theirs,) = figures_of(shown).values()
     assert theirs.points[0].x == 256 * 256
     assert theirs.points[0].y == pytest.approx(256 * 256 / 1e6 / 1.296e-3)
@@ -766,7 +766,7 @@ def test_a_figure_is_of_all_the_data_where_ours_is_of_a_part() -> None:
 
 def test_bars_of_whole_runs_show_both_parts(qtbot: QtBot) -> None:
     rows = levels_of_f()
-    shown = chart(Plot.BARS, Choice(rows[0].label), rows)
+    shown = chart(Plot.BARS, Selection(rows[0].label), rows)
     inner = {series.name: series.points[0].inner for series in shown.series}
     assert inner == pytest.approx({"CPU serial": 1000, "GPU global": 2, "GPU shared": 1})
     assert [series.points[0].y for series in shown.series] == pytest.approx([1000, 9, 8])
@@ -781,7 +781,7 @@ def test_bars_of_whole_runs_show_both_parts(qtbot: QtBot) -> None:
     assert lower["brush"].color().rgb() == upper["brush"].color().rgb()
     names = [label.text for _, label in legend_of(view).items]
     assert names[-2:] == ["light: computing", "dark: transfers, rest of run"]
-    computing = chart(Plot.BARS, Choice(rows[0].label), rows, waiting=False)
+    computing = chart(Plot.BARS, Selection(rows[0].label), rows, waiting=False)
     assert {point.inner for series in computing.series for point in series.points} == {None}
     view.show_chart(computing)
     labels = [label.text for _, label in legend_of(view).items]
@@ -791,12 +791,12 @@ def test_bars_of_whole_runs_show_both_parts(qtbot: QtBot) -> None:
 @pytest.mark.parametrize("plot", [Plot.BARS, Plot.TIME])
 def test_levels_have_the_colours_of_the_ladder(qtbot: QtBot, plot: Plot) -> None:
     rows = [*levels_of_f(), replace(levels_of_f()[0], level="OpenCV", library=True)]
-    shown = chart(plot, Choice(rows[0].label), rows, waiting=False)
+    shown = chart(plot, Selection(rows[0].label), rows, waiting=False)
     levels = {series.name: series.level for series in shown.series if not series.theirs}
     assert levels == {
         "CPU serial": "serial", "GPU global": "global", "GPU shared": "shared", "OpenCV": "",
     }  # fmt: skip
-    looks = {s.name: Style(s.style, s.theirs, light(), s.level) for s in shown.series}
+    looks = {s.name: SeriesStyle(s.style, s.theirs, light(), s.level) for s in shown.series}
     assert looks["GPU shared"].colour.name() == colour("shared")
     assert looks["OpenCV"].colour.name() not in {colour(level) for level in levels.values()}
     ours = [look for name, look in looks.items() if name in levels]
@@ -814,9 +814,9 @@ def test_levels_have_the_colours_of_the_ladder(qtbot: QtBot, plot: Plot) -> None
 
 def test_series_of_one_level_do_not_share_its_colour() -> None:
     rows = [replace(levels_of_f()[2], block=block) for block in (None, (16, 16), (32, 8))]
-    shown = chart(Plot.BARS, Choice(rows[0].label), [levels_of_f()[0], *rows], waiting=False)
+    shown = chart(Plot.BARS, Selection(rows[0].label), [levels_of_f()[0], *rows], waiting=False)
     assert [series.level for series in shown.series] == ["serial", "", "", ""]
-    styles = [Style(s.style, s.theirs, light(), s.level) for s in shown.series]
+    styles = [SeriesStyle(s.style, s.theirs, light(), s.level) for s in shown.series]
     assert len({style.colour.name() for style in styles}) == 4
 
 
@@ -872,7 +872,7 @@ def test_a_part_shows_what_was_timed_and_what_all_would_take(bench: BenchWindow)
     needed = tree.fontMetrics().horizontalAdvance(line[2])
     assert tree.columnWidth(2) > needed
     for plot in (Plot.BARS, Plot.SPEED_UP):
-        note = chart(plot, Choice("Mean"), [part, whole]).note
+        note = chart(plot, Selection("Mean"), [part, whole]).note
         assert note == "≈ scaled by the work from a timed part: CPU serial on 512×512."
 
 
@@ -892,8 +892,8 @@ def test_the_baseline_is_serial_code_again_where_it_is_there(bench: BenchWindow)
 def test_choices_begin_with_all_filters() -> None:
     other = row(label="Median", filter="median", seconds=(1.0,))
     rows = measured(more=(other,)).rows
-    assert choices(Plot.SPEED_UP, rows)[0] == Choice(None, "16×16")
-    assert choices(Plot.TIME, rows) == [Choice("Mean, mask size 3"), Choice("Median")]
+    assert choices(Plot.SPEED_UP, rows)[0] == Selection(None, "16×16")
+    assert choices(Plot.TIME, rows) == [Selection("Mean, mask size 3"), Selection("Median")]
     assert [str(each) for each in choices(Plot.STAGES, rows)] == [
         "Mean, mask size 3, 16×16",
         "Mean, mask size 3, 32×32",
@@ -902,7 +902,7 @@ def test_choices_begin_with_all_filters() -> None:
 
 def test_speed_ups_are_over_the_baseline() -> None:
     rows = measured().rows
-    choice = Choice("Mean, mask size 3")
+    choice = Selection("Mean, mask size 3")
     gpu = chart(Plot.SPEED_UP, choice, rows).series[1]
     assert [point.y for point in gpu.points] == [9 / 2, 9 / 2]
     computing = chart(Plot.SPEED_UP, choice, rows, waiting=False).series[1]
@@ -913,7 +913,7 @@ def test_speed_ups_are_over_the_baseline() -> None:
 
 
 def test_every_repeat_is_drawn_and_the_spread_is_quartiles() -> None:
-    shown = chart(Plot.TIME, Choice("Mean, mask size 3"), measured().rows, waiting=False)
+    shown = chart(Plot.TIME, Selection("Mean, mask size 3"), measured().rows, waiting=False)
     point = shown.series[1].points[0]
     assert (point.x, point.y, point.low, point.high) == (256, 1000, 750, 2500)
     assert point.repeats == (500, 1000, 4000)
@@ -921,12 +921,12 @@ def test_every_repeat_is_drawn_and_the_spread_is_quartiles() -> None:
 
 def test_stages_and_roof() -> None:
     rows = measured().rows
-    stages = chart(Plot.STAGES, Choice("Mean, mask size 3", "16×16"), rows)
+    stages = chart(Plot.STAGES, Selection("Mean, mask size 3", "16×16"), rows)
     assert {series.name: series.points[0].y for series in stages.series} == {
         "Upload": 1000,
         "Kernel": 1000,
     }
-    roofline = chart(Plot.ROOFLINE, Choice("Mean, mask size 3"), rows)
+    roofline = chart(Plot.ROOFLINE, Selection("Mean, mask size 3"), rows)
     points, roof = roofline.series
     assert (points.points[0].x, points.points[0].y) == (4, 4)
     assert [(p.x, p.y) for p in roof.points] == [(1.5, 3), (3, 6), (8, 6)], "its ridge is seen"
@@ -934,20 +934,20 @@ def test_stages_and_roof() -> None:
 
 def test_bars_that_are_far_apart_stand_on_a_logarithmic_axis() -> None:
     rows = [row(seconds=(2.0,)), row(level="parallel", seconds=(0.1,))]
-    assert not chart(Plot.BARS, Choice("Mean, mask size 3"), rows).log
+    assert not chart(Plot.BARS, Selection("Mean, mask size 3"), rows).log
     rows.append(row(device="gpu", level="tuned", seconds=(0.0035,)))
-    wide = chart(Plot.BARS, Choice("Mean, mask size 3"), rows)
+    wide = chart(Plot.BARS, Selection("Mean, mask size 3"), rows)
     assert (wide.log, wide.foot) == (True, 1), "milliseconds"
 
 
 def test_what_groups_have_in_common_is_in_the_title() -> None:
     labels = ("MRI NLM, dimensions 2d, patch radius 1", "MRI NLM, dimensions 3d, patch radius 1")
     rows = [row(label=label, seconds=(1.0,)) for label in labels]
-    shown = chart(Plot.BARS, Choice(None, "16×16"), rows)
+    shown = chart(Plot.BARS, Selection(None, "16×16"), rows)
     assert shown.title.startswith("MRI NLM, 16×16: ")
     assert shown.groups == ("dimensions 2d, patch radius 1", "dimensions 3d, patch radius 1")
     rows.append(row(label="MRI NLM", seconds=(1.0,)))
-    assert chart(Plot.BARS, Choice(None, "16×16"), rows).groups[2] == "MRI NLM"
+    assert chart(Plot.BARS, Selection(None, "16×16"), rows).groups[2] == "MRI NLM"
 
 
 @pytest.mark.parametrize(
@@ -984,7 +984,7 @@ def test_many_groups_fit_into_the_plot(qtbot: QtBot, width: int) -> None:
     qtbot.addWidget(view)
     view.resize(width, 400)
     rows = [row(label=label, seconds=(1.0,)) for label in labels]
-    view.show_chart(chart(Plot.BARS, Choice(None, "16×16"), rows))
+    view.show_chart(chart(Plot.BARS, Selection(None, "16×16"), rows))
     view.show()
     view.grab()
     axis = view.getItem(0, 0).getAxis("bottom")
@@ -1000,7 +1000,7 @@ def test_rows_on_the_same_part_are_one_point() -> None:
         row(asked=(side, side), shape=(32, 32), seconds=(seconds,))
         for side, seconds in ((64, 0.002), (32, 0.001), (128, 0.003))
     ]
-    (series,) = chart(Plot.TIME, Choice("Mean, mask size 3"), rows).series
+    (series,) = chart(Plot.TIME, Selection("Mean, mask size 3"), rows).series
     assert [point.y for point in series.points] == [1.0]
 
 
@@ -1008,7 +1008,7 @@ def test_runs_shown_as_one_have_a_bar_for_each_level() -> None:
     first, again = (
         row(device="gpu", level="tuned", seconds=(s,), stages={"kernel": (s,)}) for s in (2.0, 1.0)
     )
-    shown = chart(Plot.STAGES, Choice("Mean, mask size 3", "16×16"), [first, again])
+    shown = chart(Plot.STAGES, Selection("Mean, mask size 3", "16×16"), [first, again])
     assert shown.groups == ("tuned",)
     assert shown.series[0].points[0].y == 1000, "of the last"
 
@@ -1042,7 +1042,9 @@ def test_long_names_leave_room_for_bars(qtbot: QtBot) -> None:
     qtbot.addWidget(view)
     view.show_chart(
         chart(
-            Plot.BARS, Choice(None, "16×16"), [row(label=each, seconds=(1.0,)) for each in labels]
+            Plot.BARS,
+            Selection(None, "16×16"),
+            [row(label=each, seconds=(1.0,)) for each in labels],
         )
     )
     assert view.getItem(0, 0).getAxis("bottom").height() < view.height() / 2
@@ -1052,7 +1054,7 @@ def test_outliers_of_bars_are_drawn(qtbot: QtBot) -> None:
     repeats = (1.0, 1.0, 1.0, 1.1, 3.0)
     view = ChartView()
     qtbot.addWidget(view)
-    view.show_chart(chart(Plot.BARS, Choice("Mean, mask size 3"), [row(seconds=repeats)]))
+    view.show_chart(chart(Plot.BARS, Selection("Mean, mask size 3"), [row(seconds=repeats)]))
     plot = view.getItem(0, 0)
     curves = (item for item in plot.items if isinstance(item, pg.PlotDataItem))
     drawn = [tuple(map(float, item.yData)) for item in curves]
@@ -1157,7 +1159,7 @@ def test_nothing_is_saved_under_the_name_of_another_format(
 
 
 def test_an_unwritable_plot_is_an_error(bench: BenchWindow, tmp_path: Path) -> None:
-    shown = chart(Plot.BARS, Choice("Mean, mask size 3"), measured().rows)
+    shown = chart(Plot.BARS, Selection("Mean, mask size 3"), measured().rows)
     for name in ("a.png", "a.svg"):
         with pytest.raises(AppError, match="cannot be written"):
             save_chart(shown, tmp_path / "missing" / name)

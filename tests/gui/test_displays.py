@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Displays, Side
+from kernelscope.gui.model.displays import Displays, PaneSide
 from kernelscope.images.image import Image
 
 FULL, DARK = Display(0, 255), Display(0, 100)
@@ -19,13 +19,13 @@ def picture(dtype: str = "uint8") -> Image:
 def test_only_outputs_of_the_same_type_take_the_levels_of_the_input() -> None:
     displays = Displays()
     displays.show_input(picture(), FULL, follows=False)
-    displays.choose(Side.INPUT, DARK)
+    displays.choose(PaneSide.INPUT, DARK)
     assert displays.linked
     displays.show_output(picture(), FULL)
-    assert displays.of(Side.OUTPUT) == DARK
+    assert displays.of(PaneSide.OUTPUT) == DARK
     unit = Display(0, 1)
     displays.show_output(picture("float32"), unit)
-    assert displays.of(Side.OUTPUT) == unit
+    assert displays.of(PaneSide.OUTPUT) == unit
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_a_chosen_display_stays_with_pictures_made_from_the_first(
     displays = Displays()
     first = picture()
     displays.show_input(first, FULL, follows=False)
-    displays.choose(Side.INPUT, DARK)
+    displays.choose(PaneSide.INPUT, DARK)
     displays.show_input(picture(dtype), FULL, follows=follows)
-    assert displays.of(Side.INPUT) == (DARK if kept else FULL)
+    assert displays.of(PaneSide.INPUT) == (DARK if kept else FULL)
     displays.show_input(first, FULL, follows=False)
-    assert displays.of(Side.INPUT) == DARK, "the first one keeps its own"
+    assert displays.of(PaneSide.INPUT) == DARK, "the first one keeps its own"

@@ -29,9 +29,9 @@ from kernelscope.engine.options import Device
 from kernelscope.files.recipes import read_recipe
 from kernelscope.gui.docks.run_table import KERNEL_TIME, PARTS, SPREAD, TOTAL_TIME
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.gallery import Order
-from kernelscope.gui.model.ladder import Agreement, Entry
-from kernelscope.gui.model.rungs import AUTO, Place
+from kernelscope.gui.model.gallery import RunOrder
+from kernelscope.gui.model.ladder import Agreement, KnownRung
+from kernelscope.gui.model.rungs import AUTO, RungPlace
 from kernelscope.gui.model.runs import KERNEL, TOTAL
 from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED
 from kernelscope.gui.tools.figure_dialog import FigureDialog
@@ -56,8 +56,8 @@ from tests.gui.helpers import (
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("repeats_runs")]
 
-SERIAL = Place(Device.CPU, "serial")
-SHARED, GLOBAL = Place(Device.EMULATED, "shared"), Place(Device.EMULATED, "global")
+SERIAL = RungPlace(Device.CPU, "serial")
+SHARED, GLOBAL = RungPlace(Device.EMULATED, "shared"), RungPlace(Device.EMULATED, "global")
 
 _TIME = re.compile(
     r"\d\s?(?:µs|ms|s|min)(?![\w/])|\d\s?(?:MP|Mvoxel|GB|mega\w+)/s|\d×(?:$| over)", re.MULTILINE
@@ -124,7 +124,7 @@ def _items(model: QAbstractItemModel, parent: QModelIndex) -> Iterator[str]:
                 if isinstance(value, str):
                     yield value
             entry = index.data(Qt.ItemDataRole.UserRole)
-            if isinstance(entry, Entry):  # painted by its delegate
+            if isinstance(entry, KnownRung):  # painted by its delegate
                 yield entry.brief_time
             if column == 0:
                 yield from _items(model, index)
@@ -169,11 +169,11 @@ def opened(
     return window
 
 
-def entry(window: MainWindow, place: Place) -> Entry:
+def entry(window: MainWindow, place: RungPlace) -> KnownRung:
     return next(each for each in window.levels.entries() if each.rung.place == place)
 
 
-def run_at(qtbot: QtBot, window: MainWindow, place: Place) -> None:
+def run_at(qtbot: QtBot, window: MainWindow, place: RungPlace) -> None:
     count = len(window.gallery)
     window.levels.run_at(place)
     wait_until(qtbot, lambda: len(window.gallery) > count and not window.runner.busy)
@@ -299,7 +299,7 @@ def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainW
     assert (emulated.stages, emulated.parts, emulated.transfers) == ((), (), {})
     table = window.run_shelf.views.runs.table.text().splitlines()
     assert "baseline" not in "".join(table)
-    assert window.gallery.sorted(Order.FASTEST)[-1] is emulated
+    assert window.gallery.sorted(RunOrder.FASTEST)[-1] is emulated
     rows = window.run_shelf.views.runs.table
     for column in (TOTAL_TIME, KERNEL_TIME, SPREAD, PARTS):
         rows.header().setSortIndicator(column, Qt.SortOrder.AscendingOrder)
@@ -312,7 +312,7 @@ def test_l_runs_the_levels_that_have_times_and_leaves_out_the_emulated(
     qtbot: QtBot, opened: MainWindow
 ) -> None:
     press(qtbot, opened, "Ctrl+F5")
-    wait_until(qtbot, lambda: entry(opened, Place(Device.CPU, "parallel")).parity is not None)
+    wait_until(qtbot, lambda: entry(opened, RungPlace(Device.CPU, "parallel")).parity is not None)
     wait_until(qtbot, lambda: opened.levels.race is None)
     assert entry(opened, SERIAL).time is not None
     assert not entry(opened, SHARED).has_run
@@ -330,7 +330,7 @@ def test_without_a_compiler_it_is_not_offered_and_the_way_to_have_it_is_named(
     press(qtbot, window, "F5")
     wait_until(qtbot, lambda: window.page.result is not None)
     assert window.page.result.device == "cpu"
-    tuned = entry(window, Place(Device.GPU, "tuned")).explain()
+    tuned = entry(window, RungPlace(Device.GPU, "tuned")).explain()
     assert "No NVIDIA driver was found." in tuned
     assert "g++" in tuned
     assert "[emulator]" in tuned
@@ -349,15 +349,15 @@ def test_a_session_comes_back_to_it(
 
 
 def test_a_volume_that_is_opened_next_is_not_emulated(qtbot: QtBot, opened: MainWindow) -> None:
-    opened.session.choose_place(Place(Device.EMULATED, "tuned"))
+    opened.session.choose_place(RungPlace(Device.EMULATED, "tuned"))
     opened.session.set_filter("median")
     assert opened.session.place.device is Device.EMULATED, "a filter of the same kind"
     opened.volumes.open([Volume.from_array(np.ones((4, 5, 6), np.float32), "cube")])
     wait_until(qtbot, lambda: opened.session.spec.kind is Kind.VOLUME)
     assert opened.session.place == AUTO
-    opened.session.choose_place(Place(Device.CPU, "serial"))
+    opened.session.choose_place(RungPlace(Device.CPU, "serial"))
     opened.session.set_filter("median")
-    assert opened.session.place == Place(Device.CPU, "serial"), "the CPU is carried over"
+    assert opened.session.place == RungPlace(Device.CPU, "serial"), "the CPU is carried over"
 
 
 def test_undo_and_redo_bring_back_device_and_output(

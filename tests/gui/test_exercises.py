@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QAbstractButton, QListWidget, QTabWidget, QTextBro
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.trial.exercises import exercises
-from kernelscope.backends.trial.parent import Outcome
-from kernelscope.backends.trial.protocol import Ending, Job, Report
+from kernelscope.backends.trial.parent import TrialOutcome
+from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialReport
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.tools.code_editor import CodeEditor
@@ -78,10 +78,10 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """The reads a pixel of a made-up run, all of whose pixels are right."""
     made = {"a pixel": 1.0}
 
-    def answer(job: Job, *_: object, **__: object) -> Outcome:
+    def answer(job: TrialJob, *_: object, **__: object) -> TrialOutcome:
         pixels = np.zeros((10, 10, 1), np.uint8)
         loads = (round(100 * made["a pixel"]),)
-        return Outcome(Report(Ending.DONE, loads=loads), ((pixels, pixels),))
+        return TrialOutcome(TrialReport(Ending.DONE, loads=loads), ((pixels, pixels),))
 
     monkeypatch.setattr(trials, "try_out", answer)
     return made

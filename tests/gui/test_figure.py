@@ -30,7 +30,7 @@ from kernelscope.engine.run import execute
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.figure import Figure, Picture, Style, described, lay_out, scale_bar
+from kernelscope.gui.model.figure import Figure, FigureStyle, Picture, described, lay_out, scale_bar
 from kernelscope.gui.model.figure_content import (
     caption_of,
     of_pictures,
@@ -74,7 +74,7 @@ def test_pictures_share_the_width_and_keep_their_shape() -> None:
         Picture("Output", grey(), FULL, pixel=(1.0, 2.0)),
         Picture("Residual", grey(), FULL, bar=("−1", "0", "1")),
     )
-    style = Style(width=100, points=10)
+    style = FigureStyle(width=100, points=10)
     made = lay_out(Figure(pictures, "Some caption"), style, lambda text, width: 7.0)
     assert [area.left for area in made.pictures] == pytest.approx([0, 34, 68])
     assert [area.width for area in made.pictures] == pytest.approx([32, 32, 32])
@@ -92,7 +92,7 @@ def test_pictures_share_the_width_and_keep_their_shape() -> None:
 
 def test_what_is_switched_off_takes_no_room() -> None:
     figure = Figure((Picture("Input", grey(), FULL),), "Some caption")
-    style = Style(width=60, titles=False, scale_bar=False, caption=False)
+    style = FigureStyle(width=60, titles=False, scale_bar=False, caption=False)
     made = lay_out(figure, style, lambda text, width: 7.0)
     assert made.size[0] == 60
     assert made.size[1] == pytest.approx(60 * HEIGHT / WIDTH)
@@ -224,7 +224,7 @@ def painter(qapp: object) -> FigurePainter:
     figure = Figure(
         (Picture("Input", planes, FULL), Picture("Output", planes, FULL)), "Caption <1>"
     )
-    return FigurePainter(figure, Style(width=100, dpi=254))
+    return FigurePainter(figure, FigureStyle(width=100, dpi=254))
 
 
 def test_a_png_has_its_size_resolution_and_pixels(painter: FigurePainter) -> None:

@@ -22,7 +22,7 @@ from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
 from kernelscope.gui.model.sketches import WIDTH as WIDTH_OF_SKETCH
-from kernelscope.gui.model.sketches import Scene, Sketch, kind_of_sketch
+from kernelscope.gui.model.sketches import Sketch, ViewedPicture, kind_of_sketch
 from kernelscope.gui.window import filter_shelf, placement
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
@@ -217,14 +217,16 @@ class Sketching:
     """Takes the place of computing: draws the number of calls, and waits when asked."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[Scene, Step]] = []
+        self.calls: list[tuple[ViewedPicture, Step]] = []
         self.go = threading.Event()
         self.go.set()
         self.entered = threading.Event()
         self.given_up = 0
         self.asked: list[str] = []
 
-    def sketch(self, scene: Scene, step: Step, backend: CpuBackend, token: CancelToken) -> Sketch:
+    def sketch(
+        self, scene: ViewedPicture, step: Step, backend: CpuBackend, token: CancelToken
+    ) -> Sketch:
         self.calls.append((scene, step))
         self.entered.set()
         while not self.go.wait(0.005):
@@ -423,7 +425,7 @@ def test_volumes_have_their_filters_and_thumbnails_of_the_slice(
 @pytest.mark.slow
 def test_the_helper_compiles_in_a_process_of_its_own(qtbot: QtBot) -> None:
     image = Image.from_array(np.zeros((9, 9), np.uint8), "black")
-    scene, step = Scene(image, (4, 4), image), Step.create("negative")
+    scene, step = ViewedPicture(image, (4, 4), image), Step.create("negative")
     helper = Helper(ahead.__name__)
     answers: list[str] = []
     helper.answered.connect(answers.append)

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.files.samples import truth_of
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.history import Origin
+from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from tests.gui.helpers import Opener, load, shown
@@ -44,7 +44,7 @@ def test_the_first_start_shows_a_result_and_a_hint(qtbot: QtBot, open_window: Op
     qtbot.waitUntil(lambda: window.page.reference is not None)
     reference = window.page.reference
     assert reference is not None
-    assert reference.origin is Origin.TRUTH
+    assert reference.origin is ReferenceOrigin.TRUTH
     assert isinstance(reference.image, Image)
     assert (reference.image.pixels == read_image(SAMPLES[2].path).pixels).all()
 
@@ -72,4 +72,4 @@ def test_a_reference_that_was_chosen_stays(qtbot: QtBot, window: MainWindow) -> 
     qtbot.waitUntil(lambda: not window.background.owes)
     qtbot.wait(300)
     assert window.page.reference is not None
-    assert window.page.reference.origin is Origin.CHOSEN
+    assert window.page.reference.origin is ReferenceOrigin.CHOSEN

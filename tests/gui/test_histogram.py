@@ -16,11 +16,11 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.docks.histogram_plot import HistogramPlot, pen_of
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Side
-from kernelscope.gui.model.histogram_plot import Handle, Scale, place_of
+from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.model.histogram_plot import Handle, HeightScale, place_of
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.images.planes import Window
+from kernelscope.images.planes import GreyWindow
 from tests.gui.helpers import child, load, run
 from tests.gui.test_volume_page import open_scan, voxels, write
 
@@ -37,7 +37,7 @@ def open_histogram(qtbot: QtBot, window: MainWindow) -> HistogramPlot:
     return view.plot
 
 
-def shown(window: MainWindow, side: Side = Side.INPUT) -> Display:
+def shown(window: MainWindow, side: PaneSide = PaneSide.INPUT) -> Display:
     display = window.pictures.images.displays.of(side)
     assert display is not None
     return display
@@ -142,10 +142,10 @@ def test_a_double_click_chooses_the_contrast(
         lambda: QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint()),
         lambda: qtbot.mouseClick(child(window, QToolButton, "histogramAutomatic"), LEFT),
     ):
-        pair.choose_display(Side.INPUT, Display(50, 70, 2))
+        pair.choose_display(PaneSide.INPUT, Display(50, 70, 2))
         click()
         assert shown(window) == Display(0, 255)
-        assert pair.displays.is_automatic(Side.INPUT)
+        assert pair.displays.is_automatic(PaneSide.INPUT)
 
 
 def test_handles_follow_changes_made_elsewhere(
@@ -154,7 +154,7 @@ def test_handles_follow_changes_made_elsewhere(
     load(qtbot, window, picture)
     plot = open_histogram(qtbot, window)
     pair = window.pictures.images
-    pair.choose_display(Side.INPUT, Display(64, 128, 1, ColourMap.VIRIDIS))
+    pair.choose_display(PaneSide.INPUT, Display(64, 128, 1, ColourMap.VIRIDIS))
     handle = plot.handles[Handle.HIGH]
     assert plot.display == Display(64, 128, 1, ColourMap.VIRIDIS)
     assert handle.geometry().center().x() == pytest.approx(plot.x_of(128), abs=1)
@@ -165,7 +165,7 @@ def test_handles_follow_changes_made_elsewhere(
     assert (colour.red(), colour.green(), colour.blue()) == (68, 1, 84)
     window.findChild(QDockWidget, "timingDock").raise_()
     qtbot.waitUntil(lambda: plot.visibleRegion().isEmpty())
-    pair.choose_display(Side.INPUT, Display(10, 20))
+    pair.choose_display(PaneSide.INPUT, Display(10, 20))
     assert plot.display != Display(10, 20), "unseen, it costs nothing"
     window.findChild(QDockWidget, "qualityDock").raise_()
     qtbot.waitUntil(lambda: plot.display == Display(10, 20))
@@ -199,7 +199,7 @@ def test_separate_levels_are_asked_for(qtbot: QtBot, window: MainWindow, picture
     drag(plot, Handle.LOW, 100)
     release(plot, Handle.LOW)
     assert shown(window).low == 0
-    qtbot.waitUntil(lambda: shown(window, Side.OUTPUT).low > 90)
+    qtbot.waitUntil(lambda: shown(window, PaneSide.OUTPUT).low > 90)
     box.setCurrentText("input")
     assert plot.display == shown(window)
 
@@ -230,8 +230,8 @@ def test_grey_pictures_have_no_channels_to_choose(
     load(qtbot, window, picture)
     plot = open_histogram(qtbot, window)
     assert not child(window, QCheckBox, "histogramChannels").isEnabled()
-    child(window, QComboBox, "histogramScale").setCurrentText(Scale.ROOT)
-    assert plot.plot.scale is Scale.ROOT
+    child(window, QComboBox, "histogramScale").setCurrentText(HeightScale.ROOT)
+    assert plot.plot.scale is HeightScale.ROOT
 
 
 def test_the_strip_of_a_picture_in_colour_is_grey_as_its_channels_are(
@@ -241,7 +241,7 @@ def test_the_strip_of_a_picture_in_colour_is_grey_as_its_channels_are(
     Pillow.fromarray(np.random.default_rng(4).integers(0, 9, (30, 40, 3), np.uint8)).save(path)
     load(qtbot, window, path)
     plot = open_histogram(qtbot, window)
-    window.pictures.images.choose_display(Side.INPUT, Display(0, 8, 1, ColourMap.VIRIDIS))
+    window.pictures.images.choose_display(PaneSide.INPUT, Display(0, 8, 1, ColourMap.VIRIDIS))
     image = plot.grab().toImage()
     place = QPointF(plot.area.right() - 9, plot.area.bottom() + 5) * image.devicePixelRatio()
     assert image.pixelColor(place.toPoint()).name() == "#ffffff"
@@ -277,7 +277,7 @@ def test_handles_draw_volumes_too(qtbot: QtBot, window: MainWindow, tmp_path: Pa
     release(plot, Handle.MIDDLE)
     qtbot.waitUntil(lambda: viewer.look.gamma < 0.5)
     assert viewer.window_.low + viewer.window_.width == pytest.approx(high)
-    viewer.set_window(Window(1000, 200))
+    viewer.set_window(GreyWindow(1000, 200))
     assert (plot.display.low, plot.display.high) == (900, 1100)
     QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint())
     assert viewer.look.gamma == 1

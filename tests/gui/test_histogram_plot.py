@@ -8,11 +8,11 @@ import pytest
 
 from kernelscope.gui.model.display import GAMMAS, Display
 from kernelscope.gui.model.histogram_plot import (
-    Axis,
     Curve,
     Handle,
-    Plot,
-    Scale,
+    HeightScale,
+    HistogramCurves,
+    ValueAxis,
     axis_for,
     background_of,
     describe,
@@ -25,7 +25,7 @@ from kernelscope.gui.model.histogram_plot import (
 from kernelscope.images.judging.histogram import Histogram
 from tests.paths import ROOT
 
-BYTES = Axis(0, 256)
+BYTES = ValueAxis(0, 256)
 
 
 def made(counts: np.ndarray, low: float = 0, high: float | None = None) -> Histogram:
@@ -55,7 +55,9 @@ def test_12_bits_in_16_fill_the_axis() -> None:
     axis = axis_for([made(counts, 0, 65536)], Display(8, 4086))
     assert axis.low == pytest.approx(-82, abs=2)
     assert axis.high == pytest.approx(4096 * 1.02, abs=2)
-    shown = Plot.of({"input": made(counts, 0, 65536)}, axis, Scale.LINEAR).curves[0]
+    shown = HistogramCurves.of({"input": made(counts, 0, 65536)}, axis, HeightScale.LINEAR).curves[
+        0
+    ]
     assert len(shown.counts) > 200
     assert shown.counts.sum() == counts.sum()
 
@@ -67,7 +69,7 @@ def test_one_hot_pixel_does_not_squeeze_the_axis_and_is_said() -> None:
     histogram = made(counts, 0, 1024)
     axis = axis_for([histogram], Display(0, 10))
     assert 10 < axis.high < 25
-    plot = Plot.of({"input": histogram}, axis, Scale.LINEAR)
+    plot = HistogramCurves.of({"input": histogram}, axis, HeightScale.LINEAR)
     assert plot.beyond == 1
     assert "1 sample is beyond the axis" in plot.note()
 
@@ -80,7 +82,7 @@ def test_the_axis_takes_in_a_display_beyond_the_values() -> None:
 
 
 def test_without_values_there_is_an_axis() -> None:
-    assert axis_for([], None) == Axis(0, 1)
+    assert axis_for([], None) == ValueAxis(0, 1)
     assert axis_for([made(np.zeros(1024), 0, 1)], None).span > 0
 
 
@@ -91,7 +93,7 @@ def test_without_values_there_is_an_axis() -> None:
 def test_merged_bins_hold_every_sample_in_its_place(bins: int) -> None:
     counts = np.random.default_rng(3).integers(0, 50, 1000)
     curve = Curve("input", "", counts, np.linspace(-20, 65, 1001))
-    part = curve.within(Axis(-20, 65), bins)
+    part = curve.within(ValueAxis(-20, 65), bins)
     assert part.counts.sum() == counts.sum()
     assert len(part.edges) == len(part.counts) + 1
     merged = round(part.bin_width / curve.bin_width)
@@ -110,14 +112,16 @@ def test_a_bin_begins_with_its_lower_end() -> None:
 
 def test_a_part_of_the_axis_holds_only_its_samples() -> None:
     curve = Curve("input", "", np.arange(100), np.linspace(0, 100, 101))
-    part = curve.within(Axis(20, 30))
+    part = curve.within(ValueAxis(20, 30))
     assert list(part.counts) == list(range(20, 30))
     assert part.edges[0] == pytest.approx(20)
 
 
 def test_bins_of_different_widths_are_drawn_at_the_same_height() -> None:
     wide, narrow = made(np.full(100, 40), 0, 1), made(np.full(200, 20), 0, 1)
-    plot = Plot.of({"input": wide, "output": narrow}, Axis(0, 1), Scale.LINEAR)
+    plot = HistogramCurves.of(
+        {"input": wide, "output": narrow}, ValueAxis(0, 1), HeightScale.LINEAR
+    )
     first, second = (plot.heights(curve) for curve in plot.curves)
     assert first == pytest.approx(1)
     assert second == pytest.approx(1)
@@ -126,19 +130,23 @@ def test_bins_of_different_widths_are_drawn_at_the_same_height() -> None:
 def test_channels_are_added_up_or_drawn_alone() -> None:
     colour = made(np.stack([hump(middle, 9, 50) for middle in (50, 120, 200)]))
     both = {"input": colour, "output": colour}
-    together = Plot.of(both, BYTES, Scale.LINEAR).curves
+    together = HistogramCurves.of(both, BYTES, HeightScale.LINEAR).curves
     assert [curve.picture for curve in together] == ["input", "output"]
     assert (together[0].counts == colour.counts.sum(axis=0)).all()
-    alone = Plot.of(both, BYTES, Scale.LINEAR, by_channel=True).curves
+    alone = HistogramCurves.of(both, BYTES, HeightScale.LINEAR, by_channel=True).curves
     assert [curve.name for curve in alone] == [f"output, {c}" for c in ("red", "green", "blue")]
     assert (alone[1].counts == colour.counts[1]).all()
-    without = Plot.of({"input": colour}, BYTES, Scale.LINEAR, by_channel=True).curves
+    without = HistogramCurves.of(
+        {"input": colour}, BYTES, HeightScale.LINEAR, by_channel=True
+    ).curves
     assert [curve.picture for curve in without] == ["input"] * 3
 
 
 def test_values_are_read_off() -> None:
     counts = np.arange(256)
-    plot = Plot.of({"input": made(counts), "output": made(counts * 20)}, BYTES, Scale.LINEAR)
+    plot = HistogramCurves.of(
+        {"input": made(counts), "output": made(counts * 20)}, BYTES, HeightScale.LINEAR
+    )
     assert plot.read(128.5) == "128 to 129: input 128, output 2,560"
     assert plot.read(1e6) == "255 to 256: input 255, output 5,100"
 
@@ -146,8 +154,8 @@ def test_values_are_read_off() -> None:
 # --- scales ---
 
 
-@pytest.mark.parametrize("scale", list(Scale))
-def test_scales_rise_from_0_to_1_at_the_top(scale: Scale) -> None:
+@pytest.mark.parametrize("scale", list(HeightScale))
+def test_scales_rise_from_0_to_1_at_the_top(scale: HeightScale) -> None:
     heights = scale.heights(np.array([0.0, 1, 10, 500, 1000]), 1000)
     assert heights[0] == 0
     assert heights[-1] == pytest.approx(1)
@@ -155,15 +163,15 @@ def test_scales_rise_from_0_to_1_at_the_top(scale: Scale) -> None:
 
 
 def test_rare_values_are_higher_by_root_and_highest_by_logarithm() -> None:
-    linear, root, log = (each.heights(np.array([1.0]), 1000)[0] for each in Scale)
+    linear, root, log = (each.heights(np.array([1.0]), 1000)[0] for each in HeightScale)
     assert linear == pytest.approx(0.001)
     assert root == pytest.approx(0.001**0.5)
     assert log == pytest.approx(np.log(2) / np.log(2000))
 
 
-@pytest.mark.parametrize("scale", list(Scale))
+@pytest.mark.parametrize("scale", list(HeightScale))
 @pytest.mark.parametrize("top", [0.0, 1.0, 7.0, 1e7])
-def test_the_axis_of_counts_names_few(scale: Scale, top: float) -> None:
+def test_the_axis_of_counts_names_few(scale: HeightScale, top: float) -> None:
     marks = scale.marks(top)
     assert len(marks) <= 6
     assert all(0 <= mark <= top for mark in marks)
@@ -175,7 +183,7 @@ def test_the_axis_of_counts_names_few(scale: Scale, top: float) -> None:
 def test_zeros_around_a_head_leave_the_scale_and_are_said() -> None:
     counts = hump(120, 30, 900)
     counts[0] = 300_000
-    plot = Plot.of({"input": made(counts)}, BYTES, Scale.LINEAR)
+    plot = HistogramCurves.of({"input": made(counts)}, BYTES, HeightScale.LINEAR)
     assert plot.top == 900
     share = 100 * 300_000 / counts.sum()
     assert plot.note() == f"0 to 1 ({share:.0f} % of the input) exceed the scale."
@@ -193,14 +201,16 @@ def test_a_noisy_background_leaves_the_scale_as_a_whole() -> None:
 def test_the_logarithm_shows_the_background_too() -> None:
     counts = hump(120, 30, 900)
     counts[0] = 300_000
-    plot = Plot.of({"input": made(counts)}, BYTES, Scale.LOG)
+    plot = HistogramCurves.of({"input": made(counts)}, BYTES, HeightScale.LOG)
     assert plot.top == 300_000
     assert plot.note() == ""
 
 
 def test_a_dark_colour_picture_has_no_background() -> None:
     pixels = np.asarray(PIL.Image.open(ROOT / "resources" / "coffee.png"))
-    plot = Plot.of({"input": fine_histogram(pixels)}, BYTES, Scale.LINEAR, by_channel=True)
+    plot = HistogramCurves.of(
+        {"input": fine_histogram(pixels)}, BYTES, HeightScale.LINEAR, by_channel=True
+    )
     assert plot.backgrounds == ()
 
 
@@ -213,7 +223,7 @@ def test_the_noise_around_a_head_is_background_and_its_tail_is_not_the_head() ->
     pixels = np.hypot(head + noise[0], noise[1]).astype(np.float32)
     histograms = {"input": fine_histogram(pixels)}
     axis = axis_for(histograms.values(), None)
-    (found,) = Plot.of(histograms, axis, Scale.LINEAR).backgrounds
+    (found,) = HistogramCurves.of(histograms, axis, HeightScale.LINEAR).backgrounds
     assert 0.66 < found.share < 0.74  # of 0.717 around the head
     assert 60 < found.high < 150
 
@@ -233,7 +243,7 @@ def test_the_noise_around_a_head_is_background_and_its_tail_is_not_the_head() ->
     ids=["one hump", "two humps", "bright", "one value", "none", "falling", "steep", "wide hump"],
 )
 def test_ordinary_pictures_keep_the_whole_scale(counts: np.ndarray) -> None:
-    plot = Plot.of({"input": made(counts)}, BYTES, Scale.LINEAR)
+    plot = HistogramCurves.of({"input": made(counts)}, BYTES, HeightScale.LINEAR)
     assert plot.backgrounds == ()
     assert plot.top == counts.astype(np.int64).max()
 
@@ -250,16 +260,16 @@ def test_the_middle_handle_stands_at_the_value_drawn_in_the_middle() -> None:
 
 @pytest.mark.parametrize("value", [150.0, 300.0, 700.0])
 def test_the_middle_handle_moves_only_gamma(value: float) -> None:
-    display = moved(Display(100, 900), Handle.MIDDLE, value, Axis(0, 1000))
+    display = moved(Display(100, 900), Handle.MIDDLE, value, ValueAxis(0, 1000))
     assert (display.low, display.high) == (100, 900)
     assert place_of(display, Handle.MIDDLE) == pytest.approx(value, rel=0.01)
 
 
 def test_gamma_stays_in_its_range() -> None:
     display = Display(0, 100)
-    assert moved(display, Handle.MIDDLE, -50, Axis(0, 100)).gamma == GAMMAS[0]
-    assert moved(display, Handle.MIDDLE, 500, Axis(0, 100)).gamma == GAMMAS[1]
-    assert stepped(display, Handle.MIDDLE, 999, Axis(0, 100)).gamma == GAMMAS[1]
+    assert moved(display, Handle.MIDDLE, -50, ValueAxis(0, 100)).gamma == GAMMAS[0]
+    assert moved(display, Handle.MIDDLE, 500, ValueAxis(0, 100)).gamma == GAMMAS[1]
+    assert stepped(display, Handle.MIDDLE, 999, ValueAxis(0, 100)).gamma == GAMMAS[1]
 
 
 def test_black_and_white_do_not_pass_each_other() -> None:
@@ -268,15 +278,15 @@ def test_black_and_white_do_not_pass_each_other() -> None:
     assert (low.low, low.high) == (59, 60)
     high = moved(display, Handle.HIGH, -3, BYTES, whole=True)
     assert (high.low, high.high) == (50, 51)
-    fraction = moved(Display(0.2, 0.4), Handle.LOW, 7, Axis(0, 1))
+    fraction = moved(Display(0.2, 0.4), Handle.LOW, 7, ValueAxis(0, 1))
     assert fraction.low == pytest.approx(0.399)
 
 
 def test_whole_numbers_stay_whole_and_steps_are_at_least_one() -> None:
     assert moved(Display(0, 255), Handle.LOW, 12.6, BYTES, whole=True).low == 13
     assert stepped(Display(0, 255), Handle.LOW, 1, BYTES, whole=True).low == 1
-    assert stepped(Display(0, 4000), Handle.HIGH, -1, Axis(0, 4096), whole=True).high == 3984
-    assert stepped(Display(0, 9), Handle.HIGH, -1, Axis(0, 10), whole=True).high == 8
+    assert stepped(Display(0, 4000), Handle.HIGH, -1, ValueAxis(0, 4096), whole=True).high == 3984
+    assert stepped(Display(0, 9), Handle.HIGH, -1, ValueAxis(0, 10), whole=True).high == 8
 
 
 def test_handles_keep_the_rest_of_the_display() -> None:

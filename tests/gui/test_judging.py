@@ -29,8 +29,8 @@ from kernelscope.engine.result import Result
 from kernelscope.gui.docks.histogram_plot import pen_of
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
-from kernelscope.gui.model.history import History, Moment, Origin, Reference
-from kernelscope.gui.viewer.drawing import Drawing
+from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
+from kernelscope.gui.viewer.drawing import DrawnView
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.main_window import MainWindow
@@ -165,7 +165,7 @@ def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
     assert reference_of(window).image is chosen.image
     assert figures(window)["MAE"][0] == "1"
     add_noise(qtbot, window)  # now another one belongs to the picture
-    assert reference_of(window).origin is Origin.NOISE
+    assert reference_of(window).origin is ReferenceOrigin.NOISE
     assert reference_of(window).image.title == "c.png"
 
 
@@ -238,7 +238,7 @@ def reference_of(window: MainWindow) -> Any:
     return window.page.reference
 
 
-def drawn(qtbot: QtBot, window: MainWindow, view: View) -> Drawing:
+def drawn(qtbot: QtBot, window: MainWindow, view: View) -> DrawnView:
     qtbot.waitUntil(
         lambda: window.pictures.drawing is not None and window.pictures.drawing.view is view
     )
@@ -367,7 +367,7 @@ def test_reference_follows_the_picture_to_grey() -> None:
     moment = Moment(image, "Open", result=Result(request, output, "cpu", "serial", ()))
     new = following(moment)
     reference = new.references[new.source]
-    assert reference.origin is Origin.NOISE
+    assert reference.origin is ReferenceOrigin.NOISE
     np.testing.assert_array_equal(reference.image.pixels, output.pixels)
     judged = comparison.judge_both(image, moment.result, image)
     assert judged.before.psnr == judged.after.psnr == np.inf
@@ -546,7 +546,7 @@ def test_history_is_bounded_in_number_and_memory(monkeypatch: pytest.MonkeyPatch
     history.push(moment("a", side=20))
     history.push(moment("b", side=20))
     history.undo()
-    reference = Reference(moment("r", side=20).source, Origin.CHOSEN)
+    reference = Reference(moment("r", side=20).source, ReferenceOrigin.CHOSEN)
     history.amend(references={history.current.source: reference})
     assert (history.current.name, history.redo_name) == ("a", "")
     shared = moment("s", side=31)

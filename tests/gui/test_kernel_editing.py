@@ -26,8 +26,8 @@ from pytestqt.qtbot import QtBot
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.compiler_messages import ERROR, WARNING, CompilerMessage
-from kernelscope.backends.trial.parent import Outcome, Work
-from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
+from kernelscope.backends.trial.parent import TrialOutcome, Work
+from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits, TrialReport
 from kernelscope.backends.trial.targets import CHECKED, EMULATED
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import Resources
@@ -123,19 +123,19 @@ def facts(viewer: KernelViewer) -> str:
 
 
 @pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+def jobs(monkeypatch: pytest.MonkeyPatch) -> list[TrialJob]:
     """The jobs of a made-up compiler, which answers by `REPORT`."""
     jobs = []
 
-    def answer(job: Job, *_: object, **__: object) -> Outcome:
+    def answer(job: TrialJob, *_: object, **__: object) -> TrialOutcome:
         jobs.append(job)
-        return Outcome(REPORT)
+        return TrialOutcome(REPORT)
 
     monkeypatch.setattr(trials, "try_out", answer)
     return jobs
 
 
-REPORT = Report(
+REPORT = TrialReport(
     Ending.NOT_COMPILED,
     compiler="NVRTC 13.1",
     messages=(
@@ -291,7 +291,7 @@ def test_the_difference_from_the_original(qtbot: QtBot, viewer: KernelViewer) ->
 
 
 def test_the_editor_s_text_is_compiled_by_a_key(
-    qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]
+    qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob]
 ) -> None:
     editor = edit(viewer)
     put(editor, "// mine\n" + MEAN)
@@ -306,7 +306,7 @@ def test_the_editor_s_text_is_compiled_by_a_key(
 
 @pytest.mark.smoke
 def test_messages_stand_at_their_lines_and_move_with_them(
-    qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]
+    qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob]
 ) -> None:
     editor = edit(viewer)
     with qtbot.waitSignal(viewer.panel.compiled):
@@ -319,7 +319,7 @@ def test_messages_stand_at_their_lines_and_move_with_them(
     assert state(viewer) == "Changed: Ctrl+Return tries it."
 
 
-def test_marks_have_two_shapes(qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]) -> None:
+def test_marks_have_two_shapes(qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob]) -> None:
     editor = edit(viewer)
 
     def shape(line: int) -> list[list[bool]]:
@@ -348,7 +348,7 @@ def test_marks_have_two_shapes(qtbot: QtBot, viewer: KernelViewer, jobs: list[Jo
 
 
 def test_keys_go_from_message_to_message(
-    qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]
+    qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob]
 ) -> None:
     editor = edit(viewer)
     with qtbot.waitSignal(viewer.panel.compiled):
@@ -367,7 +367,9 @@ def test_keys_go_from_message_to_message(
     assert lines(SHIFT) == [8, 2, 8]
 
 
-def test_the_list_leads_to_the_place(qtbot: QtBot, viewer: KernelViewer, jobs: list[Job]) -> None:
+def test_the_list_leads_to_the_place(
+    qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob]
+) -> None:
     editor = edit(viewer)
     with qtbot.waitSignal(viewer.panel.compiled):
         viewer.panel.compile()
@@ -386,10 +388,10 @@ def test_the_list_leads_to_the_place(qtbot: QtBot, viewer: KernelViewer, jobs: l
 def test_resources_of_a_version_go_when_it_changes(
     qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = Report(
+    done = TrialReport(
         Ending.DONE, compiler="NVRTC 13.1", resources={"sm_75": Resources(4321, 0, 0, 0, 0)}
     )
-    monkeypatch.setattr(trials, "try_out", lambda *_, **__: Outcome(done))
+    monkeypatch.setattr(trials, "try_out", lambda *_, **__: TrialOutcome(done))
     editor = edit(viewer)
     with qtbot.waitSignal(viewer.panel.compiled):
         viewer.panel.compile()
@@ -404,11 +406,13 @@ def test_stop_ends_compiling(
 ) -> None:
     tokens = []
 
-    def wait(job: Job, works: object, limits: object, token: CancelToken, *_: object) -> Outcome:
+    def wait(
+        job: TrialJob, works: object, limits: object, token: CancelToken, *_: object
+    ) -> TrialOutcome:
         tokens.append(token)
         while not token.cancelled:
             time.sleep(0.01)
-        return Outcome(Report(Ending.CANCELLED))
+        return TrialOutcome(TrialReport(Ending.CANCELLED))
 
     monkeypatch.setattr(trials, "try_out", wait)
     edit(viewer)
@@ -449,8 +453,10 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     reference = np.full((100, 70, 3), 7, np.uint8)
     output = reference.copy()
     output[2, 4, 1], output[3, 1, 1] = 9, 200
-    done = Report(Ending.DONE, compiler="NVRTC 13.1")
-    monkeypatch.setattr(trials, "try_out", lambda *_, **__: Outcome(done, ((output, reference),)))
+    done = TrialReport(Ending.DONE, compiler="NVRTC 13.1")
+    monkeypatch.setattr(
+        trials, "try_out", lambda *_, **__: TrialOutcome(done, ((output, reference),))
+    )
 
 
 @pytest.mark.smoke
@@ -506,12 +512,16 @@ def test_wrong_accesses_to_memory_stand_at_their_lines(
     picture = np.zeros((100, 70, 1), np.uint8)
     race = CompilerMessage(ERROR, "mean_shared, block 0, thread 1 reads 1 bytes", "mean.cu", 61)
     answers = {
-        EMULATED: Outcome(Report(Ending.DONE, compiler="NVRTC 13.1"), ((picture, picture),)),
-        CHECKED: Outcome(Report(Ending.FAULT, "Wrong access at 61.", "Wait.", messages=(race,))),
+        EMULATED: TrialOutcome(
+            TrialReport(Ending.DONE, compiler="NVRTC 13.1"), ((picture, picture),)
+        ),
+        CHECKED: TrialOutcome(
+            TrialReport(Ending.FAULT, "Wrong access at 61.", "Wait.", messages=(race,))
+        ),
     }
     asked: list[tuple[str, int]] = []
 
-    def answer(job: Job, works: Sequence[Work], *_: object) -> Outcome:
+    def answer(job: TrialJob, works: Sequence[Work], *_: object) -> TrialOutcome:
         asked.append((job.target, len(works)))
         return answers[job.target]
 
@@ -526,7 +536,7 @@ def test_wrong_accesses_to_memory_stand_at_their_lines(
         "Wrong access at 61. Wait."
     )
     assert not graded.args[0].passed
-    answers[CHECKED] = Outcome(Report(Ending.TIME, "It took too long."))
+    answers[CHECKED] = TrialOutcome(TrialReport(Ending.TIME, "It took too long."))
     with qtbot.waitSignal(viewer.panel.compiled):
         viewer.panel.compile()
     assert state(viewer).endswith("Its accesses to memory were not checked: It took too long.")
@@ -570,18 +580,21 @@ def test_the_map_goes_when_the_text_changes(
 @pytest.mark.parametrize(
     ("report", "text"),
     [
-        (Report(Ending.TIME, "It ran for 9 s.", "Look for a loop."), "It ran for 9 s. Look for"),
-        (Report(Ending.FAULT, "It wrote outside.", ""), "It wrote outside."),
+        (
+            TrialReport(Ending.TIME, "It ran for 9 s.", "Look for a loop."),
+            "It ran for 9 s. Look for",
+        ),
+        (TrialReport(Ending.FAULT, "It wrote outside.", ""), "It wrote outside."),
     ],
 )
 def test_a_stopped_kernel_is_named(
     qtbot: QtBot,
     viewer: KernelViewer,
     monkeypatch: pytest.MonkeyPatch,
-    report: Report,
+    report: TrialReport,
     text: str,
 ) -> None:
-    monkeypatch.setattr(trials, "try_out", lambda *_, **__: Outcome(report))
+    monkeypatch.setattr(trials, "try_out", lambda *_, **__: TrialOutcome(report))
     edit(viewer)
     with qtbot.waitSignal(viewer.panel.compiled):
         viewer.panel.compile()
@@ -609,20 +622,20 @@ def test_grading_goes_through_the_cases_of_the_contract(
     shown, counts = [], []
 
     def answer(
-        job: Job,
+        job: TrialJob,
         works: Sequence[Work],
-        limits: Limits,
+        limits: TrialLimits,
         token: object,
         begun: Callable[[int], None] = lambda number: None,
-    ) -> Outcome:
+    ) -> TrialOutcome:
         if job.target == CHECKED:
-            return Outcome(Report(Ending.DONE))
+            return TrialOutcome(TrialReport(Ending.DONE))
         counts.append(len(works))
         begun(2)
         right = np.zeros((3, 3, 1), np.uint8)
         results = [(right, right)] * len(works)
         results[4] = (right, right + np.uint8(1))
-        return Outcome(Report(Ending.DONE), tuple(results))
+        return TrialOutcome(TrialReport(Ending.DONE), tuple(results))
 
     monkeypatch.setattr(trials, "try_out", answer)
     edit(viewer)
@@ -642,10 +655,14 @@ def test_a_case_in_which_a_kernel_is_stopped_is_named(
     qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(
-        job: Job, works: Sequence[Work], limits: Limits, token: object, begun: Callable[[int], None]
-    ) -> Outcome:
+        job: TrialJob,
+        works: Sequence[Work],
+        limits: TrialLimits,
+        token: object,
+        begun: Callable[[int], None],
+    ) -> TrialOutcome:
         begun(3)
-        return Outcome(Report(Ending.TIME, "It ran for 9 s.", "Look for a loop."))
+        return TrialOutcome(TrialReport(Ending.TIME, "It ran for 9 s.", "Look for a loop."))
 
     monkeypatch.setattr(trials, "try_out", answer)
     edit(viewer)
@@ -659,12 +676,12 @@ def test_a_case_in_which_a_kernel_is_stopped_is_named(
 def test_what_cannot_run_is_compiled_and_says_why(
     qtbot: QtBot, viewer: KernelViewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = Report(Ending.DONE, compiler="NVRTC 13.1")
+    done = TrialReport(Ending.DONE, compiler="NVRTC 13.1")
     targets = []
 
-    def answer(job: Job, *_: object, **__: object) -> Outcome:
+    def answer(job: TrialJob, *_: object, **__: object) -> TrialOutcome:
         targets.append(job.target)
-        return Outcome(done)
+        return TrialOutcome(done)
 
     monkeypatch.setattr(trials, "try_out", answer)
     monkeypatch.setattr(HostCompiler, "find", lambda: None)

@@ -40,7 +40,7 @@ from kernelscope.engine.request import Request
 from kernelscope.gui.docks.gpu_options import GpuOptions
 from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, SAME
 from kernelscope.gui.model.kernel_edits import Edits
-from kernelscope.gui.model.rungs import Place
+from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.tools import kernel_viewer as module
 from kernelscope.gui.tools.code_view import CodeView, CudaHighlighter
 from kernelscope.gui.tools.difference_view import DifferenceView
@@ -720,7 +720,7 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     viewer = window.findChild(KernelViewer)
     assert viewer is not None
     window.file_dialogs.loaded.emit(Image.from_array(np.zeros((20, 30), np.uint8)))
-    window.session.choose_place(Place(Device.GPU, "global"))
+    window.session.choose_place(RungPlace(Device.GPU, "global"))
     options = window.findChild(GpuOptions, "gpuOptions")
     texts = {"repeat": "3", "memoryLimit": "64", "block": "14×18"}
     options.set_texts(texts)

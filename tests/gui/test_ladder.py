@@ -28,8 +28,8 @@ from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.gui.docks import ladder
 from kernelscope.gui.docks.ladder import LadderList
-from kernelscope.gui.model.ladder import Agreement, Entry
-from kernelscope.gui.model.rungs import AUTO, Place
+from kernelscope.gui.model.ladder import Agreement, KnownRung
+from kernelscope.gui.model.rungs import AUTO, RungPlace
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.window.main_window import MainWindow
@@ -42,11 +42,11 @@ from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("repeats_runs")
 
-SERIAL, PARALLEL = Place(Device.CPU, "serial"), Place(Device.CPU, "parallel")
-TUNED = Place(Device.GPU, "tuned")
+SERIAL, PARALLEL = RungPlace(Device.CPU, "serial"), RungPlace(Device.CPU, "parallel")
+TUNED = RungPlace(Device.GPU, "tuned")
 
 
-def entry(window: MainWindow, place: Place) -> Entry:
+def entry(window: MainWindow, place: RungPlace) -> KnownRung:
     """Return the rung as it is shown."""
     rungs = window.levels.ladder.rungs
     item = rungs.rung_item(place)
@@ -55,11 +55,11 @@ def entry(window: MainWindow, place: Place) -> Entry:
         item = rungs.rung_item(place)
     assert item is not None, place
     found = item.data(Qt.ItemDataRole.UserRole)
-    assert isinstance(found, Entry)
+    assert isinstance(found, KnownRung)
     return found
 
 
-def click(window: MainWindow, place: Place) -> None:
+def click(window: MainWindow, place: RungPlace) -> None:
     rungs = window.levels.ladder.rungs
     entry(window, place)  # unfolds
     item = rungs.rung_item(place)
@@ -323,7 +323,7 @@ def test_recorded_times_are_those_of_the_mask_or_say_of_which(
 ) -> None:
     """With their size; they never share an axis or a unit with runs of another size."""
 
-    def figure(size: int, shape: tuple[int, int], seconds: float) -> recorded.Figure:
+    def figure(size: int, shape: tuple[int, int], seconds: float) -> recorded.RecordedTime:
         parameters = {"size": str(size)}
         measured = Row(
             label="Median",
@@ -338,9 +338,9 @@ def test_recorded_times_are_those_of_the_mask_or_say_of_which(
             level="tuned",
             seconds=(seconds,),
         )
-        return recorded.Figure(measured, "NVIDIA H100", "22 Nov 2026", Path("gpu.json"))
+        return recorded.RecordedTime(measured, "NVIDIA H100", "22 Nov 2026", Path("gpu.json"))
 
-    def show(*figures: recorded.Figure) -> list[str]:
+    def show(*figures: recorded.RecordedTime) -> list[str]:
         ready.levels._recorded = recorded.Recorded(figures)
         ready.levels.refresh()
         lines = [line.strip() for line in fold_of_the_gpu(ready).text().splitlines()]
@@ -551,7 +551,7 @@ def test_a_level_that_moved_under_the_mouse_does_not_run(qtbot: QtBot, ready: Ma
 
 def _device(rungs: LadderList, row: int) -> Device:
     entry = rungs.item(row).data(Qt.ItemDataRole.UserRole)
-    return Device(entry) if not isinstance(entry, Entry) else Device.AUTO
+    return Device(entry) if not isinstance(entry, KnownRung) else Device.AUTO
 
 
 def test_the_ladder_stays_small(ready: MainWindow) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelscope import filters
-from kernelscope.bench.recorded import Figure, Recorded
+from kernelscope.bench.recorded import Recorded, RecordedTime
 from kernelscope.bench.rows import Row
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device, RunOptions
@@ -20,14 +20,14 @@ from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.model.ladder import (
     LIMIT,
     Agreement,
-    Axis,
-    Entry,
-    Ladder,
+    KnownRung,
+    LadderModel,
+    TimeScale,
     compare,
     expected_times,
     race,
 )
-from kernelscope.gui.model.rungs import AUTO, Place, chosen_place, marked, rungs
+from kernelscope.gui.model.rungs import AUTO, RungPlace, chosen_place, marked, rungs
 from kernelscope.images.image import Image
 from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu
 
@@ -70,7 +70,7 @@ def test_rungs_are_auto_the_cpu_and_the_gpu_from_slow_to_fast() -> None:
     found = offered()
     assert found[0].place == AUTO
     assert [rung.place.device for rung in found[1:3]] == [CPU, CPU]
-    assert found[-1].place == Place(GPU, "tuned")
+    assert found[-1].place == RungPlace(GPU, "tuned")
     assert found[0].name == "Auto: the faster device"
     assert found[0].choice.startswith("Auto chooses by the times of earlier runs")
     assert found[1].full_name == "CPU serial"
@@ -105,10 +105,10 @@ def test_the_emulated_gpu_stands_last_and_auto_never_takes_it() -> None:
     assert devices == [Device.AUTO, CPU, GPU, Device.EMULATED]
     assert found[-1].full_name == "Emulated GPU tuned"
     assert found[0].name == "Auto: CPU parallel"
-    assert chosen_place(Place(Device.AUTO, "shared"), found) == AUTO
-    emulated = Place(Device.EMULATED, "shared")
+    assert chosen_place(RungPlace(Device.AUTO, "shared"), found) == AUTO
+    emulated = RungPlace(Device.EMULATED, "shared")
     assert chosen_place(emulated, found) == emulated
-    assert marked(Place(Device.EMULATED), found) == found[-1].place
+    assert marked(RungPlace(Device.EMULATED), found) == found[-1].place
     order, slow = race(found, {})
     assert {rung.place.device for rung in (*order, *slow)} == {CPU}
     assert len(with_emulated(HERE, "gaussian_noise")) == len(offered("gaussian_noise", NO_GPU))
@@ -131,17 +131,29 @@ def test_without_a_compiler_the_gpu_that_is_missing_names_the_extra() -> None:
 @pytest.mark.parametrize(
     ("wanted", "filter_id", "gpu", "place", "rung"),
     [
-        (Place(GPU, "shared"), "mean", HERE, Place(GPU, "shared"), Place(GPU, "shared")),
-        (Place(GPU, "shared"), "mean", NO_GPU, AUTO, AUTO),
-        (Place(GPU, "shared"), "gaussian_noise", HERE, AUTO, AUTO),
-        (Place(GPU, "constant"), "median", HERE, Place(GPU), Place(GPU, "tuned")),
-        (Place(CPU), "mean", HERE, Place(CPU), Place(CPU, "parallel")),
-        (Place(Device.AUTO, "serial"), "mean", HERE, Place(CPU, "serial"), Place(CPU, "serial")),
-        (Place(CPU, "no such"), "mean", HERE, Place(CPU), Place(CPU, "parallel")),
+        (
+            RungPlace(GPU, "shared"),
+            "mean",
+            HERE,
+            RungPlace(GPU, "shared"),
+            RungPlace(GPU, "shared"),
+        ),
+        (RungPlace(GPU, "shared"), "mean", NO_GPU, AUTO, AUTO),
+        (RungPlace(GPU, "shared"), "gaussian_noise", HERE, AUTO, AUTO),
+        (RungPlace(GPU, "constant"), "median", HERE, RungPlace(GPU), RungPlace(GPU, "tuned")),
+        (RungPlace(CPU), "mean", HERE, RungPlace(CPU), RungPlace(CPU, "parallel")),
+        (
+            RungPlace(Device.AUTO, "serial"),
+            "mean",
+            HERE,
+            RungPlace(CPU, "serial"),
+            RungPlace(CPU, "serial"),
+        ),
+        (RungPlace(CPU, "no such"), "mean", HERE, RungPlace(CPU), RungPlace(CPU, "parallel")),
     ],
 )
 def test_a_place_that_is_not_offered_has_a_stand_in(
-    wanted: Place, filter_id: str, gpu: Availability, place: Place, rung: Place
+    wanted: RungPlace, filter_id: str, gpu: Availability, place: RungPlace, rung: RungPlace
 ) -> None:
     found = offered(filter_id, gpu)
     assert chosen_place(wanted, found) == place
@@ -149,7 +161,7 @@ def test_a_place_that_is_not_offered_has_a_stand_in(
 
 
 def test_a_time_belongs_to_its_settings_its_picture_and_its_place() -> None:
-    ladder, source = Ladder(), picture()
+    ladder, source = LadderModel(), picture()
     run = result(source)
     assert ladder.add(run)
     time = ladder.time(run.request, options("serial"))
@@ -168,13 +180,13 @@ def test_a_time_belongs_to_its_settings_its_picture_and_its_place() -> None:
 
 
 def test_a_single_run_has_no_time_to_compare() -> None:
-    ladder = Ladder()
+    ladder = LadderModel()
     run = result(picture(), measured=False)
     assert not ladder.add(run)
     assert ladder.time(run.request, options("serial")) is None
 
 
-def to_compare(ladder: Ladder, request: Request, found: Any) -> tuple[Any, Any]:
+def to_compare(ladder: LadderModel, request: Request, found: Any) -> tuple[Any, Any]:
     """Return the reference and the pairs, of which there have to be some."""
     compared = ladder.to_compare(request, found)
     assert compared is not None
@@ -182,7 +194,7 @@ def to_compare(ladder: Ladder, request: Request, found: Any) -> tuple[Any, Any]:
 
 
 def test_results_are_compared_with_the_serial_level_whenever_it_comes() -> None:
-    ladder, source, found = Ladder(), picture(), offered()
+    ladder, source, found = LadderModel(), picture(), offered()
     first = result(source, "parallel", output=picture(9))
     ladder.add(first)
     reference, pairs = to_compare(ladder, first.request, found)
@@ -191,7 +203,7 @@ def test_results_are_compared_with_the_serial_level_whenever_it_comes() -> None:
     reference, pairs = to_compare(ladder, first.request, found)
     assert reference.full_name == "CPU serial"
     ((place, (expected, other)),) = pairs.items()
-    assert place == Place(CPU, "parallel")
+    assert place == RungPlace(CPU, "parallel")
     parity = compare(reference.full_name, expected.planes, other.planes)
     ladder.learn(first.request, reference, {place: parity})
     known = ladder.parity(first.request, place)
@@ -209,7 +221,7 @@ def test_results_are_compared_with_the_serial_level_whenever_it_comes() -> None:
 
 
 def test_nothing_is_said_about_results_of_other_settings() -> None:
-    ladder, source, found = Ladder(), picture(), offered()
+    ladder, source, found = LadderModel(), picture(), offered()
     ladder.add(result(source, "serial"))
     ladder.add(result(source, "parallel", size=7))
     assert ladder.to_compare(Request.create(source, "mean"), found) is None
@@ -228,24 +240,26 @@ def test_floats_may_differ_by_rounding() -> None:
 
 
 def test_bars_are_logarithmic() -> None:
-    axis = Axis((1e-5, 1e-3, 1e-1))
+    axis = TimeScale((1e-5, 1e-3, 1e-1))
     shares = [axis.share(each) for each in (1e-5, 1e-3, 1e-1)]
     assert shares[2] == 1.0
     assert shares[1] - shares[0] == pytest.approx(shares[2] - shares[1])
     assert shares[0] > 0
     assert axis.share(1e9) == 1.0
-    near = Axis((0.9, 1.0))
+    near = TimeScale((0.9, 1.0))
     assert near.share(0.9) > 0.9, "a factor of 1.1 does not look like more"
 
 
 def test_the_race_begins_with_the_quickest_and_leaves_out_the_slow() -> None:
     found = offered()
-    order, slow = race(found, {Place(CPU, "serial"): LIMIT + 1, Place(GPU, "global"): 0.001})
+    order, slow = race(
+        found, {RungPlace(CPU, "serial"): LIMIT + 1, RungPlace(GPU, "global"): 0.001}
+    )
     assert [rung.full_name for rung in slow] == ["CPU serial"]
-    assert order[0].place == Place(GPU, "global")
-    assert order[1].place == Place(GPU, "tuned")  # unknown: the fastest ones first
+    assert order[0].place == RungPlace(GPU, "global")
+    assert order[1].place == RungPlace(GPU, "tuned")  # unknown: the fastest ones first
     assert all(rung.level is not None and not rung.obstacle for rung in order)
-    assert not race(found, {Place(CPU, "serial"): LIMIT})[1]
+    assert not race(found, {RungPlace(CPU, "serial"): LIMIT})[1]
 
 
 def row(level: str, seconds: float, **others: Any) -> Row:
@@ -269,22 +283,25 @@ def row(level: str, seconds: float, **others: Any) -> Row:
 
 def test_the_cost_of_a_level_follows_from_one_that_was_measured() -> None:
     figures = [
-        Figure(row(level, seconds), "a processor", "22 Nov 2026", Path("cpu.json"))
+        RecordedTime(row(level, seconds), "a processor", "22 Nov 2026", Path("cpu.json"))
         for level, seconds in (("serial", 3.0), ("parallel", 0.1))
     ]
     request = Request.create(picture(), "mean")
-    known = {Place(CPU, "parallel"): 0.5}
+    known = {RungPlace(CPU, "parallel"): 0.5}
     expected = expected_times(request, offered(), known, Recorded(figures))
-    assert expected == {Place(CPU, "parallel"): 0.5, Place(CPU, "serial"): pytest.approx(15.0)}
+    assert expected == {
+        RungPlace(CPU, "parallel"): 0.5,
+        RungPlace(CPU, "serial"): pytest.approx(15.0),
+    }
     assert expected_times(request, offered(), known, Recorded()) == known
     assert expected_times(request, offered(), {}, Recorded(figures)) == {}
 
 
 def test_a_recorded_time_says_where_it_comes_from() -> None:
     part = replace(row("tuned", 0.002, device="gpu"), shape=(256, 512))
-    figure = Figure(part, "NVIDIA H100 80GB HBM3", "22 Nov 2026", Path("gpu.json"))
-    rung = next(each for each in offered(gpu=NO_GPU) if each.place == Place(GPU, "tuned"))
-    entry = Entry(rung, figure=figure)
+    figure = RecordedTime(part, "NVIDIA H100 80GB HBM3", "22 Nov 2026", Path("gpu.json"))
+    rung = next(each for each in offered(gpu=NO_GPU) if each.place == RungPlace(GPU, "tuned"))
+    entry = KnownRung(rung, figure=figure)
     assert entry.seconds == pytest.approx((0.004, 0.004))
     text = entry.explain()
     for words in (
@@ -301,9 +318,9 @@ def test_results_are_held_within_a_limit_and_the_newest_beyond_it(
     limit: int, held: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kernelscope.gui.model.ladder.KEPT_BYTES", limit)
-    ladder, source = Ladder(), picture()
+    ladder, source = LadderModel(), picture()
     for level in ("serial", "parallel"):
         ladder.add(result(source, level, output=picture(1)))
     reference, _ = ladder.to_compare(result(source).request, offered()) or (None, {})
     assert reference is not None, "the newest result"
-    assert reference.place == Place(CPU, held[0])
+    assert reference.place == RungPlace(CPU, held[0])

@@ -22,12 +22,20 @@ from kernelscope.gui.tools.lecture_view import WAITING
 from kernelscope.gui.tools.lecture_window import LectureWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.teach.lecture import PAGES, Count, Fact, Measured, Origin, Shown, Subject
+from kernelscope.teach.lecture import (
+    PAGES,
+    Count,
+    MeasuredTime,
+    NamedNumber,
+    NumberOrigin,
+    Shown,
+    Subject,
+)
 from tests.gui.helpers import Opener
 from tests.patience import PATIENCE
 
 STRIPES = Image.from_array(np.tile(np.arange(0, 250, 10, dtype=np.uint8), (40, 2)), "stripes")
-RUN = Measured("mean", "Mean 3×3 · GPU shared", "12.3 µs")
+RUN = MeasuredTime("mean", "Mean 3×3 · GPU shared", "12.3 µs")
 
 
 @pytest.fixture
@@ -173,9 +181,9 @@ def test_counts_join_the_numbers_until_a_control_changes(
 ) -> None:
     asked = []
 
-    def answer(wanted: Count, subject: Subject) -> tuple[Fact, ...]:
+    def answer(wanted: Count, subject: Subject) -> tuple[NamedNumber, ...]:
         asked.append((wanted.parameters["size"], subject.title))
-        return (Fact("loads", "9.00", Origin.EMULATED),)
+        return (NamedNumber("loads", "9.00", NumberOrigin.EMULATED),)
 
     monkeypatch.setattr(lecture_window, "count", answer)
     go(qtbot, lecture, "tiles")
@@ -197,7 +205,7 @@ def test_counts_join_the_numbers_until_a_control_changes(
 def test_a_missing_compiler_is_reported(
     qtbot: QtBot, lecture: LectureWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> tuple[Fact, ...]:
+    def refuse(*_: object) -> tuple[NamedNumber, ...]:
         raise AppError("No C++ compiler was found.", "Install one.")
 
     monkeypatch.setattr(lecture_window, "count", refuse)

@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError, DeviceUnavailable
-from kernelscope.bench.recorded import Figure, Recorded
+from kernelscope.bench.recorded import Recorded, RecordedTime
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import execute_all
@@ -343,7 +343,7 @@ def test_a_slow_run_shows_the_time_on_a_recorded_card(
     qtbot.waitUntil(lambda: here in badge(window))
     shape = window.page.source.shape[:2]
     own = {"asked": shape, "shape": shape, "device": "gpu", "level": "tuned", "seconds": (2.0,)}
-    figure = Figure(row(**own), "NVIDIA H100 80GB", "22 Nov 2026", picture)
+    figure = RecordedTime(row(**own), "NVIDIA H100 80GB", "22 Nov 2026", picture)
     window.live.use_recorded(Recorded([figure]))
     assert badge(window).endswith(f"{here}, 2.00 s on H100 (recorded 22 Nov 2026)")
     wider = row(**own | {"asked": (shape[0], 2 * shape[1]), "shape": (shape[0], 2 * shape[1])})

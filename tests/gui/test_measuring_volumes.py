@@ -19,7 +19,7 @@ from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.viewer.volume_plane_view import PlaneView
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.images.planes import Window, planes_of
+from kernelscope.images.planes import GreyWindow, planes_of
 from kernelscope.images.volume import Volume
 from tests.gui.helpers import child, load, press
 from tests.gui.test_viewer import drag, mouse
@@ -356,7 +356,7 @@ def test_the_magnifier_has_the_input_on_its_side_of_the_line(
     viewer = scanned.volumes.viewer
     viewer.toggle_probe()
     viewer.choose_plane(AXIAL)
-    viewer.set_window(Window(1000, 2000))
+    viewer.set_window(GreyWindow(1000, 2000))
     press(qtbot, scanned, "Alt+2")
     press(qtbot, scanned, "Ctrl+M")
     view = view_of(scanned, AXIAL)

@@ -18,7 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.base.errors import AppError
-from kernelscope.bench.memory_ladder import MemoryLadder, Rung, with_side
+from kernelscope.bench.memory_ladder import CountedRung, MemoryLadder, with_side
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.request import Request
@@ -32,8 +32,8 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.traffic.gpus import GPUS, gpu
-from kernelscope.traffic.roofline import Part
-from kernelscope.traffic.trace import Space
+from kernelscope.traffic.roofline import Limiter
+from kernelscope.traffic.trace import MemorySpace
 from tests.gui.helpers import FakeGpu, Opener, child, choose_files, dialog, load
 
 pytestmark = pytest.mark.slow
@@ -45,16 +45,16 @@ def request_of(name: str = "mean", side: int | None = None, **values: object) ->
     return with_side(Request.create(Image.from_array(PIXELS), name, values), side)
 
 
-def rung(request: Request, level: str) -> Rung:
+def rung(request: Request, level: str) -> CountedRung:
     found = next(each for each in request.step.filter.levels(Device.GPU) if each.id == level)
     tracer = Tracer(threads=1)
     try:
-        return Rung(found, tracer.count(request, found))
+        return CountedRung(found, tracer.count(request, found))
     finally:
         tracer.close()
 
 
-def ladder_on(name: str, request: Request, *rungs: Rung) -> MemoryLadder:
+def ladder_on(name: str, request: Request, *rungs: CountedRung) -> MemoryLadder:
     chosen = gpu(name)
     assert chosen is not None
     return MemoryLadder(rungs, chosen, Recorded.read().same(request, name))
@@ -131,10 +131,10 @@ def test_counts_of_few_blocks_are_said_to_be_scaled() -> None:
 def test_loads_are_counted_by_memory() -> None:
     request = request_of(side=64, size=3)
     (step,) = ladder_on("H100", request, rung(request, "shared")).steps
-    assert [space for space, _ in step.loads] == [Space.GLOBAL, Space.SHARED]
+    assert [space for space, _ in step.loads] == [MemorySpace.GLOBAL, MemorySpace.SHARED]
     loads = dict(step.loads)
-    assert loads[Space.SHARED] == 9.0
-    assert loads[Space.GLOBAL] == pytest.approx(4 / 3, abs=0.01)
+    assert loads[MemorySpace.SHARED] == 9.0
+    assert loads[MemorySpace.GLOBAL] == pytest.approx(4 / 3, abs=0.01)
 
 
 def done(request: Request, level: str, seconds: float, **changes: Any) -> Result:
@@ -183,7 +183,7 @@ def test_a_time_below_the_least_one_is_explained_as_such() -> None:
     assert "faster than the least time" in reason
     prediction = ladder.steps[0].prediction
     assert prediction is not None
-    is_memory = prediction.limit in (Part.MEMORY, Part.CACHE)
+    is_memory = prediction.limit in (Limiter.MEMORY, Limiter.CACHE)
     assert ("a cache" in reason) == is_memory
     assert is_memory or str(prediction.limit) in reason
 

@@ -14,13 +14,13 @@ from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import History, Moment
-from kernelscope.gui.model.pipeline import Card, Outputs, Pipeline, card_of
+from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, StepOutputs, card_of
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 
 
-def card(filter_id: str, *, on: bool = True, **parameters: Any) -> Card:
-    return Card(Step.create(filter_id, parameters), on=on)
+def card(filter_id: str, *, on: bool = True, **parameters: Any) -> PipelineStep:
+    return PipelineStep(Step.create(filter_id, parameters), on=on)
 
 
 def pipeline(place: int = 1, *, alone: bool = False) -> Pipeline:
@@ -116,7 +116,7 @@ def test_editing_keeps_the_card() -> None:
     edited = steps.edited(card("median", size=7))
     assert edited.present.step.parameters["size"] == 7
     assert edited.present.key == steps.present.key
-    assert steps.edited(Card(steps.present.step)) is steps
+    assert steps.edited(PipelineStep(steps.present.step)) is steps
 
 
 def test_a_caption_has_what_differs_from_the_defaults() -> None:
@@ -126,7 +126,7 @@ def test_a_caption_has_what_differs_from_the_defaults() -> None:
 
 
 def test_outputs_are_found_by_their_input_and_step() -> None:
-    outputs, source, step = Outputs(), picture(), Step.of_numbers("median", {"size": 5})
+    outputs, source, step = StepOutputs(), picture(), Step.of_numbers("median", {"size": 5})
     first = made(source, step)
     outputs.keep(first)
     assert outputs.find(source, step) is first
@@ -138,7 +138,7 @@ def test_outputs_are_found_by_their_input_and_step() -> None:
 
 
 def test_an_estimated_number_is_found_by_the_estimate_and_by_the_number() -> None:
-    outputs, source = Outputs(), picture()
+    outputs, source = StepOutputs(), picture()
     numbers = Step.of_numbers("nlm", {"filter_sigma": 0.04})
     result = made(source, numbers, estimated=("filter_sigma",))
     outputs.keep(result)
@@ -149,7 +149,7 @@ def test_an_estimated_number_is_found_by_the_estimate_and_by_the_number() -> Non
 
 
 def test_a_live_time_does_not_replace_a_measured_one() -> None:
-    outputs, source, step = Outputs(), picture(), Step.of_numbers("median")
+    outputs, source, step = StepOutputs(), picture(), Step.of_numbers("median")
     measured = made(source, step, 0.1, repeats=Repeats((0.1,), (0.1,), True))
     outputs.keep(measured)
     live = made(source, step, 0.3)
@@ -162,7 +162,7 @@ def test_a_live_time_does_not_replace_a_measured_one() -> None:
 
 
 def test_memory_is_bounded_and_the_newest_stays() -> None:
-    outputs = Outputs(limit=500)
+    outputs = StepOutputs(limit=500)
     step = Step.of_numbers("median")
     results = [made(picture(number), step) for number in range(5)]  # of 144 bytes each
     for result in results:
@@ -170,13 +170,13 @@ def test_memory_is_bounded_and_the_newest_stays() -> None:
         assert outputs.bytes <= 500
     kept = [outputs.find(each.request.source, step) is not None for each in results]
     assert kept == [False, False, True, True, True]
-    tiny = Outputs(limit=1)
+    tiny = StepOutputs(limit=1)
     tiny.keep(results[0])
     assert tiny.find(results[0].request.source, step) is results[0]
 
 
 def test_a_slider_that_moves_leaves_few_outputs() -> None:
-    outputs, source = Outputs(), picture()
+    outputs, source = StepOutputs(), picture()
     for size in (3, 5, 7, 9, 11, 13):
         outputs.keep(made(source, Step.of_numbers("median", {"size": size})))
     found = [
@@ -188,7 +188,7 @@ def test_a_slider_that_moves_leaves_few_outputs() -> None:
 
 
 def test_results_at_another_level_are_not_done() -> None:
-    outputs, source, step = Outputs(), picture(), Step.of_numbers("median")
+    outputs, source, step = StepOutputs(), picture(), Step.of_numbers("median")
     outputs.keep(made(source, step))
     then = (Follower(Step.of_numbers("mean")),)
     assert len(outputs.done(Request(source, step, then=then))) == 1
@@ -197,7 +197,7 @@ def test_results_at_another_level_are_not_done() -> None:
 
 
 def test_the_end_is_there_only_if_every_step_is() -> None:
-    outputs, source = Outputs(), picture()
+    outputs, source = StepOutputs(), picture()
     steps = Pipeline((card("median"), card("mean")), 0)
     first = made(source, steps.cards[0].step)
     outputs.keep(first)
@@ -214,7 +214,7 @@ def test_the_end_is_there_only_if_every_step_is() -> None:
 def test_the_next_input_follows_all_steps_that_are_shown() -> None:
     source = picture()
     steps = Pipeline((card("median"), card("mean"), card("sobel", on=False)), 0)
-    outputs = Outputs()
+    outputs = StepOutputs()
     first = made(source, steps.cards[0].step)
     second = made(first.image, steps.cards[1].step)
     outputs.keep(first)

@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.profile_view import ProfileView
 from kernelscope.gui.model.arrangement import Units
-from kernelscope.gui.model.profiles import Measured, profile
+from kernelscope.gui.model.profiles import ProfiledPicture, profile
 from kernelscope.gui.model.regions import Interest, Shape
 
 
@@ -18,7 +18,7 @@ def test_a_line_beside_the_picture_has_a_name_and_no_curve(qtbot: QtBot) -> None
     qtbot.addWidget(view)
     plot = view.findChild(pg.PlotWidget)
     assert plot is not None
-    picture = Measured("input", np.full((4, 4, 1), 9, np.uint8))
+    picture = ProfiledPicture("input", np.full((4, 4, 1), 9, np.uint8))
     for y, curves in ((1, 1), (9, 0)):
         line = Interest("L1", Shape.LINE, ((0, y), (3, y)))
         view.show_profiles([profile(line, picture)], Units.STORED)

@@ -13,7 +13,7 @@ from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import measure
 from kernelscope.gui.model.profiles import (
     MOST_POINTS,
-    Measured,
+    ProfiledPicture,
     length_of,
     profile,
     profiles_as_csv,
@@ -30,7 +30,7 @@ def test_samples_are_those_of_scipy_and_gaps_beyond_the_picture() -> None:
     planes = rng.integers(0, 65536, (17, 23, 3), np.uint16)
     for _ in range(40):
         ends = [(int(x), int(y)) for x, y in rng.integers(-6, 30, (2, 2))]
-        sampled = profile(line(*ends), Measured("input", planes))
+        sampled = profile(line(*ends), ProfiledPicture("input", planes))
         places = sampled.places
         assert places[0].tolist() == list(ends[0])
         assert places[-1].tolist() == list(ends[1])
@@ -49,15 +49,15 @@ def test_samples_are_those_of_scipy_and_gaps_beyond_the_picture() -> None:
 def test_an_output_that_the_border_cropped_is_read_at_the_same_places() -> None:
     planes = np.arange(100, dtype=np.uint8).reshape(10, 10, 1)
     ends = line((0, 4), (9, 4))
-    whole = profile(ends, Measured("input", planes)).levels[:, 0]
-    cropped = profile(ends, Measured("output", planes[2:-2, 2:-2], None, 2)).levels[:, 0]
+    whole = profile(ends, ProfiledPicture("input", planes)).levels[:, 0]
+    cropped = profile(ends, ProfiledPicture("output", planes[2:-2, 2:-2], None, 2)).levels[:, 0]
     assert np.isnan(cropped).tolist() == [True] * 2 + [False] * 6 + [True] * 2
     assert (cropped[2:-2] == whole[2:-2]).all()
 
 
 def test_a_line_of_one_pixel_has_its_level() -> None:
     planes = np.array([[[7]]], np.uint8)
-    sampled = profile(line((0, 0), (0, 0)), Measured("input", planes))
+    sampled = profile(line((0, 0), (0, 0)), ProfiledPicture("input", planes))
     assert sampled.levels.tolist() == [[7], [7]]
     assert sampled.distances.tolist() == [0, 0]
 
@@ -65,7 +65,9 @@ def test_a_line_of_one_pixel_has_its_level() -> None:
 def test_a_line_far_beyond_the_picture_has_few_points() -> None:
     """One that was drawn on a tiny magnification kept a thread busy for minutes."""
     planes = np.full((4, 4, 1), 9, np.uint8)
-    sampled = profile(line((-2_000_000_000, 1), (2_000_000_000, 1)), Measured("input", planes))
+    sampled = profile(
+        line((-2_000_000_000, 1), (2_000_000_000, 1)), ProfiledPicture("input", planes)
+    )
     assert len(sampled.places) == MOST_POINTS + 1
     assert sampled.places[-1].tolist() == [2_000_000_000, 1]
 
@@ -73,11 +75,11 @@ def test_a_line_far_beyond_the_picture_has_few_points() -> None:
 def test_figures_of_a_line_are_those_of_its_samples() -> None:
     planes = np.array([[10, 20, 40], [0, 0, 0]], np.uint8)[:, :, np.newaxis]
     region = Interest("R1", Shape.RECTANGLE, ((0, 0), (3, 1)))
-    along, box = measure([line((0, 0), (5, 0)), region], "R1", [Measured("input", planes)])
+    along, box = measure([line((0, 0), (5, 0)), region], "R1", [ProfiledPicture("input", planes)])
     assert along.figures == box.figures  # beyond the picture there is nothing to count
     assert along.cnr is None
     assert along.texts(Units.STORED)[3] == "10"
-    sloping = measure([line((0, 0), (1, 1))], "", [Measured("input", planes)])[0]
+    sloping = measure([line((0, 0), (1, 1))], "", [ProfiledPicture("input", planes)])[0]
     # Three points: 10, the mean of the four pixels around the middle, and 0.
     assert sloping.figures.mean == pytest.approx((10 + (10 + 20) / 4 + 0) / 3)
 
@@ -86,7 +88,7 @@ def test_csv_has_places_levels_and_units() -> None:
     planes = np.array([[0, 51, 255]], np.uint8)[:, :, np.newaxis]
     ends = line((1, 0), (3, 0))
     text = profiles_as_csv(
-        [profile(ends, Measured(name, planes)) for name in ("input", "output")], Units.SHARE
+        [profile(ends, ProfiledPicture(name, planes)) for name in ("input", "output")], Units.SHARE
     )
     assert text.splitlines() == [
         "distance in px,x,y,input,output,units",
@@ -94,7 +96,7 @@ def test_csv_has_places_levels_and_units() -> None:
         "1.0,2.0,0.0,1.0,1.0,0 to 1",
         "2.0,3.0,0.0,,,0 to 1",
     ]
-    colours = profile(ends, Measured("input", np.repeat(planes, 3, 2)))
+    colours = profile(ends, ProfiledPicture("input", np.repeat(planes, 3, 2)))
     assert "input red,input green,input blue" in profiles_as_csv([colours], Units.STORED)
 
 

@@ -12,7 +12,7 @@ from skimage.metrics import peak_signal_noise_ratio
 from kernelscope.engine.area import Corner
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import as_csv, measure
-from kernelscope.gui.model.profiles import Measured
+from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.regions import Interest, Regions, Shape, box_of
 from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
 
@@ -182,7 +182,9 @@ def test_each_region_is_measured_in_each_picture_and_channel(rng: np.random.Gene
         Interest("a", Shape.RECTANGLE, ((0, 0), (6, 5))),
         Interest("b", Shape.RECTANGLE, ((10, 8), (14, 12))),
     ]
-    rows = measure(regions, "b", [Measured("input", source), Measured("output", output, None, 2)])
+    rows = measure(
+        regions, "b", [ProfiledPicture("input", source), ProfiledPicture("output", output, None, 2)]
+    )
     assert [(row.region, row.picture, row.channel) for row in rows] == [
         (region, name, channel)
         for region in "ab"
@@ -204,7 +206,7 @@ def test_each_region_is_measured_in_each_picture_and_channel(rng: np.random.Gene
 def test_units_convert_levels_but_no_ratios() -> None:
     planes = np.array([[0, 65535], [0, 65535]], np.uint16)[:, :, np.newaxis]
     region = Interest("a", Shape.RECTANGLE, ((0, 0), (2, 2)))
-    (row,) = measure([region], "", [Measured("input", planes)])
+    (row,) = measure([region], "", [ProfiledPicture("input", planes)])
     assert row.texts(Units.STORED)[1:5] == ("32768", "3.784e+04", "0", "65535")
     assert row.texts(Units.SHARE)[1:5] == ("0.5", "0.5774", "0", "1")
     assert row.texts(Units.BYTES)[4] == "255"
@@ -216,7 +218,7 @@ def test_csv_has_all_digits_and_gaps_for_missing_figures() -> None:
     planes = np.array([[1, 2, 4]], np.uint8)[:, :, np.newaxis]
     region = Interest("left, top", Shape.RECTANGLE, ((0, 0), (3, 1)))
     header, line = as_csv(
-        measure([region], "", [Measured("input", planes)]), Units.STORED, "b"
+        measure([region], "", [ProfiledPicture("input", planes)]), Units.STORED, "b"
     ).split("\n")[:2]
     assert header.endswith("snr,CNR against b,units")
     assert line.startswith('"left, top",input,,3,2.3333333333333335,1.527525231651946')

@@ -15,7 +15,7 @@ from kernelscope.engine.options import Device
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.figures import describe_gain, figures_of
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.rungs import Place
+from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.model.times import VARYING
 from kernelscope.gui.tools.run_pair import RunPair
 from kernelscope.gui.viewer.image_views import ImagePair
@@ -273,7 +273,7 @@ def test_the_button_names_what_it_compares_with(
     action = window.findChild(QAction, "compareRuns")
     note = child(window, QLabel, "runsNote")
     for each in ("serial", "serial", "parallel", "parallel"):
-        window.session.choose_place(Place(Device.CPU, each))
+        window.session.choose_place(RungPlace(Device.CPU, each))
         before = len(window.gallery)
         press(qtbot, window, "F5")
         wait_until(qtbot, lambda before=before: len(window.gallery) > before)

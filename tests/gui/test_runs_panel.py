@@ -20,7 +20,7 @@ from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.docks import bars, run_table
 from kernelscope.gui.docks.run_table import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD
 from kernelscope.gui.docks.runs_panel import RunsPanel
-from kernelscope.gui.model.gallery import Gallery, Order
+from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fill
 from kernelscope.images.image import Image
@@ -492,13 +492,13 @@ def test_the_strip_sorts_by_order_time_and_psnr(panel: RunsPanel) -> None:
     )
     box = panel.findChild(QComboBox, "runsOrder")
     orders = {}
-    for order in Order:
+    for order in RunOrder:
         box.setCurrentIndex(box.findData(order.value))
         orders[order] = panel.strip.runs()
     assert orders == {
-        Order.NEWEST: [three, two, one],
-        Order.FASTEST: [two, one, three],
-        Order.BEST: [three, one, two],
+        RunOrder.NEWEST: [three, two, one],
+        RunOrder.FASTEST: [two, one, three],
+        RunOrder.BEST: [three, one, two],
     }
 
 

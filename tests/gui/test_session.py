@@ -29,7 +29,7 @@ from kernelscope.engine.run import execute
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.gui.model.history import History, Moment
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.model.rungs import AUTO, Place
+from kernelscope.gui.model.rungs import AUTO, RungPlace
 from kernelscope.gui.session.session import (
     FILTER,
     MIB,
@@ -126,7 +126,7 @@ def test_a_wish_waits_for_a_filter_and_a_computer_that_offer_it() -> None:
     session = made()
     session.set_filter("median")
     session.set_border(Border.VALID)
-    session.choose_place(Place(Device.GPU, "shared"))
+    session.choose_place(RungPlace(Device.GPU, "shared"))
     assert session.place == AUTO, "no card has been found yet"
     session.set_filter("negative")
     assert session.border is not Border.VALID
@@ -329,8 +329,8 @@ class Actions(RuleBasedStateMachine):
 
     @rule(level=st.sampled_from(["serial", "parallel"]))
     def choose_level(self, level: str) -> None:
-        self.session.choose_place(Place(Device.CPU, level))
-        assert self.session.place == Place(Device.CPU, level)
+        self.session.choose_place(RungPlace(Device.CPU, level))
+        assert self.session.place == RungPlace(Device.CPU, level)
 
     @rule()
     def choose_auto(self) -> None:
@@ -339,7 +339,7 @@ class Actions(RuleBasedStateMachine):
 
     @rule()
     def wish_for_a_card(self) -> None:
-        self.session.choose_place(Place(Device.GPU, "shared"))
+        self.session.choose_place(RungPlace(Device.GPU, "shared"))
         assert self.session.place == AUTO
 
     @rule(repeat=st.integers(1, 3), limit=st.sampled_from([None, MIB]))

@@ -21,9 +21,9 @@ from kernelscope.gui.model import ahead
 from kernelscope.gui.model.sketches import (
     HEIGHT,
     WIDTH,
-    Scene,
     Sketch,
     Sketches,
+    ViewedPicture,
     kind_of_sketch,
     sketch,
 )
@@ -38,17 +38,17 @@ def backend() -> Iterator[CpuBackend]:
     made.close()
 
 
-def scene_of(height: int, width: int, centre: tuple[int, int] | None = None) -> Scene:
+def scene_of(height: int, width: int, centre: tuple[int, int] | None = None) -> ViewedPicture:
     pixels = np.random.default_rng(3).integers(0, 256, (height, width), np.uint8)
     image = Image.from_array(pixels, "noise")
-    return Scene(image, centre or (width // 2, height // 2), image)
+    return ViewedPicture(image, centre or (width // 2, height // 2), image)
 
 
-def draw(scene: Scene, step: Step, backend: CpuBackend, patience: float = 60.0) -> Sketch:
+def draw(scene: ViewedPicture, step: Step, backend: CpuBackend, patience: float = 60.0) -> Sketch:
     return sketch(scene, step, backend, CancelToken(), patience)
 
 
-def whole(scene: Scene, step: Step, backend: CpuBackend) -> np.ndarray:
+def whole(scene: ViewedPicture, step: Step, backend: CpuBackend) -> np.ndarray:
     request = Request(scene.image, step, RunOptions(device=Device.CPU))
     return execute(request, {"cpu": backend}, learn=False).image.planes
 
@@ -151,9 +151,12 @@ def test_sketches_are_kept_for_a_picture_until_the_view_moves() -> None:
     scene, step = scene_of(10, 10), Step.create("median")
     kept.keep(scene, step, made)
     assert kept.of(scene, step) is made
-    assert kept.of(Scene(scene.image, scene.centre, scene.image), Step.create("median")) is made
+    assert (
+        kept.of(ViewedPicture(scene.image, scene.centre, scene.image), Step.create("median"))
+        is made
+    )
     assert kept.of(scene, Step.create("median", {"size": 5})) is None
-    moved = Scene(scene.image, (1, 1), scene.image)
+    moved = ViewedPicture(scene.image, (1, 1), scene.image)
     assert kept.of(moved, step) is None
     kept.keep(moved, step, Sketch(problem="b"))
     assert kept.of(scene, step) is None
@@ -185,4 +188,4 @@ def test_equal_kinds_need_the_same_code() -> None:
     assert kind_of_sketch(scene_of(99, 50), step) == kind
     assert kind_of_sketch(scene_of(10, 10), Step.create("median", {"size": 13})) != kind
     image = Image.from_array(np.zeros((9, 9, 3), np.uint16), "colours")
-    assert kind_of_sketch(Scene(image, (4, 4), image), step) != kind
+    assert kind_of_sketch(ViewedPicture(image, (4, 4), image), step) != kind

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from kernelscope.gui.model.slice_drawing import Look
-from kernelscope.images.planes import Window
+from kernelscope.images.planes import GreyWindow
 
-WINDOW = Window(100, 200)
+WINDOW = GreyWindow(100, 200)
 
 
 def layer(look: Look, *values: float, gain: int = 1) -> list[list[int]]:

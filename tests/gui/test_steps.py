@@ -17,10 +17,10 @@ from kernelscope.engine.area import Area
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.gallery import Order
-from kernelscope.gui.model.history import Origin
+from kernelscope.gui.model.gallery import RunOrder
+from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.model.kept_steps import kept_steps
-from kernelscope.gui.model.pipeline import Card, Pipeline
+from kernelscope.gui.model.pipeline import Pipeline, PipelineStep
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -264,7 +264,7 @@ def test_run_measures_the_edited_step_and_the_end_is_shown(
     qtbot.waitUntil(lambda: len(live.gallery) == 1 and not live.runner.busy)
     settle(qtbot, live)
     assert ran(cpu) == ["mean", "median"]
-    (listed,) = live.gallery.sorted(Order.NEWEST)
+    (listed,) = live.gallery.sorted(RunOrder.NEWEST)
     assert listed.form.filter_id == "mean"
     assert listed.result is live.page.result.parts[0]  # not the end of the steps
     assert len(live.page.result.parts) == 2
@@ -272,7 +272,7 @@ def test_run_measures_the_edited_step_and_the_end_is_shown(
 
 def test_references_stay_with_the_steps(qtbot: QtBot, live: MainWindow) -> None:
     reference = live.page.reference
-    assert reference.origin is Origin.NOISE
+    assert reference.origin is ReferenceOrigin.NOISE
     live.steps.edit(0)
     settle(qtbot, live)
     live.steps.edit(2)
@@ -387,8 +387,8 @@ def test_the_next_volume_of_a_file_and_other_volumes_get_the_steps(
 def test_what_belongs_to_one_picture_is_not_applied_to_another() -> None:
     small = Image.from_array(np.zeros((20, 30), np.uint8), "small.png")
     area = Area.parse("rectangle 40,40 60,60")
-    inside = Card(Step.create("median", within=area))
-    kept = kept_steps(Pipeline((Card(Step.create("nlm")), inside), 1), small, 0)
+    inside = PipelineStep(Step.create("median", within=area))
+    kept = kept_steps(Pipeline((PipelineStep(Step.create("nlm")), inside), 1), small, 0)
     assert kept is not None
     assert [card.step.filter.id for card in kept.pipeline.cards] == ["nlm"]
     assert kept.form.automatic == Step.create("nlm").estimates, "estimated for this picture anew"
@@ -399,7 +399,7 @@ def test_what_belongs_to_one_picture_is_not_applied_to_another() -> None:
     pipeline = Pipeline.of([made], inside)
     assert pipeline.cards[0].step.estimates == ()
     assert pipeline.reopened([made]).cards[0].step.estimates == made.estimated
-    alone = Card(Step.create("mri_nlm"))
+    alone = PipelineStep(Step.create("mri_nlm"))
     assert kept_steps(Pipeline((alone, alone), 0), small, 0) is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelscope.gui.model.times import EMULATED, SpeedUp, Spread, duration
+from kernelscope.gui.model.times import EMULATED, RunSpeedUp, Spread, duration
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from kernelscope.gui.model.times import EMULATED, SpeedUp, Spread, duration
 )
 def test_why_a_speed_up_is_not_sure(own: tuple[float, ...], why: str) -> None:
     other = Spread((2.0, 2.1, 2.2))
-    found = SpeedUp("total", "CPU serial", "CPU parallel", other, Spread(own))
+    found = RunSpeedUp("total", "CPU serial", "CPU parallel", other, Spread(own))
     assert found.factor == 2.1 / Spread(own).median
     assert found.sure == (not why)
     assert str(found).startswith("≈ ") == bool(why)

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.timing import KernelTime, Metric, Part, Repeats, Stage
+from kernelscope.engine.timing import KernelTime, Metric, Repeats, Stage, StagePart
 from kernelscope.gui.docks.time_line import TimeLine
 from kernelscope.gui.docks.time_line import lanes as time_line_lanes
 from kernelscope.gui.docks.timing_panel import TimingPanel
@@ -282,7 +282,7 @@ def test_each_kernel_of_a_plan_has_its_line_and_its_lane(qtbot: QtBot, panel: Ti
 
 
 def test_pieces_on_several_devices_have_lanes_of_their_own() -> None:
-    pieces = (Part(0, 1e-3, 2e-3), Part(1, 1e-3, 1e-3), Part(0, 5e-3, 1e-3))
+    pieces = (StagePart(0, 1e-3, 2e-3), StagePart(1, 1e-3, 1e-3), StagePart(0, 5e-3, 1e-3))
     stage = Stage("kernel", 3e-3, counted=False, overlapped=True, parts=pieces)
     first, second = time_line_lanes([stage])
     assert (first.name, len(first.bars)) == ("Kernel, GPU 0", 2)

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import NotANumber
 from kernelscope.files.volumes import read_volume
-from kernelscope.gui.model.together import Found, misfit, read_together
+from kernelscope.gui.model.together import FoundFile, misfit, read_together
 from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
@@ -29,8 +29,8 @@ def volume(name: str, seed: int = 0, *, less: int = 0) -> Volume:
     return Volume.from_array(voxels(seed)[less:].copy(), name, path=Path(f"/{name}"))
 
 
-def found(*volumes: Volume) -> list[Found]:
-    return [Found(Path(f"/{each.title}"), each) for each in volumes]
+def found(*volumes: Volume) -> list[FoundFile]:
+    return [FoundFile(Path(f"/{each.title}"), each) for each in volumes]
 
 
 def click(qtbot: QtBot, dialog: QDialog, name: str) -> None:
@@ -45,7 +45,7 @@ def button(dialog: QDialog, name: str) -> QPushButton:
 
 @pytest.fixture
 def make(qtbot: QtBot):
-    def made(*each: Found) -> TogetherDialog:
+    def made(*each: FoundFile) -> TogetherDialog:
         dialog = TogetherDialog(each)
         qtbot.addWidget(dialog)
         dialog.show()
@@ -121,7 +121,7 @@ def test_misfits_name_sizes() -> None:
 
 def test_those_that_fit_the_first_are_checked(make) -> None:
     names = [volume(f"{n}.nii", n, less=n == 1) for n in range(6)]
-    made = make(*found(*names), Found(Path("/x.nii"), None, "It is damaged."))
+    made = make(*found(*names), FoundFile(Path("/x.nii"), None, "It is damaged."))
     assert [each.title for each in made.chosen] == ["0.nii", "2.nii", "3.nii", "4.nii"]
     assert len(made.chosen) == MAX_COMPONENTS
     text = made.list.item(1).text()

@@ -29,12 +29,12 @@ from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.drawing import draw
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.picture_canvas import PictureCanvas
-from kernelscope.gui.viewer.tools import Place, Touch
+from kernelscope.gui.viewer.tools import OverlayPlace, Touch
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
@@ -302,35 +302,35 @@ def test_scientific_pictures_are_seen_when_they_are_opened(
 def test_right_button_changes_level_and_window(qtbot: QtBot, scan: MainWindow) -> None:
     pair = scan.pictures.images
     canvas, pixels = pair.input.canvas, pair.input.image.pixels.copy()
-    before = pair.displays.of(Side.INPUT)
+    before = pair.displays.of(PaneSide.INPUT)
     drag(canvas, QPointF(50, 50), QPointF(30, 0), RIGHT)
-    wider = pair.displays.of(Side.INPUT)
+    wider = pair.displays.of(PaneSide.INPUT)
     assert wider.width == pytest.approx(1.1 * before.width)
     assert wider.level == pytest.approx(before.level)
     drag(canvas, QPointF(50, 80), QPointF(0, -60), RIGHT)
-    lower = pair.displays.of(Side.INPUT)
+    lower = pair.displays.of(PaneSide.INPUT)
     assert lower.level == pytest.approx(wider.level - 0.2 * wider.width)
     drawn = grey(canvas, 20, 15)
     assert drawn == lower.steps(pixels)[15, 20]
     np.testing.assert_array_equal(pair.input.image.pixels, pixels)
     press(qtbot, scan, "Ctrl+L")
-    assert pair.displays.of(Side.INPUT) == before
-    assert pair.displays.is_automatic(Side.INPUT)
+    assert pair.displays.of(PaneSide.INPUT) == before
+    assert pair.displays.is_automatic(PaneSide.INPUT)
     press(qtbot, scan, "Ctrl+Shift+L")
-    assert pair.displays.of(Side.INPUT) == Display(0, 1)
+    assert pair.displays.of(PaneSide.INPUT) == Display(0, 1)
     assert grey(canvas, 39, 29) == 255
 
 
 def test_output_is_drawn_as_the_input_unless_it_is_unlinked(qtbot: QtBot, scan: MainWindow) -> None:
     pair = scan.pictures.images
-    pair.choose_display(Side.OUTPUT, Display(0, 100))
-    assert pair.displays.of(Side.INPUT) == Display(0, 100)
+    pair.choose_display(PaneSide.OUTPUT, Display(0, 100))
+    assert pair.displays.of(PaneSide.INPUT) == Display(0, 100)
     assert scan.actions_["linkDisplays"].isChecked()
     scan.actions_["linkDisplays"].trigger()
     own = Display.automatic(pair.output.image.planes)
-    assert pair.displays.of(Side.OUTPUT) == own
-    pair.choose_display(Side.OUTPUT, Display(150, 300, 0.5))
-    assert pair.displays.of(Side.INPUT) == Display(0, 100)
+    assert pair.displays.of(PaneSide.OUTPUT) == own
+    pair.choose_display(PaneSide.OUTPUT, Display(150, 300, 0.5))
+    assert pair.displays.of(PaneSide.INPUT) == Display(0, 100)
     shown = pair.output.image.pixels[9:10, 9:10]
     assert grey(pair.output.canvas, 9, 9) == Display(150, 300, 0.5).steps(shown)
     pair.output.canvas.hovered.emit(QPointF(9.5, 9.5))
@@ -341,16 +341,16 @@ def test_output_is_drawn_as_the_input_unless_it_is_unlinked(qtbot: QtBot, scan: 
 def test_a_display_belongs_to_its_picture(qtbot: QtBot, scan: MainWindow, picture: Path) -> None:
     pair = scan.pictures.images
     chosen = Display(-5, 40, 2, ColourMap.MAGMA)
-    pair.choose_display(Side.INPUT, chosen)
+    pair.choose_display(PaneSide.INPUT, chosen)
     press(qtbot, scan, "Ctrl+U")  # its results keep it
     qtbot.waitUntil(lambda: pair.output.image is None)
-    assert pair.displays.of(Side.INPUT) == chosen
+    assert pair.displays.of(PaneSide.INPUT) == chosen
     load(qtbot, scan, picture)
-    assert pair.displays.of(Side.INPUT) == Display(0, 255)
+    assert pair.displays.of(PaneSide.INPUT) == Display(0, 255)
     for _ in range(2):
         press(qtbot, scan, "Ctrl+Z")
     qtbot.waitUntil(lambda: pair.input.image.title == "scan.tif" and pair.output.image is not None)
-    assert pair.displays.of(Side.INPUT) == chosen
+    assert pair.displays.of(PaneSide.INPUT) == chosen
 
 
 def test_panel_of_levels_and_colours(qtbot: QtBot, scan: MainWindow) -> None:
@@ -363,7 +363,7 @@ def test_panel_of_levels_and_colours(qtbot: QtBot, scan: MainWindow) -> None:
     )
     low.setValue(10)
     high.setValue(50)
-    assert pair.displays.of(Side.INPUT) == Display(10, 50)
+    assert pair.displays.of(PaneSide.INPUT) == Display(10, 50)
     assert (level.value(), width.value()) == (30, 40)
     level.setValue(20)
     width.setValue(10)
@@ -371,7 +371,7 @@ def test_panel_of_levels_and_colours(qtbot: QtBot, scan: MainWindow) -> None:
     gamma.setValue(0.5)
     child(panel, QComboBox, "displayMap").setCurrentText("Viridis")
     display = Display(15, 25, 0.5, ColourMap.VIRIDIS)
-    assert pair.displays.of(Side.OUTPUT) == display
+    assert pair.displays.of(PaneSide.OUTPUT) == display
     canvas, pixels = pair.input.canvas, pair.input.image.pixels
     step = display.steps(pixels)[14, 20]
     assert 0 < step < 255
@@ -383,12 +383,12 @@ def test_panel_of_levels_and_colours(qtbot: QtBot, scan: MainWindow) -> None:
     child(panel, QCheckBox, "displayLinked").setChecked(False)
     side.setCurrentText("output")
     low.setValue(100)
-    assert pair.displays.of(Side.OUTPUT).low == 100
-    assert pair.displays.of(Side.INPUT) == display
+    assert pair.displays.of(PaneSide.OUTPUT).low == 100
+    assert pair.displays.of(PaneSide.INPUT) == display
     qtbot.mouseClick(child(panel, QPushButton, "displayAutomatic"), LEFT)
-    assert pair.displays.is_automatic(Side.OUTPUT)
+    assert pair.displays.is_automatic(PaneSide.OUTPUT)
     qtbot.mouseClick(child(panel, QPushButton, "displayFull"), LEFT)
-    assert pair.displays.of(Side.OUTPUT) == Display(0, 1)
+    assert pair.displays.of(PaneSide.OUTPUT) == Display(0, 1)
     drag(canvas, QPointF(50, 50), QPointF(30, 0), RIGHT)  # the panel follows
     side.setCurrentText("input")
     assert width.value() == pytest.approx(11)
@@ -525,9 +525,9 @@ class Frame:
     """An overlay: a filled square from (10, 10) to (14, 14)."""
 
     def __init__(self) -> None:
-        self.places: list[Place] = []
+        self.places: list[OverlayPlace] = []
 
-    def paint(self, painter: QPainter, place: Place) -> None:
+    def paint(self, painter: QPainter, place: OverlayPlace) -> None:
         self.places.append(place)
         painter.setPen(QPen(Qt.PenStyle.NoPen))
         painter.setBrush(QColor("#00ff00"))
@@ -575,7 +575,7 @@ def test_overlays_are_drawn_in_picture_coordinates(ran: MainWindow) -> None:
             assert colour(view.canvas, 10, 10) == colour(view.canvas, 13, 13) == (0, 255, 0)
             assert len(set(colour(view.canvas, 14, 10))) == 1
             assert len(set(colour(view.canvas, 10, 9))) == 1
-    assert {place.side for place in overlay.places} == {Side.INPUT, Side.OUTPUT}
+    assert {place.side for place in overlay.places} == {PaneSide.INPUT, PaneSide.OUTPUT}
     assert overlay.places[-1].scale == 9
     pair.remove_overlay(overlay)
     assert len(set(colour(pair.input.canvas, 12, 12))) == 1

@@ -10,7 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.gallery import Order
+from kernelscope.gui.model.gallery import RunOrder
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu, Opener, press, wait_until
@@ -116,7 +116,7 @@ def test_run_measures_the_edited_step(qtbot: QtBot, live: MainWindow) -> None:
     press(qtbot, live, "F5")
     qtbot.waitUntil(lambda: len(live.gallery) == 1 and not live.runner.busy)
     settle(qtbot, live)
-    (listed,) = live.gallery.sorted(Order.NEWEST)
+    (listed,) = live.gallery.sorted(RunOrder.NEWEST)
     assert listed.form.filter_id == "negative"
     assert listed.result is live.page.result.parts[0]
     assert len(live.page.result.parts) == 3

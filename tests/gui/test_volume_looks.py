@@ -20,7 +20,7 @@ from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.viewer import slices
 from kernelscope.gui.viewer.volume_plane_view import PlaneView
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
-from kernelscope.images.planes import Window
+from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
 from tests.gui.test_volume_viewer import LEFT, SHAPE, grey, viewer, volume
 
@@ -31,7 +31,7 @@ __all__ = ["viewer"]
 def shown(viewer: VolumeViewer) -> VolumeViewer:
     viewer.show_input(volume(), "Input: v")
     viewer.show_output(volume(1), "Output: w")
-    viewer.set_window(Window(500, 1000))
+    viewer.set_window(GreyWindow(500, 1000))
     return viewer
 
 
@@ -64,7 +64,7 @@ def test_a_swipe_shows_the_input_on_its_side(qtbot: QtBot, viewer: VolumeViewer)
     viewer.arrange(Arrangement.SWIPE)
     assert viewer.input.isVisible()  # there is nothing yet to share the room with
     viewer.show_output(Volume.from_array(white), "Output")
-    viewer.set_window(Window(500, 1000))
+    viewer.set_window(GreyWindow(500, 1000))
     view = viewer.output.views[0]
     assert not viewer.input.isVisible()
     assert at(view, 0.2, 0.2).lightness() < 30
@@ -117,7 +117,7 @@ def test_differences_are_drawn_over_the_anatomy(qtbot: QtBot, viewer: VolumeView
     changed[:, :, 30:] += 400
     first, second = Volume.from_array(anatomy), Volume.from_array(changed)
     viewer.show_input(first, "Input")
-    viewer.set_window(Window(500, 1000))
+    viewer.set_window(GreyWindow(500, 1000))
     viewer.show_output(second, "Output")
     assert not viewer.overlay.isVisible()
     viewer.show_output(second, "Residual", minus=first)
@@ -184,11 +184,11 @@ def test_the_panel_chooses_gamma_and_colours(qtbot: QtBot, shown: VolumeViewer) 
     assert shown.look.colour_map is ColourMap.MAGMA
     shown.choose_look(replace(shown.look, colour_map=ColourMap.INVERTED))
     assert box.currentText() == ColourMap.INVERTED
-    shown.set_window(Window(5, 5))
+    shown.set_window(GreyWindow(5, 5))
     shown.control.choose_full()
     assert shown.input.volume is not None
     low, high = shown.input.volume.value_range
-    assert shown.window_ == Window((low + high) / 2, high - low)
+    assert shown.window_ == GreyWindow((low + high) / 2, high - low)
     shown.control.choose_automatic()
     assert shown.window_.width < high - low
 

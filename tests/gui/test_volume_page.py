@@ -42,7 +42,7 @@ from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
-from kernelscope.gui.tools.phantom_dialog import Order, PhantomDialog
+from kernelscope.gui.tools.phantom_dialog import PhantomDialog, PhantomOrder
 from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
@@ -52,8 +52,8 @@ from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.pages import volume_page
 from kernelscope.images.judging.volumes import judge_volume
-from kernelscope.images.phantom import Contrast, Noise, head
-from kernelscope.images.planes import Window
+from kernelscope.images.phantom import Contrast, ScannerNoise, head
+from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
 from kernelscope.schema.parameters import FloatParameter
 from tests.files.test_volumes_dicom import OTHER, pixels
@@ -871,7 +871,9 @@ def test_a_phantom_without_contrasts_cannot_be_ordered(qtbot: QtBot) -> None:
 
 
 def test_phantom_has_the_noise_that_was_ordered() -> None:
-    noisy, truth = Order((16, 16, 16), (Contrast.T1W, Contrast.PDW), Noise.GAUSSIAN, 4.0).make()
+    noisy, truth = PhantomOrder(
+        (16, 16, 16), (Contrast.T1W, Contrast.PDW), ScannerNoise.GAUSSIAN, 4.0
+    ).make()
     errors = [after.voxels - before.voxels for after, before in zip(noisy, truth, strict=True)]
     assert errors[0].std() == pytest.approx(0.04 * 255, rel=0.05)
     assert abs(np.corrcoef(errors[0].ravel(), errors[1].ravel())[0, 1]) < 0.1
@@ -1052,7 +1054,7 @@ def test_the_view_in_3d_follows_the_page_and_closes_with_the_window(
     run(qtbot, window)
     qtbot.waitUntil(lambda: space.settled and space.views[1].grab().toImage() != empty)
     before = space.views[0].grab().toImage()
-    window.volumes.viewer.set_window(Window(300, 100))
+    window.volumes.viewer.set_window(GreyWindow(300, 100))
     qtbot.waitUntil(lambda: space.settled and space.views[0].grab().toImage() != before)
     window.close()
     assert not space.isVisible()

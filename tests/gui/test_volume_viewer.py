@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.viewer.volume_plane_view import PlaneView
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.switch import Switch
-from kernelscope.images.planes import Window
+from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
 
 SHAPE = (20, 30, 40)
@@ -160,11 +160,11 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer)
     assert automatic.width == pytest.approx(980, abs=15)
     viewer.findChild(QDoubleSpinBox, "windowLevel").setValue(300)
     viewer.findChild(QDoubleSpinBox, "windowWidth").setValue(200)
-    assert viewer.window_ == Window(300, 200)
+    assert viewer.window_ == GreyWindow(300, 200)
     assert not auto.isChecked()
     plane = viewer.planes[2]
     cut = plane.cut(viewer.output.volume.voxels, viewer.position[plane.axis])
-    np.testing.assert_array_equal(grey(viewer.output.views[2]), Window(300, 200).grey(cut))
+    np.testing.assert_array_equal(grey(viewer.output.views[2]), GreyWindow(300, 200).grey(cut))
 
     view = viewer.input.views[0]
     middle = view.rect().center()
@@ -190,7 +190,7 @@ def test_residual_shows_the_change(viewer: VolumeViewer) -> None:
     before = volume()
     after = before.with_voxels(before.voxels + np.int16(5))
     viewer.show_input(before, "")
-    viewer.set_window(Window(500, 255))
+    viewer.set_window(GreyWindow(500, 255))
     viewer.show_output(after, minus=before, gain=10)
     assert {int(value) for view in viewer.output.views for value in np.unique(grey(view))} == {178}
     viewer.show_output(after, minus=before, gain=20)
@@ -269,9 +269,9 @@ def test_only_slices_that_changed_are_drawn_again(
     viewer.show_input(volume(), "")
     viewer.show_output(volume(1))
     drawn: list[tuple[int, ...]] = []
-    real = Window.grey
+    real = GreyWindow.grey
     monkeypatch.setattr(
-        Window, "grey", lambda self, plane: drawn.append(plane.shape) or real(self, plane)
+        GreyWindow, "grey", lambda self, plane: drawn.append(plane.shape) or real(self, plane)
     )
     viewer.go_to((10, 15, 25))  # within the axial and the coronal plane
     assert len(drawn) == 2

@@ -15,16 +15,16 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator import tracing
-from kernelscope.backends.emulator.checking import Finding, Kind
+from kernelscope.backends.emulator.checking import Finding, MistakeKind
 from kernelscope.backends.emulator.tracing import Tracer
-from kernelscope.backends.trial.protocol import Job, Limits
+from kernelscope.backends.trial.protocol import TrialJob, TrialLimits
 from kernelscope.backends.trial.targets import COMPILE_ONLY
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
 from kernelscope.files import write_image
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.trials import Version, work_for
-from kernelscope.gui.model.xray import Step, Xray, compare
+from kernelscope.gui.model.xray import ThreadStep, Xray, compare
 from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.tools.xray_view import XrayView
 from kernelscope.gui.tools.xray_window import XrayWindow
@@ -32,7 +32,7 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
-from kernelscope.traffic.trace import Event, Space
+from kernelscope.traffic.trace import Event, MemorySpace
 from tests.gui.helpers import Opener, child, load, press
 
 pytestmark = pytest.mark.slow
@@ -61,9 +61,13 @@ def square(x: int, y: int) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize(
     ("level", "space"),
-    [("global", Space.GLOBAL), ("shared", Space.SHARED), ("texture", Space.TEXTURE)],
+    [
+        ("global", MemorySpace.GLOBAL),
+        ("shared", MemorySpace.SHARED),
+        ("texture", MemorySpace.TEXTURE),
+    ],
 )
-def test_a_thread_reads_the_cells_around_its_pixel(level: str, space: Space) -> None:
+def test_a_thread_reads_the_cells_around_its_pixel(level: str, space: MemorySpace) -> None:
     found = xray(level, 40, 20)
     assert (found.warp, found.lane) == (20 % 8, 40 % 32)
     reads = [step for step in found.steps if step.event is Event.READ and step.space is space]
@@ -138,9 +142,9 @@ def test_the_window_shows_steps_with_their_lines(qtbot: QtBot, window: XrayWindo
 
 def test_an_index_has_no_groups_of_digits() -> None:
     """``output[131,328]`` reads as two indices in the middle of C."""
-    step = Step(Event.WRITE, Space.GLOBAL, "output", 131328, 7, None, None)
+    step = ThreadStep(Event.WRITE, MemorySpace.GLOBAL, "output", 131328, 7, None, None)
     assert step.text() == "writes ● global memory, output[131328]"
-    finding = Finding(Kind.INDEX, "mean", "", "output", 131328, 1, True, 0, 0, None, 1)
+    finding = Finding(MistakeKind.INDEX, "mean", "", "output", 131328, 1, True, 0, 0, None, 1)
     assert "the index 131328," in str(finding)
 
 
@@ -337,7 +341,7 @@ def version_of(old: str, new: str) -> Version:
     (level,) = (each for each in request.step.filter.levels("gpu") if each.id == "global")
     work = work_for(request, level)
     launch = work.plan.plan.launches[0]
-    job = Job(COMPILE_ONLY, "mean.cu", text.replace(old, new), launch.kernel, launch.defines)
+    job = TrialJob(COMPILE_ONLY, "mean.cu", text.replace(old, new), launch.kernel, launch.defines)
     return Version(job, work)
 
 
@@ -372,7 +376,7 @@ def test_a_wrong_pixel_of_an_edited_kernel(qtbot: QtBot, window: XrayWindow) -> 
 def test_an_edited_kernel_that_hangs_or_traps_is_named(
     qtbot: QtBot, window: XrayWindow, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
-    monkeypatch.setattr(trials, "Limits", lambda: Limits(run=2.0))
+    monkeypatch.setattr(trials, "Limits", lambda: TrialLimits(run=2.0))
     call = "    compute(source, output, g, Mean());"
     window.show_version(version_of(call, f"    {code}\n{call}"), (20, 10))
     traced(qtbot, window, words)

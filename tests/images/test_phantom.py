@@ -9,7 +9,7 @@ import pytest
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.images import phantom
-from kernelscope.images.phantom import BRIGHTEST, Contrast, Noise, Tissue, add_noise, head
+from kernelscope.images.phantom import BRIGHTEST, Contrast, ScannerNoise, Tissue, add_noise, head
 
 SIDE = 64
 
@@ -165,7 +165,7 @@ class TestNoise:
     def flat(self, value: float) -> np.ndarray:
         return np.full((32, 64, 64), value, np.float32)
 
-    @pytest.mark.parametrize("kind", [Noise.GAUSSIAN, Noise.UNIFORM])
+    @pytest.mark.parametrize("kind", [ScannerNoise.GAUSSIAN, ScannerNoise.UNIFORM])
     def test_additive(self, kind):
         noisy = add_noise(self.flat(50), kind, self.SIGMA)
         assert noisy.voxels.dtype == noisy.sigma.dtype == np.float32
@@ -173,7 +173,7 @@ class TestNoise:
         assert noisy.voxels.std() == pytest.approx(self.SIGMA, rel=0.01)
         assert (noisy.sigma == self.SIGMA).all()
         fourth = ((noisy.voxels - 50) ** 4).mean() / self.SIGMA**4
-        assert fourth == pytest.approx(3 if kind is Noise.GAUSSIAN else 1.8, rel=0.05)
+        assert fourth == pytest.approx(3 if kind is ScannerNoise.GAUSSIAN else 1.8, rel=0.05)
 
     @pytest.mark.parametrize("signal", [0.0, 10.0, 200.0])
     def test_rician(self, signal):
@@ -186,7 +186,7 @@ class TestNoise:
             assert voxels.mean() == pytest.approx(self.SIGMA * math.sqrt(math.pi / 2), rel=0.01)
 
     def test_varying(self):
-        noisy = add_noise(self.flat(500), Noise.VARYING_RICIAN, self.SIGMA)
+        noisy = add_noise(self.flat(500), ScannerNoise.VARYING_RICIAN, self.SIGMA)
         assert noisy.sigma.max() == pytest.approx(3 * self.SIGMA, rel=0.01)
         assert noisy.sigma[0, 0, 0] == pytest.approx(self.SIGMA, rel=0.02)
         assert np.abs(np.diff(noisy.sigma, axis=1)).max() < 0.1 * self.SIGMA
@@ -196,13 +196,15 @@ class TestNoise:
 
     def test_seeds(self):
         flat = self.flat(50)
-        first, again, other = (add_noise(flat, Noise.RICIAN, 5, seed).voxels for seed in (1, 1, 2))
+        first, again, other = (
+            add_noise(flat, ScannerNoise.RICIAN, 5, seed).voxels for seed in (1, 1, 2)
+        )
         np.testing.assert_array_equal(first, again)
         for one, two in ((first, other), (first[:-1], first[1:])):
             correlation = np.corrcoef(one.ravel(), two.ravel())[0, 1]
             assert abs(correlation) < 0.02
 
-    @pytest.mark.parametrize("kind", Noise)
+    @pytest.mark.parametrize("kind", ScannerNoise)
     def test_none(self, kind):
         noisy = add_noise(self.flat(50), kind, 0)
         np.testing.assert_array_equal(noisy.voxels, 50)

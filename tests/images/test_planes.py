@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelscope.images.judging.gains import GAINS
-from kernelscope.images.planes import Window, auto_gain, auto_window, millimetres, planes_of
+from kernelscope.images.planes import GreyWindow, auto_gain, auto_window, millimetres, planes_of
 from kernelscope.images.volume import Volume
 
 SHAPE = (4, 5, 6)
@@ -89,7 +89,7 @@ def test_without_an_affine_z_points_up() -> None:
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float32])
 def test_window_maps_values_to_grey(dtype: type) -> None:
-    window = Window(level=100, width=100)
+    window = GreyWindow(level=100, width=100)
     values = np.array([[0, 50, 100, 150, 200]]).astype(dtype)
     np.testing.assert_array_equal(window.grey(values), [[0, 0, 128, 255, 255]])
     np.testing.assert_allclose(window.share(values), [[-0.5, 0, 0.5, 1, 1.5]], atol=1e-6)
@@ -99,7 +99,7 @@ def test_window_maps_values_to_grey(dtype: type) -> None:
 
 
 def test_difference_is_signed_and_amplified() -> None:
-    window = Window(level=100, width=255)
+    window = GreyWindow(level=100, width=255)
     after = np.array([[10, 20, 30]], np.uint8)
     before = np.array([[20, 20, 20]], np.uint8)
     np.testing.assert_array_equal(window.difference(after, before, 2), [[108, 128, 148]])
@@ -119,12 +119,12 @@ def test_window_of_nearly_constant_volumes_has_a_width() -> None:
     assert auto_window(Volume.from_array(np.full(SHAPE, 7, np.uint8))).width == 1
     voxels = np.zeros((10, 10, 10), np.uint8)
     voxels[5, 5, 5] = 200
-    assert auto_window(Volume.from_array(voxels)) == Window(100, 200)
+    assert auto_window(Volume.from_array(voxels)) == GreyWindow(100, 200)
 
 
 def test_gain_is_the_largest_that_keeps_most_differences() -> None:
     rng = np.random.default_rng(0)
     before = Volume.from_array(rng.uniform(0, 100, (20, 20, 20)).astype(np.float32))
     after = before.with_voxels(before.voxels + rng.choice([-1.5, 1.5], before.voxels.shape))
-    assert auto_gain(after, before, Window(50, 100), GAINS) == 20  # 50 / 1.5 = 33
-    assert auto_gain(before, before, Window(50, 100), GAINS) == 1
+    assert auto_gain(after, before, GreyWindow(50, 100), GAINS) == 20  # 50 / 1.5 = 33
+    assert auto_gain(before, before, GreyWindow(50, 100), GAINS) == 1

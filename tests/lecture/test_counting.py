@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.teach.lecture import PAGES, Origin, Subject
+from kernelscope.teach.lecture import PAGES, NumberOrigin, Subject
 from kernelscope.teach.lecture.counting import count
 
 pytestmark = [
@@ -21,7 +21,7 @@ def counted(page_id: str, **values: object) -> dict[str, float]:
     page = PAGES[page_id]
     assert page.counted is not None
     facts = count(page.counted(page.defaults() | values), SQUARES)
-    assert {fact.origin for fact in facts} == {Origin.EMULATED}
+    assert {fact.origin for fact in facts} == {NumberOrigin.EMULATED}
     return {fact.name: float(fact.value.replace(",", "")) for fact in facts}
 
 

@@ -18,7 +18,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import ChoiceParameter, IntParameter, Parameter
-from kernelscope.teach.lecture import PAGES, Measured, Origin, Page, Shown, Subject
+from kernelscope.teach.lecture import PAGES, LecturePage, MeasuredTime, NumberOrigin, Shown, Subject
 from kernelscope.teach.lecture.borders import rim_pixels
 from kernelscope.teach.lecture.coalescing import sectors
 from kernelscope.teach.lecture.page import MOST_WORDS
@@ -50,7 +50,7 @@ def extremes(control: Parameter) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
-def test_a_page_is_short_and_has_controls(page: Page) -> None:
+def test_a_page_is_short_and_has_controls(page: LecturePage) -> None:
     assert 40 <= len(page.text.split()) <= MOST_WORDS
     assert 1 <= len(page.controls) <= 3
     for control in page.controls:
@@ -60,7 +60,7 @@ def test_a_page_is_short_and_has_controls(page: Page) -> None:
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("subject", [SQUARES, DOT], ids=["picture", "dot"])
-def test_every_setting_has_a_drawing_and_numbers(page: Page, subject: Subject) -> None:
+def test_every_setting_has_a_drawing_and_numbers(page: LecturePage, subject: Subject) -> None:
     for control in page.controls:
         for value in extremes(control):
             shown = page.show(subject, page.defaults() | {control.name: value})
@@ -72,7 +72,7 @@ def test_every_setting_has_a_drawing_and_numbers(page: Page, subject: Subject) -
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
-def test_figures_of_sources_have_their_author(page: Page) -> None:
+def test_figures_of_sources_have_their_author(page: LecturePage) -> None:
     figures = page.figures()
     assert len(figures) <= 10, "no wall has room for more"
     letters = {line.partition(":")[0] for line in credits(figures)}
@@ -82,11 +82,11 @@ def test_figures_of_sources_have_their_author(page: Page) -> None:
 
 
 def test_runs_of_the_session_are_on_the_pages_of_their_filter() -> None:
-    run = Measured("mean", "Mean 3×3, GPU shared", "0.0123 ms")
+    run = MeasuredTime("mean", "Mean 3×3, GPU shared", "0.0123 ms")
     subject = Subject("squares", SQUARES.pixels, (run,))
     for page in PAGES.values():
         facts = page.facts(page.show(subject, page.defaults()), subject)
-        here = [fact.value for fact in facts if fact.origin is Origin.HERE]
+        here = [fact.value for fact in facts if fact.origin is NumberOrigin.HERE]
         assert here == (["0.0123 ms"] if "mean" in page.filters else [])
     assert any("mean" in page.filters for page in PAGES.values())
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kernelscope.traffic.gpus import GPUS, Gpu, gpu, gpu_here
-from kernelscope.traffic.roofline import Part, bounds_of, predict
-from kernelscope.traffic.trace import ENTRY, Array, Counts, Event, Scene, Space
+from kernelscope.traffic.roofline import Limiter, bounds_of, predict
+from kernelscope.traffic.trace import ENTRY, Array, Counts, Event, MemorySpace, Scene
 
 PLAIN = Gpu(
     name="plain",
@@ -25,9 +25,9 @@ PLAIN = Gpu(
 )
 
 ARRAYS = (
-    Array("source", Space.GLOBAL, 1 << 20),
-    Array("tile", Space.SHARED, 1 << 10),
-    Array("texture", Space.TEXTURE, 1 << 20),
+    Array("source", MemorySpace.GLOBAL, 1 << 20),
+    Array("tile", MemorySpace.SHARED, 1 << 10),
+    Array("texture", MemorySpace.TEXTURE, 1 << 20),
 )
 
 
@@ -52,27 +52,27 @@ def counts(blocks: int = 100, operations: float = 0.0, **totals: int) -> Counts:
 
 def test_sectors_pass_the_device_memory_once() -> None:
     found = bounds_of(counts(global_footprint=5000, texture_footprint=3000), PLAIN)
-    assert found[Part.MEMORY] == pytest.approx(8000 * 32 / 100e9)
+    assert found[Limiter.MEMORY] == pytest.approx(8000 * 32 / 100e9)
 
 
 def test_without_caches_every_load_goes_to_device_memory() -> None:
     old = replace(PLAIN, capability=(1, 2))
     many = counts(global_sectors=900, global_requests=200, global_footprint=10)
     few = counts(global_sectors=300, global_requests=200, global_footprint=10)
-    assert bounds_of(many, old)[Part.MEMORY] == pytest.approx(900 * 32 / 100e9)
+    assert bounds_of(many, old)[Limiter.MEMORY] == pytest.approx(900 * 32 / 100e9)
     # Each half of a warp asks for a segment of its own.
-    assert bounds_of(few, old)[Part.MEMORY] == pytest.approx(400 * 32 / 100e9)
+    assert bounds_of(few, old)[Limiter.MEMORY] == pytest.approx(400 * 32 / 100e9)
     textured = counts(texture_sectors=900, texture_footprint=10)
-    assert bounds_of(textured, old)[Part.MEMORY] == pytest.approx(10 * 32 / 100e9)
+    assert bounds_of(textured, old)[Limiter.MEMORY] == pytest.approx(10 * 32 / 100e9)
 
 
 def test_loads_and_turns_share_the_multiprocessors() -> None:
     launch = counts(global_requests=3000, shared_wavefronts=5000, shared_requests=4000)
-    assert bounds_of(launch, PLAIN)[Part.LOADS] == pytest.approx(8000 / (10 * 1e9))
+    assert bounds_of(launch, PLAIN)[Limiter.LOADS] == pytest.approx(8000 / (10 * 1e9))
     fermi = replace(PLAIN, capability=(2, 0))
-    assert bounds_of(launch, fermi)[Part.LOADS] == pytest.approx(16000 / (10 * 1e9))
+    assert bounds_of(launch, fermi)[Limiter.LOADS] == pytest.approx(16000 / (10 * 1e9))
     tesla = replace(PLAIN, capability=(1, 2))
-    assert bounds_of(launch, tesla)[Part.LOADS] == pytest.approx(32000 / (10 * 1e9))
+    assert bounds_of(launch, tesla)[Limiter.LOADS] == pytest.approx(32000 / (10 * 1e9))
 
 
 def test_multiprocessors_without_a_block_do_nothing() -> None:
@@ -80,20 +80,20 @@ def test_multiprocessors_without_a_block_do_nothing() -> None:
         blocks=1, operations=64.0, global_requests=3000, global_footprint=9, texture_accesses=4000
     )
     found = bounds_of(launch, PLAIN)
-    assert found[Part.LOADS] == pytest.approx(3000 / 1e9)
-    assert found[Part.ARITHMETIC] == pytest.approx(64 * 10_000 / (2 * 64 * 1e9))
-    assert found[Part.TEXTURE] == pytest.approx(4000 / 4e9)
-    assert found[Part.MEMORY] == pytest.approx(9 * 32 / 100e9)  # which all of them share
+    assert found[Limiter.LOADS] == pytest.approx(3000 / 1e9)
+    assert found[Limiter.ARITHMETIC] == pytest.approx(64 * 10_000 / (2 * 64 * 1e9))
+    assert found[Limiter.TEXTURE] == pytest.approx(4000 / 4e9)
+    assert found[Limiter.MEMORY] == pytest.approx(9 * 32 / 100e9)  # which all of them share
 
 
 def test_bounds_without_a_published_rate_are_missing() -> None:
     launch = counts(global_block_sectors=640, texture_accesses=4000)
     found = bounds_of(launch, PLAIN)
-    assert found[Part.CACHE] == pytest.approx(640 * 32 / (512 * 1e9))
-    assert found[Part.TEXTURE] == pytest.approx(4000 / 40e9)
+    assert found[Limiter.CACHE] == pytest.approx(640 * 32 / (512 * 1e9))
+    assert found[Limiter.TEXTURE] == pytest.approx(4000 / 40e9)
     bare = bounds_of(launch, replace(PLAIN, cache_clock=None, texels=None))
-    assert Part.CACHE not in bare
-    assert Part.TEXTURE not in bare
+    assert Limiter.CACHE not in bare
+    assert Limiter.TEXTURE not in bare
 
 
 def test_launches_wait_for_each_other() -> None:
@@ -101,8 +101,8 @@ def test_launches_wait_for_each_other() -> None:
     memory = counts(global_footprint=1_000_000)
     found = predict([loads, memory, loads], PLAIN)
     assert found.seconds == pytest.approx(2 * 30_000 / 1e10 + 32e6 / 100e9)
-    assert found.limit is Part.MEMORY
-    assert found.bounds[Part.LOADS] == pytest.approx(60_000 / 1e10)
+    assert found.limit is Limiter.MEMORY
+    assert found.bounds[Limiter.LOADS] == pytest.approx(60_000 / 1e10)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def serve(requests: BinaryIO, answers: TextIO) -> None:
         finally:
             idle.cancel()
         try:
-            kernel: jit.Kernel = getattr(importlib.import_module(module), name)
+            kernel: jit.JitKernel = getattr(importlib.import_module(module), name)
             kernel.compile_for(types)
             problem = ""
         except Exception as error:  # the other process compiles, and reports what it finds

@@ -13,8 +13,8 @@
     negate(source, output, 0, 9)               # compiled, without the GIL
 
 Importing a filter must not import Numba: the window lists all filters at start-up and has to be
-on screen well before anything is computed. A `Kernel` therefore holds the function alone. The
-backend calls `Kernel.compile` on the worker thread, and passes the rows of the output in bands::
+on screen well before anything is computed. A `JitKernel` therefore holds the function alone. The
+backend calls `JitKernel.compile` on the worker thread, and passes the rows of the output in bands::
 
     first access:   function --> numba.njit --> dispatcher --> machine code for each set of types
                                                     |
@@ -108,7 +108,7 @@ def compile_elsewhere(compiler: Callable[[str, str, tuple[Any, ...]], None] | No
     _elsewhere = compiler
 
 
-class Kernel:
+class JitKernel:
     """A function for Numba, compiled on first use and cached on disk.
 
     It runs without the GIL and must not allocate memory per pixel.
@@ -266,18 +266,18 @@ def intrinsic(emit: Callable[..., Any], result: str = "void") -> Any:
     return Intrinsic(emit, result)
 
 
-def kernel(function: Callable[..., Any]) -> Kernel:
+def kernel(function: Callable[..., Any]) -> JitKernel:
     """Mark `function` as a CPU kernel (decorator)."""
-    return Kernel(function)
+    return JitKernel(function)
 
 
-def inlined(function: Callable[..., Any]) -> Kernel:
+def inlined(function: Callable[..., Any]) -> JitKernel:
     """Mark `function` as a CPU kernel that becomes part of its callers (decorator).
 
     For functions that are called for every sample: a call passes arrays field by field, which
     takes as long as adding up nine cells.
     """
-    return Kernel(function, inline=True)
+    return JitKernel(function, inline=True)
 
 
 class _CacheFiles:

@@ -20,7 +20,7 @@ class Plot(StrEnum):
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """The rows that a plot shows.
 
     Attributes

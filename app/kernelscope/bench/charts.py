@@ -10,30 +10,30 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kernelscope.bench import Row, figures, find_baseline, roofline, speed_up, summarise
-from kernelscope.bench.chart import Chart, Choice, Plot, Point, Series
-from kernelscope.bench.figures import SOURCES, Figure
+from kernelscope.bench.chart import Chart, Plot, Point, Selection, Series
+from kernelscope.bench.figures import SOURCES, PublishedFigure
 from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time, short
 from kernelscope.schema.devices import Device
 from kernelscope.schema.level_colours import colour
 
-__all__ = ["Chart", "Choice", "Plot", "Point", "Series", "all_whole", "chart", "choices"]
+__all__ = ["Chart", "Plot", "Point", "Selection", "Series", "all_whole", "chart", "choices"]
 
 
-def choices(plot: Plot, rows: Iterable[Row]) -> list[Choice]:
+def choices(plot: Plot, rows: Iterable[Row]) -> list[Selection]:
     """Return the choices for a plot of `rows`, the most informative first."""
     timed = [row for row in rows if row.seconds]
     if plot is Plot.ROOFLINE:
         points = [point.row for point in roofline(timed)]
-        labels = [Choice(label) for label in _distinct(row.label for row in points)]
-        return [Choice(), *labels] if len(labels) > 1 else labels
+        labels = [Selection(label) for label in _distinct(row.label for row in points)]
+        return [Selection(), *labels] if len(labels) > 1 else labels
     if plot is Plot.STAGES:
         carried = [row for row in timed if _is_carried(row)]
-        return list(dict.fromkeys(Choice(row.label, row.size) for row in carried))
-    labels = [Choice(label) for label in _distinct(row.label for row in timed)]
+        return list(dict.fromkeys(Selection(row.label, row.size) for row in carried))
+    labels = [Selection(label) for label in _distinct(row.label for row in timed)]
     if plot in (Plot.TIME, Plot.RATE):
         return labels
     sizes = _distinct(row.size for row in timed)
-    together = [Choice(None, size) for size in sizes] if len(labels) > 1 else []
+    together = [Selection(None, size) for size in sizes] if len(labels) > 1 else []
     return together + labels
 
 
@@ -44,7 +44,7 @@ def all_whole(rows: Iterable[Row]) -> bool:
 
 def chart(
     plot: Plot,
-    choice: Choice,
+    choice: Selection,
     rows: Sequence[Row],
     *,
     baseline: str = BASELINE,
@@ -134,7 +134,7 @@ def _without_transfers(rows: Iterable[Row]) -> Iterator[str]:
 
 def _chart(
     plot: Plot,
-    choice: Choice,
+    choice: Selection,
     shown: Sequence[Row],
     names: Sequence[str],
     baseline: str,
@@ -159,7 +159,7 @@ def _chart(
 
 
 def _curves(
-    choice: Choice,
+    choice: Selection,
     rows: Sequence[Row],
     names: Sequence[str],
     waiting: bool,
@@ -176,7 +176,7 @@ def _curves(
         repeats = tuple(value(row, each) for each in seconds)
         return Point(row.pixels, value(row, summary.median), low, high, repeats)
 
-    def their_point(row: Row, figure: Figure) -> Point:
+    def their_point(row: Row, figure: PublishedFigure) -> Point:
         # The figure was published for all of the data, though ours may be timed on a part.
         whole = replace(row, shape=row.asked)
         low, high = sorted((value(whole, figure.low), value(whole, figure.high)))
@@ -199,7 +199,7 @@ def _curves(
     )
 
 
-def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bool) -> Chart:
+def _bars(choice: Selection, rows: Sequence[Row], names: Sequence[str], waiting: bool) -> Chart:
     groups = _Groups.of(choice, rows)
 
     def point(row: Row) -> Point:
@@ -217,7 +217,7 @@ def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bo
             inner=1e3 * full_time(row) if waiting else None,
         )
 
-    def their_point(row: Row, figure: Figure) -> Point:
+    def their_point(row: Row, figure: PublishedFigure) -> Point:
         low, high = 1e3 * figure.low, 1e3 * figure.high
         return Point(groups.number(row), (low + high) / 2, low, high, (), short((low + high) / 2))
 
@@ -239,7 +239,7 @@ def _bars(choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bo
 
 
 def _speed_ups(
-    choice: Choice, rows: Sequence[Row], names: Sequence[str], waiting: bool, baseline: str
+    choice: Selection, rows: Sequence[Row], names: Sequence[str], waiting: bool, baseline: str
 ) -> Chart:
     compared = [
         (row, base) for row in rows if (base := find_baseline(rows, row, baseline)) is not None
@@ -264,7 +264,7 @@ def _speed_ups(
             text,
         )
 
-    def their_point(row: Row, figure: Figure) -> Point:
+    def their_point(row: Row, figure: PublishedFigure) -> Point:
         middle = (figure.low + figure.high) / 2
         return Point(groups.number(row), middle, figure.low, figure.high, (), f"{short(middle)}×")
 
@@ -287,7 +287,7 @@ _MOST_LINEAR = 30
 _STAGE_ORDER = ("prepare", "upload", "kernel", "launch", "download")
 
 
-def _stages(choice: Choice, rows: Sequence[Row]) -> Chart:
+def _stages(choice: Selection, rows: Sequence[Row]) -> Chart:
     carried = [row for row in rows if _is_carried(row)]
     found = _distinct(name for row in carried for name in row.stages)
     order = [name for name in _STAGE_ORDER if name in found]
@@ -319,7 +319,7 @@ def _stages(choice: Choice, rows: Sequence[Row]) -> Chart:
     )
 
 
-def _roofline(choice: Choice, rows: Sequence[Row], names: Sequence[str]) -> Chart:
+def _roofline(choice: Selection, rows: Sequence[Row], names: Sequence[str]) -> Chart:
     points = roofline(rows)
     found = {id(point.row): point for point in points}
 
@@ -375,7 +375,7 @@ def _theirs(
     names: Sequence[str],
     quantity: str,
     waiting: bool,
-    point: Callable[[Row, Figure], Point],
+    point: Callable[[Row, PublishedFigure], Point],
 ) -> Iterator[Series]:
     """Yield the published figures of the same quantity, in the style of our matching level."""
     found: dict[tuple[str, str], dict[float, Point]] = {}
@@ -418,7 +418,7 @@ class _Groups:
     sizes: bool
 
     @classmethod
-    def of(cls, choice: Choice, rows: Iterable[Row]) -> _Groups:
+    def of(cls, choice: Selection, rows: Iterable[Row]) -> _Groups:
         """Group by size if a filter is chosen, else by filter."""
         if choice.label is not None:
             keys = tuple(_distinct(row.size for row in rows))

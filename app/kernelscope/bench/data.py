@@ -179,7 +179,9 @@ def _head(shape: tuple[int, ...], components: int) -> NDArray[np.float32]:
     seeds = itertools.count(SEED)
     return np.stack(
         [
-            phantom.add_noise(truth[contrast], phantom.Noise.RICIAN, HEAD_SIGMA, next(seeds)).voxels
+            phantom.add_noise(
+                truth[contrast], phantom.ScannerNoise.RICIAN, HEAD_SIGMA, next(seeds)
+            ).voxels
             for contrast in contrasts[:components]
         ]
     )

@@ -22,7 +22,7 @@ from kernelscope.bench.statistics import short
 
 
 @dataclass(frozen=True)
-class Source:
+class FigureSource:
     """An author, and the hardware of the measurements."""
 
     author: str
@@ -33,12 +33,12 @@ class Source:
 
 
 SOURCES = {
-    "F": Source(
+    "F": FigureSource(
         "Korčuška 2013", "Core 2 Duo E8400 + NVIDIA 210; Core 2 Duo T9300 + Quadro NVS 140M"
     ),
-    "M": Source("parallel computing report no. 5", "Xeon Gold 6154 + RTX 2080 Ti"),
-    "N": Source("Kasparidis, NLM report", "GTX 480; GT 640M"),
-    "V": Source("Salari 2019", "GT 540M; Tesla S2050; GTX 660 Ti"),
+    "M": FigureSource("parallel computing report no. 5", "Xeon Gold 6154 + RTX 2080 Ti"),
+    "N": FigureSource("Kasparidis, NLM report", "GTX 480; GT 640M"),
+    "V": FigureSource("Salari 2019", "GT 540M; Tesla S2050; GTX 660 Ti"),
 }
 
 
@@ -67,7 +67,7 @@ TIME, SPEED_UP, PSNR, SCALING = "time", "speed-up", "psnr", "scaling"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class PublishedFigure:
     """One published figure, and the rows of ours that it can be compared with.
 
     Attributes
@@ -120,7 +120,7 @@ class Figure:
     remark: str = ""
 
     @property
-    def origin(self) -> Source:
+    def origin(self) -> FigureSource:
         return SOURCES[self.source]
 
     @property
@@ -191,29 +191,29 @@ _PHANTOM = "256x256x37"
 
 
 @functools.cache
-def all_figures() -> tuple[Figure, ...]:
+def all_figures() -> tuple[PublishedFigure, ...]:
     """Return every figure, in the order of the file."""
     with (RESOURCES / "source-figures.csv").open(encoding="utf-8", newline="") as file:
         found = tuple(map(_figure, csv.DictReader(file)))
     return tuple(replace(figure, remark=_remark(figure, found)) for figure in found)
 
 
-def beside(row: Row) -> Iterator[Figure]:
+def beside(row: Row) -> Iterator[PublishedFigure]:
     """Yield the figures that match a row, of every quantity and scope."""
     data = row.filter, row.channels, row.asked
     return (figure for figure in _by_data().get(data, ()) if figure.stands_beside(row))
 
 
 @functools.cache
-def _by_data() -> dict[tuple[str, int, tuple[int, ...]], list[Figure]]:
+def _by_data() -> dict[tuple[str, int, tuple[int, ...]], list[PublishedFigure]]:
     """Return the figures by filter, channels and shape: few rows have any."""
-    found: dict[tuple[str, int, tuple[int, ...]], list[Figure]] = {}
+    found: dict[tuple[str, int, tuple[int, ...]], list[PublishedFigure]] = {}
     for figure in all_figures():
         found.setdefault((figure.filter, figure.channels, figure.shape), []).append(figure)
     return found
 
 
-def comparable(row: Row, quantity: str, *, waiting: bool) -> Iterator[Figure]:
+def comparable(row: Row, quantity: str, *, waiting: bool) -> Iterator[PublishedFigure]:
     """Yield the figures that may be drawn next to a quantity of a row.
 
     They are of the same quantity and scope, by the same level of the same device, on the same
@@ -268,7 +268,7 @@ _DOUBTFUL = {
 """How doubtful print of source V was read, by variant, components, shape and the range shown."""
 
 
-def _remark(figure: Figure, figures: Sequence[Figure]) -> str:
+def _remark(figure: PublishedFigure, figures: Sequence[PublishedFigure]) -> str:
     """Return how a time was read, and the figures of its source that contradict it."""
     if figure.source != "V" or figure.quantity != TIME or figure.device != GPU:
         return ""
@@ -295,7 +295,7 @@ def _remark(figure: Figure, figures: Sequence[Figure]) -> str:
     return "; ".join(said)
 
 
-def _same_experiment(first: Figure, second: Figure) -> bool:
+def _same_experiment(first: PublishedFigure, second: PublishedFigure) -> bool:
     """Return whether two figures come from the same line of a table, on any device."""
     return (first.source, first.filter, first.channels, first.shape, first.parameters) == (
         second.source,
@@ -306,12 +306,12 @@ def _same_experiment(first: Figure, second: Figure) -> bool:
     )
 
 
-def _figure(line: Mapping[str, str]) -> Figure:
+def _figure(line: Mapping[str, str]) -> PublishedFigure:
     first, _, last = line["value"].partition("-")
     unit = _SECONDS.get(line["unit"], 1.0)
     printed = float(first) * unit, float(last or first) * unit
     about = {"F": _of_f, "M": _of_m, "N": _of_n, "V": _of_v}[line["source"]](line)
-    return Figure(
+    return PublishedFigure(
         source=line["source"],
         quantity=_QUANTITIES[line["quantity"]],
         low=min(printed),

@@ -1,6 +1,6 @@
 """The levels of a filter by their counted traffic, and the time that a card needs for it at least.
 
-A `Rung` holds the counts of a level, or the reason why it was not counted. `MemoryLadder` adds a
+A `CountedRung` holds the counts of a level, or the reason why it was not counted. `MemoryLadder` adds a
 card: predictions, times of the same work on that card, recorded or of this session, and the table.
 """
 
@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelscope.base.durations import duration
-from kernelscope.bench.recorded import Figure
+from kernelscope.bench.recorded import RecordedTime
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.schema.levels import Level
 from kernelscope.traffic.gpus import Gpu
-from kernelscope.traffic.roofline import FAR, Part, Prediction, predict
+from kernelscope.traffic.roofline import FAR, Limiter, Prediction, predict
 from kernelscope.traffic.table import figures, totals_of
-from kernelscope.traffic.trace import Counts, Event, Space
+from kernelscope.traffic.trace import Counts, Event, MemorySpace
 
 SIDES = (512, 1024, 4096)
 """Of square pictures that are offered next to the open one."""
@@ -32,7 +32,7 @@ SHORT = 20e-6
 """Seconds below which starting a launch, 2 to 4 µs on an H100, is a good part of its time."""
 
 
-class Rung(NamedTuple):
+class CountedRung(NamedTuple):
     """A level whose traffic was counted.
 
     Attributes
@@ -50,7 +50,7 @@ class Rung(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class TimedRung:
     """A rung with its times.
 
     Attributes
@@ -63,9 +63,9 @@ class Step:
         Seconds of the same work in this session, on the card of this computer.
     """
 
-    rung: Rung
+    rung: CountedRung
     prediction: Prediction | None
-    figure: Figure | None
+    figure: RecordedTime | None
     measured: float | None = None
 
     @property
@@ -106,7 +106,7 @@ class Step:
         return sum(each.counted for each in counts), sum(each.scene.blocks for each in counts)
 
     @cached_property
-    def loads(self) -> tuple[tuple[Space, float], ...]:
+    def loads(self) -> tuple[tuple[MemorySpace, float], ...]:
         """The loads of threads for a pixel of the output, by memory; those without are missing."""
         if not self.rung.counts:
             return ()
@@ -114,7 +114,12 @@ class Step:
         pixels = self.rung.counts[-1].scene.pixels
         return tuple(
             (space, totals[space, Event.READ].accesses / pixels)
-            for space in (Space.GLOBAL, Space.TEXTURE, Space.SHARED, Space.CONSTANT)
+            for space in (
+                MemorySpace.GLOBAL,
+                MemorySpace.TEXTURE,
+                MemorySpace.SHARED,
+                MemorySpace.CONSTANT,
+            )
             if (space, Event.READ) in totals
         )
 
@@ -143,14 +148,14 @@ class Step:
             return ""
         if self.seconds < self.prediction.seconds:
             limit = self.prediction.limit
-            if limit in (Part.MEMORY, Part.CACHE):
+            if limit in (Limiter.MEMORY, Limiter.CACHE):
                 return "faster than the least time; pictures that fit into a cache stay there."
             return f"faster than the least time, whose estimate of {limit} is too high."
         if self.seconds < SHORT:
             return "launch overhead dominates such a short kernel."
         if max(each.scene.blocks for each in self.rung.counts) <= card.multiprocessors:
             return "a multiprocessor has one block at most, and waits for what it loads."
-        if self.prediction.limit is Part.MEMORY:
+        if self.prediction.limit is Limiter.MEMORY:
             return "data may move more than once, or too few loads be under way at a time."
         return "the least time leaves out instructions for addresses, borders and comparisons."
 
@@ -174,21 +179,21 @@ class MemoryLadder:
 
     def __init__(
         self,
-        rungs: Sequence[Rung],
+        rungs: Sequence[CountedRung],
         card: Gpu,
-        recorded: Mapping[str, Figure] | None = None,
+        recorded: Mapping[str, RecordedTime] | None = None,
         measured: Mapping[str, float] | None = None,
     ) -> None:
         self.card = card
         self.steps = tuple(self._step(each, recorded or {}, measured or {}) for each in rungs)
 
     def _step(
-        self, rung: Rung, recorded: Mapping[str, Figure], measured: Mapping[str, float]
-    ) -> Step:
+        self, rung: CountedRung, recorded: Mapping[str, RecordedTime], measured: Mapping[str, float]
+    ) -> TimedRung:
         prediction = predict(rung.counts, self.card) if rung.counts else None
         if self.card.is_here:
-            return Step(rung, prediction, None, measured.get(rung.level.id))
-        return Step(rung, prediction, recorded.get(rung.level.id))
+            return TimedRung(rung, prediction, None, measured.get(rung.level.id))
+        return TimedRung(rung, prediction, recorded.get(rung.level.id))
 
     @cached_property
     def table(self) -> tuple[tuple[str, ...], ...]:
@@ -202,7 +207,7 @@ class MemoryLadder:
         rows = [("", *(each.rung.level.name for each in counted))]
         rows.append((f"TIME ON {self.card.name}",))
         rows.append((LEAST, *(_least(each) for each in counted)))
-        for part in Part:
+        for part in Limiter:
             cells = [_bound(each, part) for each in counted]
             if any(cell != NONE for cell in cells):
                 rows.append((f"    {part}", *cells))
@@ -250,31 +255,31 @@ class MemoryLadder:
 NONE, LEAST = "–", "least"
 
 
-def _least(step: Step) -> str:
+def _least(step: TimedRung) -> str:
     assert step.prediction is not None
     return duration(step.prediction.seconds)
 
 
-def _bound(step: Step, part: Part) -> str:
+def _bound(step: TimedRung, part: Limiter) -> str:
     assert step.prediction is not None
     seconds = step.prediction.bounds.get(part)
     return NONE if seconds is None else duration(seconds)
 
 
-def _time(step: Step) -> str:
+def _time(step: TimedRung) -> str:
     return NONE if step.seconds is None else duration(step.seconds)
 
 
-def _date(step: Step) -> str:
+def _date(step: TimedRung) -> str:
     return NONE if step.figure is None else step.figure.date
 
 
-def _blocks(step: Step) -> str:
+def _blocks(step: TimedRung) -> str:
     run, blocks = step.blocks
     return f"{run:,} of {blocks:,}" if step.is_scaled else f"all {blocks:,}"
 
 
-def _ratio(step: Step) -> str:
+def _ratio(step: TimedRung) -> str:
     if step.ratio is None:
         return NONE
     return f"{step.ratio:.2f}{' !' if step.is_far else ''}"

@@ -13,7 +13,7 @@ from typing import Any
 from kernelscope.base.errors import UnknownName
 from kernelscope.bench.cases import subjects
 from kernelscope.bench.data import HEAD_SIGMA, Content, Data
-from kernelscope.bench.figures import Figure, all_figures, titled
+from kernelscope.bench.figures import PublishedFigure, all_figures, titled
 from kernelscope.bench.plan import GPU, Plan, Sweep
 from kernelscope.bench.sweeps import weights
 
@@ -58,7 +58,7 @@ class Preset:
         return titled(self.name)
 
     @cached_property
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> tuple[PublishedFigure, ...]:
         """The published figures about the rows of the plan, including those of levels we lack."""
         rows = [case.row() for sweep in self.plan.sweeps for case in subjects(sweep)]
         return tuple(

@@ -7,7 +7,7 @@ the recorded setting that is nearest, and the time of each level there::
     for level, figure in recorded.nearest(wanted).items():
         print(level, figure.seconds, figure.setting, figure.card, figure.date)
 
-A figure is never scaled to another size or setting. It belongs to the setting in `Figure.setting`.
+A figure is never scaled to another size or setting. It belongs to the setting in `RecordedTime.setting`.
 Only `Recorded.elsewhere` scales, by the pixels and within limits, and returns that it did.
 """
 
@@ -65,7 +65,7 @@ _TYPES = {2: "8 bit", 3: "float"}
 
 
 @dataclass(frozen=True)
-class Figure:
+class RecordedTime:
     """The recorded time of a level.
 
     Attributes
@@ -175,7 +175,7 @@ class Wanted:
     def pixels(self) -> int:
         return math.prod(self.shape)
 
-    def is_done_by(self, figure: Figure) -> bool:
+    def is_done_by(self, figure: RecordedTime) -> bool:
         """Return whether a figure is of these settings: filter, mask, samples and channels."""
         row, recorded = figure.row, figure.values
         spec, values = self.step.filter, self.step.parameters
@@ -186,7 +186,7 @@ class Wanted:
             and all(values[name] == recorded[name] for name in _measures(spec))
         )
 
-    def describe(self, figure: Figure) -> str:
+    def describe(self, figure: RecordedTime) -> str:
         """Return the settings and the size of a figure in short.
 
         ``mask size 3, 2048×2048``: the size of the mask always, and else what differs from these.
@@ -213,7 +213,7 @@ class Wanted:
             words.append(figure.samples)
         return ", ".join([*words, row.size])
 
-    def _has_type_of(self, figure: Figure) -> bool:
+    def _has_type_of(self, figure: RecordedTime) -> bool:
         return self.dtype in (None, _SAMPLES.get(len(figure.row.asked)))
 
 
@@ -225,7 +225,7 @@ def _measures(spec: FilterSpec) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Entry:
+class RecordedReport:
     """A recorded report, for a menu."""
 
     path: Path
@@ -247,14 +247,14 @@ class Elsewhere:
     """
 
     seconds: float
-    figure: Figure
+    figure: RecordedTime
     scaled: bool
 
 
 class _Setting:
     """The figures by level of one report that have the same filter and data."""
 
-    def __init__(self, first: Figure) -> None:
+    def __init__(self, first: RecordedTime) -> None:
         self.first, self.row = first, first.row
         self.levels = {first.row.level: first}
 
@@ -272,7 +272,7 @@ class Recorded:
         Those of libraries, chosen blocks or several GPUs are left out.
     """
 
-    def __init__(self, figures: Iterable[Figure] = ()) -> None:
+    def __init__(self, figures: Iterable[RecordedTime] = ()) -> None:
         # The window asks again with every change of a setting.
         self._settings: dict[tuple[str, str], dict[Any, _Setting]] = {}
         for figure in figures:
@@ -289,7 +289,7 @@ class Recorded:
     @classmethod
     def read(cls, folder: Path = FOLDER) -> Recorded:
         """Return the figures of the reports in `folder`; files that are no reports are skipped."""
-        figures: list[Figure] = []
+        figures: list[RecordedTime] = []
         for path in sorted(folder.glob("*.json")):
             if not _head(path):
                 continue
@@ -299,7 +299,7 @@ class Recorded:
                 _logger.warning("%s holds no recorded figures: %s", path.name, error)
         return cls(figures)
 
-    def nearest(self, wanted: Wanted, device: str = Device.GPU) -> dict[str, Figure]:
+    def nearest(self, wanted: Wanted, device: str = Device.GPU) -> dict[str, RecordedTime]:
         """Return the figures of each level on a device, at the nearest recorded setting.
 
         All of them are of one setting: one that does the wanted work if there is any, see
@@ -308,9 +308,9 @@ class Recorded:
         found = self._nearest(wanted, device)
         return dict(found[0].levels) if found else {}
 
-    def nearest_of_each(self, wanted: Wanted, device: str = Device.GPU) -> dict[str, Figure]:
+    def nearest_of_each(self, wanted: Wanted, device: str = Device.GPU) -> dict[str, RecordedTime]:
         """Return the figures of each level, those that the nearest setting lacks from others."""
-        levels: dict[str, Figure] = {}
+        levels: dict[str, RecordedTime] = {}
         for setting in self._nearest(wanted, device):
             for level, figure in setting.levels.items():
                 levels.setdefault(level, figure)
@@ -327,7 +327,9 @@ class Recorded:
 
         return sorted(settings, key=rank)
 
-    def same(self, request: Request, card: str, device: str = Device.GPU) -> dict[str, Figure]:
+    def same(
+        self, request: Request, card: str, device: str = Device.GPU
+    ) -> dict[str, RecordedTime]:
         """Return a card's figures of levels for the work of a request, at its size.
 
         None are scaled. Values that change no work, such as those in a mask, may differ.
@@ -346,7 +348,7 @@ class Recorded:
             and (each.row.channels, each.row.border) == (channels, step.border)
             and step.filter.work_per_pixel(each.values) == work
         ]
-        levels: dict[str, Figure] = {}
+        levels: dict[str, RecordedTime] = {}
         for setting in sorted(settings, key=lambda each: _distance(each, step, size, channels)):
             for level, figure in setting.levels.items():
                 if not figure.scaled and figure.card == card:
@@ -394,16 +396,16 @@ class Recorded:
         return Elsewhere(seconds, figure, scaled=scale != 1)
 
 
-def figures_of(report: Report, path: Path) -> Iterable[Figure]:
+def figures_of(report: Report, path: Path) -> Iterable[RecordedTime]:
     """Yield the figures of a report."""
     date = day(report.machine.get("Date", ""))
     for row in report.rows:
         name = report.machine.get(row.device.upper(), row.device.upper()).partition(",")[0]
         count, times, card = name.partition(" × ")
-        yield Figure(row, card if times and count.isdecimal() else name, date, path)
+        yield RecordedTime(row, card if times and count.isdecimal() else name, date, path)
 
 
-def entries(folder: Path = FOLDER) -> list[Entry]:
+def entries(folder: Path = FOLDER) -> list[RecordedReport]:
     """Return the recorded reports of GPUs, titled by plan, machine and day."""
     found = []
     for path in sorted(folder.glob("gpu-*.json")):
@@ -412,7 +414,9 @@ def entries(folder: Path = FOLDER) -> list[Entry]:
             machine = head["machine"]
             plan = _title(head["plan"].get("name", ""), path.stem.removeprefix("gpu-"))
             card = machine.get("GPU", "").partition(",")[0].replace("NVIDIA ", "")
-            found.append(Entry(path, ", ".join((plan, card, day(machine.get("Date", ""))))))
+            found.append(
+                RecordedReport(path, ", ".join((plan, card, day(machine.get("Date", "")))))
+            )
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from kernelscope import filters
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import PROGRAM
-from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, Outputs
+from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, OutputFiles
 from kernelscope.cli.common import (
     STATUS,
     Parser,
@@ -78,7 +78,7 @@ _COMMAND = {
     "verbose": "verbose",
     "json": "json",
 }
-"""Fields of `RunOptions`, `Inputs`, `Outputs` and `ApplyCommand` by the names of their options,
+"""Fields of `RunOptions`, `Inputs`, `OutputFiles` and `ApplyCommand` by the names of their options,
 which hold for all steps and may be given once, with any step. The classes have the defaults."""
 
 _SHARED = frozenset({*RUN, *_INPUTS, *_OUTPUTS, *_COMMAND})
@@ -178,7 +178,7 @@ def _command(recipe: Recipe, shared: dict[str, Any], files: Sequence[Path]) -> A
         recipe=recipe,
         options=run_options(shared),
         files=Inputs(source=source, **given(_INPUTS)),
-        outputs=Outputs(result=output, **given(_OUTPUTS)),
+        outputs=OutputFiles(result=output, **given(_OUTPUTS)),
         **given(_COMMAND),
     )
 

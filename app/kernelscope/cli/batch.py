@@ -46,7 +46,7 @@ from kernelscope.engine.options import Device
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kernelscope.big.batch import Handling, Item, Journal, Outcome
+    from kernelscope.big.batch import FileOutcome, Handling, Item, Journal
     from kernelscope.engine.backend import Backend
     from kernelscope.engine.recipe import Recipe
     from kernelscope.images.judging.metrics import Quality
@@ -80,7 +80,7 @@ def batch(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kernelscope.big.batch import Item, Journal, Outcome, Status, find_items
+    from kernelscope.big.batch import FileOutcome, Item, Journal, Status, find_items
     from kernelscope.files import read_recipe
     from kernelscope.files.write_errors import check_target, replace_file
 
@@ -100,14 +100,14 @@ def _run(options: argparse.Namespace) -> int:
     status, say = StatusLine(not (options.quiet or options.verbose)), Speaker(options.quiet)
     start, total = time.perf_counter(), len(found.items)
     problems = [
-        Outcome(Item(path, path), Status.FAILED, f"The folder cannot be read: {reason}.")
+        FileOutcome(Item(path, path), Status.FAILED, f"The folder cannot be read: {reason}.")
         for path, reason in found.problems
     ]
     for each in problems:
         _print_failure(each)
-    outcomes: list[Outcome] = []
+    outcomes: list[FileOutcome] = []
 
-    def report(outcome: Outcome) -> None:
+    def report(outcome: FileOutcome) -> None:
         outcomes.append(outcome)
         status.clear()
         if outcome.status is Status.FAILED:
@@ -147,7 +147,7 @@ def _here(
     items: list[Item],
     journal: Journal,
     token: CancelToken,
-    report: Callable[[Outcome], None],
+    report: Callable[[FileOutcome], None],
     say: Speaker,
 ) -> None:
     """Run a batch in this process."""
@@ -189,7 +189,7 @@ def _on_cluster(
     items: list[Item],
     journal: Journal,
     token: CancelToken,
-    report: Callable[[Outcome], None],
+    report: Callable[[FileOutcome], None],
     say: Speaker,
 ) -> None:
     """Run a batch on workers: those of a scheduler, or some on this machine."""
@@ -200,10 +200,10 @@ def _on_cluster(
         share_of_cores,
     )
     from kernelscope.big.batch.item import PARTS
-    from kernelscope.big.batch.task import Settings
+    from kernelscope.big.batch.task import TaskSettings
 
     count = options.local_cluster
-    settings = Settings(
+    settings = TaskSettings(
         recipe,
         run_options(vars(options)),
         options.out.absolute() / PARTS,
@@ -228,13 +228,13 @@ def _handling(options: argparse.Namespace) -> Handling:
     return Handling(options.nan, options.float, options.lossy, options.quality)
 
 
-def _print_failure(outcome: Outcome) -> None:
+def _print_failure(outcome: FileOutcome) -> None:
     source = outcome.item.source
     text = one_line(f"failed: {source}: {without_name(outcome.reason, source.name)}")
     print(text, file=sys.stderr, flush=True)
 
 
-def _grouped(outcomes: Sequence[Outcome]) -> list[str]:
+def _grouped(outcomes: Sequence[FileOutcome]) -> list[str]:
     """Return the notices about files, each once: of several files with the first one's name."""
     groups = dict[str, list[tuple[Path, str]]]()
     for outcome in outcomes:
@@ -255,7 +255,7 @@ def _left_out(count: int) -> list[str]:
     return [f"{count} {word} left out: of no format that can be read."] if count else []
 
 
-def _unjudged(outcomes: list[Outcome], references: Path | None) -> list[str]:
+def _unjudged(outcomes: list[FileOutcome], references: Path | None) -> list[str]:
     """Return a notice about results that were not compared with a reference."""
     from kernelscope.big.batch import Status
 
@@ -279,7 +279,7 @@ def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
     return ", ".join(parts)
 
 
-def _summary(outcomes: list[Outcome], path: Path, *, judged: bool) -> str:
+def _summary(outcomes: list[FileOutcome], path: Path, *, judged: bool) -> str:
     """Return what became of each file, as JSON or as a table with commas."""
     rows: list[dict[str, Any]] = [
         {
@@ -317,7 +317,7 @@ def _summary(outcomes: list[Outcome], path: Path, *, judged: bool) -> str:
     return text.getvalue()
 
 
-def _figures(outcome: Outcome) -> dict[str, object]:
+def _figures(outcome: FileOutcome) -> dict[str, object]:
     """Return the quality of a file; the PSNR of equal pictures, which JSON lacks, as a text."""
     before, after = outcome.before, outcome.quality
     missing = "There is no reference." if outcome.item.reference is None else ""

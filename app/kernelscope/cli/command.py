@@ -44,7 +44,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outputs:
+class OutputFiles:
     """The files to write.
 
     Attributes
@@ -93,7 +93,7 @@ class ApplyCommand:
     recipe: Recipe
     options: RunOptions
     files: Inputs
-    outputs: Outputs
+    outputs: OutputFiles
     memory: int | None = None
     local_cluster: int | None = None
     scheduler: str | None = None

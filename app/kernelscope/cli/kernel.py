@@ -33,7 +33,7 @@ from kernelscope.teach.manual import filter_name
 
 if TYPE_CHECKING:
     from kernelscope.backends.cuda.inspection import PlannedLaunch
-    from kernelscope.backends.cuda.preprocessor import Place
+    from kernelscope.backends.cuda.preprocessor import FunctionPlace
     from kernelscope.engine.launch_report import Resources
     from kernelscope.engine.request import Request
     from kernelscope.engine.step import Step
@@ -101,7 +101,7 @@ def _reports(
     return found, ""
 
 
-def _entry_point(spec: FilterSpec, launch: Launch) -> Place | None:
+def _entry_point(spec: FilterSpec, launch: Launch) -> FunctionPlace | None:
     from kernelscope.backends.cuda.preprocessor import find_kernel
     from kernelscope.backends.cuda.sources import source_files
 

@@ -15,7 +15,7 @@ from kernelscope.cli.common import STATUS, Parser, Speaker, file_path, whole_num
 from kernelscope.images.phantom import (
     BRIGHTEST,
     Contrast,
-    Noise,
+    ScannerNoise,
     Shape,
     Voxel,
     add_noise,
@@ -119,8 +119,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add_noise_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--noise",
-        choices=[noise.value for noise in Noise],
-        default=Noise.RICIAN.value,
+        choices=[noise.value for noise in ScannerNoise],
+        default=ScannerNoise.RICIAN.value,
         help="kind of noise (default: %(default)s); varying-rician is three times as strong in "
         "the middle as at the corners",
     )

@@ -166,10 +166,10 @@ def _print_times(
     request: Request, levels: Sequence[Level], found: Mapping[str, list[Counts]], card: Gpu
 ) -> None:
     """Print the lower bounds, and those that were recorded of the same work on the card."""
-    from kernelscope.bench.memory_ladder import MemoryLadder, Rung
+    from kernelscope.bench.memory_ladder import CountedRung, MemoryLadder
     from kernelscope.bench.recorded import Recorded
 
-    rungs = [Rung(level, found[level.name]) for level in levels if level.name in found]
+    rungs = [CountedRung(level, found[level.name]) for level in levels if level.name in found]
     ladder = MemoryLadder(rungs, card, Recorded.read().same(request, card.name))
     show(f"\nLower bound on {card.name}, and the unit that sets it:\n")
     width = max(map(len, found), default=0)

@@ -11,7 +11,7 @@ from kernelscope.base.errors import (
     LossyFormat,
     SeveralVolumes,
 )
-from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, Outputs
+from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, OutputFiles
 from kernelscope.cli.common import Speaker, StatusLine, namesakes
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
@@ -159,7 +159,7 @@ def across(recipe: Recipe, axis: str) -> Recipe:
     )
 
 
-def _find_outputs(files: Inputs, outputs: Outputs) -> list[Path]:
+def _find_outputs(files: Inputs, outputs: OutputFiles) -> list[Path]:
     """Return the files of the result and of the components' results, all different."""
     from kernelscope.files.volumes import beside
     from kernelscope.files.write_errors import resolved

@@ -13,7 +13,7 @@ from typing import Any
 
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.engine.timing import KernelTime, Metric, Part, Stage
+from kernelscope.engine.timing import KernelTime, Metric, Stage, StagePart
 
 _logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class RunLog:
         repeats: tuple[float, ...] = (),
         overlapped: bool = False,
         begun: float | None = None,
-        parts: tuple[Part, ...] = (),
+        parts: tuple[StagePart, ...] = (),
         kernels: tuple[KernelTime, ...] = (),
         excess: float = 0.0,
     ) -> None:

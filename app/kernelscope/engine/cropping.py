@@ -13,7 +13,7 @@ import numpy as np
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.options import Device
-from kernelscope.engine.region import Region, Window, window
+from kernelscope.engine.region import NeededPart, Region, window
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import with_sign
@@ -36,7 +36,7 @@ class Crops:
         self._last: weakref.WeakKeyDictionary[Image, tuple[range, range, Image]]
         self._last = weakref.WeakKeyDictionary()
 
-    def of(self, image: Image, part: Window) -> Image:
+    def of(self, image: Image, part: NeededPart) -> Image:
         """Return the `part` of `image`; the image itself if that is all of it."""
         if (part.rows, part.columns) == (range(image.height), range(image.width)):
             return image
@@ -53,7 +53,7 @@ class Crops:
 _crops = Crops()
 
 
-def crop_of(request: Request) -> tuple[Request, Window]:
+def crop_of(request: Request) -> tuple[Request, NeededPart]:
     """Return the request for the crop that the region of `request` needs, and its place.
 
     The crop is filtered as a whole, even if the step is limited to an area.

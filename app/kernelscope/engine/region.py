@@ -79,7 +79,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Window:
+class NeededPart:
     """The part of a source that a region needs.
 
     Attributes
@@ -108,7 +108,7 @@ class Window:
 
 def window(
     region: Region, shape: tuple[int, ...], radius: int, border: Border, crop: Crop
-) -> Window:
+) -> NeededPart:
     """Return the part of a source of `shape` that `region` of its result needs.
 
     Parameters
@@ -132,7 +132,7 @@ def window(
         region.width,
     )
     assert inside.fits((len(rows) - 2 * shift, len(columns) - 2 * shift))
-    return Window(rows, columns, inside)
+    return NeededPart(rows, columns, inside)
 
 
 def _grown(

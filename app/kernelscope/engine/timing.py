@@ -16,7 +16,7 @@ NOTABLE_EXCESS = 0.05
 
 
 @dataclass(frozen=True)
-class Part:
+class StagePart:
     """A piece of a stage that overlapped other stages.
 
     Attributes
@@ -106,7 +106,7 @@ class Stage(NamedTuple):  # made ten times a run: a frozen dataclass takes six t
     repeats: tuple[float, ...] = ()
     overlapped: bool = False
     start: float = 0.0
-    parts: tuple[Part, ...] = ()
+    parts: tuple[StagePart, ...] = ()
     kernels: tuple[KernelTime, ...] = ()
     excess: float = 0.0
 

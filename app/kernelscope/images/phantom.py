@@ -63,7 +63,7 @@ class Contrast(StrEnum):
     PDW = "PDw"
 
 
-class Noise(StrEnum):
+class ScannerNoise(StrEnum):
     """The noise that a scanner adds."""
 
     GAUSSIAN = "gaussian"
@@ -256,7 +256,9 @@ def head(
     return Phantom(labels, truth)
 
 
-def add_noise(truth: NDArray[np.float32], kind: Noise | str, sigma: float, seed: int = 0) -> Noisy:
+def add_noise(
+    truth: NDArray[np.float32], kind: ScannerNoise | str, sigma: float, seed: int = 0
+) -> Noisy:
     """Add the noise of a scanner.
 
     Gaussian and uniform noise have standard deviation `sigma`. Rician noise is the
@@ -278,7 +280,7 @@ def add_noise(truth: NDArray[np.float32], kind: Noise | str, sigma: float, seed:
     InvalidParameter
         If the kind is unknown or `sigma` negative or not finite.
     """
-    kind = _member(Noise, kind)
+    kind = _member(ScannerNoise, kind)
     if not 0 <= sigma < np.inf:
         raise InvalidParameter(f"A sigma of {sigma} is out of range.", "Use 0 or more.")
     seeds = np.random.SeedSequence(seed).spawn(len(truth))
@@ -288,14 +290,14 @@ def add_noise(truth: NDArray[np.float32], kind: Noise | str, sigma: float, seed:
     def fill(z: int) -> None:
         rng = np.random.default_rng(seeds[z])
         plane, level = truth[z], noisy.sigma[z]
-        if kind is Noise.VARYING_RICIAN:
+        if kind is ScannerNoise.VARYING_RICIAN:
             level *= 1 + 2 * _hill(axes, z)
-        if kind is Noise.UNIFORM:
+        if kind is ScannerNoise.UNIFORM:
             # A uniform distribution of width 1 has the standard deviation 1 / sqrt(12).
             new = plane + (rng.random(plane.shape, np.float32) - 0.5) * np.sqrt(12) * level
         else:
             new = plane + rng.standard_normal(plane.shape, np.float32) * level
-        if kind in (Noise.RICIAN, Noise.VARYING_RICIAN):
+        if kind in (ScannerNoise.RICIAN, ScannerNoise.VARYING_RICIAN):
             new = np.hypot(new, rng.standard_normal(plane.shape, np.float32) * level)
         noisy.voxels[z] = new
 

@@ -123,7 +123,7 @@ def planes_of(volume: Volume) -> tuple[Plane, Plane, Plane]:
 
 
 @dataclass(frozen=True)
-class Window:
+class GreyWindow:
     """The values that are drawn black and white.
 
     Attributes
@@ -161,15 +161,15 @@ class Window:
         return _bytes(change, 255 * gain / self.width, 128.0)
 
 
-def auto_window(volume: Volume) -> Window:
+def auto_window(volume: Volume) -> GreyWindow:
     """Return a window from the 1st to the 99th percentile of the values."""
     low, high = np.percentile(_sample(volume.voxels), _SHARES).tolist()
     if low == high:  # mostly background
         low, high = volume.value_range
-    return Window((low + high) / 2, (high - low) or 1.0)
+    return GreyWindow((low + high) / 2, (high - low) or 1.0)
 
 
-def auto_gain(volume: Volume, other: Volume, window: Window, gains: Sequence[int]) -> int:
+def auto_gain(volume: Volume, other: Volume, window: GreyWindow, gains: Sequence[int]) -> int:
     """Return the largest of `gains` with which few differences saturate."""
     change = _sample(volume.voxels).astype(np.float32) - _sample(other.voxels)
     sizes = np.abs(change)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelscope.base.errors import InvalidParameter, OutOfMemory
 from kernelscope.images.phantom import Contrast, add_noise, head
-from kernelscope.images.phantom import Noise as Kind
+from kernelscope.images.phantom import ScannerNoise as Kind
 from kernelscope.images.volume import check_shape
 from kernelscope.library.arguments import check_choice
 from kernelscope.library.arrays import host_array

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.traffic.trace import OUTSIDE, SECTOR, WARP, Event, Space, Trace
+from kernelscope.traffic.trace import OUTSIDE, SECTOR, WARP, Event, MemorySpace, Trace
 
 BANKS = 32
 _WORD = 4
@@ -79,9 +79,9 @@ def requests(trace: Trace) -> Requests:
     count = len(first)
     lanes = np.bincount(_first_of_pairs(of_access, thread), minlength=count)
     exists = records["offset"] != OUTSIDE
-    cached = exists & np.isin(space[of_access], (Space.GLOBAL, Space.TEXTURE))
-    banked = exists & (space[of_access] == Space.SHARED)
-    constant = exists & (space[of_access] == Space.CONSTANT)
+    cached = exists & np.isin(space[of_access], (MemorySpace.GLOBAL, MemorySpace.TEXTURE))
+    banked = exists & (space[of_access] == MemorySpace.SHARED)
+    constant = exists & (space[of_access] == MemorySpace.CONSTANT)
     sectors, needed = _sectors(of_access[cached], offset[cached], size[cached], count)
     wavefronts, ideal = _banks(
         of_access[banked],
@@ -93,7 +93,7 @@ def requests(trace: Trace) -> Requests:
     )
     words = _first_of_pairs(of_access[constant], offset[constant] // _WORD)
     wavefronts += np.bincount(words, minlength=count)
-    ideal += space == Space.CONSTANT
+    ideal += space == MemorySpace.CONSTANT
     return Requests(
         thread[first] // WARP,
         array[first],

@@ -33,13 +33,13 @@ import numpy as np
 from kernelscope.schema.levels import TUNED
 from kernelscope.traffic.gpus import Gpu
 from kernelscope.traffic.totals import Key, Totals, launch_totals
-from kernelscope.traffic.trace import SECTOR, Counts, Event, Space
+from kernelscope.traffic.trace import SECTOR, Counts, Event, MemorySpace
 
 FAR = 1.5
 """Times the prediction from which on a measurement calls for an explanation."""
 
 
-class Part(StrEnum):
+class Limiter(StrEnum):
     """The parts of a card that may limit a kernel."""
 
     MEMORY = "device memory"
@@ -64,8 +64,8 @@ class Prediction:
     """
 
     seconds: float
-    limit: Part
-    bounds: dict[Part, float]
+    limit: Limiter
+    bounds: dict[Limiter, float]
 
     def is_far(self, measured: float) -> bool:
         """Return whether a time in seconds differs by more than `FAR` times."""
@@ -74,8 +74,8 @@ class Prediction:
 
 def predict(launches: Sequence[Counts], card: Gpu) -> Prediction:
     """Return the least time of launches, one after the other, on a card."""
-    total, limits = 0.0, dict.fromkeys(Part, 0.0)
-    bounds: dict[Part, float] = {}
+    total, limits = 0.0, dict.fromkeys(Limiter, 0.0)
+    bounds: dict[Limiter, float] = {}
     for each in launches:
         found = bounds_of(each, card)
         limit = max(found, key=lambda part: found[part])
@@ -86,24 +86,24 @@ def predict(launches: Sequence[Counts], card: Gpu) -> Prediction:
     return Prediction(total, max(limits, key=lambda part: limits[part]), bounds)
 
 
-def bounds_of(counts: Counts, card: Gpu) -> dict[Part, float]:
+def bounds_of(counts: Counts, card: Gpu) -> dict[Limiter, float]:
     """Return the seconds that each part of a card needs for a launch."""
     totals = launch_totals(counts)
     operations = counts.scene.operations * float(np.prod(counts.scene.output_shape))
     # Multiprocessors without a block do nothing.
     share = min(counts.scene.blocks / card.multiprocessors, 1.0)
     found = {
-        Part.MEMORY: _memory_sectors(totals, card) * SECTOR / card.bandwidth,
-        Part.LOADS: _load_clocks(totals, card) / (card.multiprocessors * share * card.clock),
+        Limiter.MEMORY: _memory_sectors(totals, card) * SECTOR / card.bandwidth,
+        Limiter.LOADS: _load_clocks(totals, card) / (card.multiprocessors * share * card.clock),
     }
     if counts.scene.level != TUNED.id:  # there instructions may do more: tensor cores, packed bytes
-        found[Part.ARITHMETIC] = operations / (2 * card.cores * share * card.clock)
+        found[Limiter.ARITHMETIC] = operations / (2 * card.cores * share * card.clock)
     if card.cache_clock is not None:
         sectors = sum(each.block_sectors for each in totals.values())
-        found[Part.CACHE] = sectors * SECTOR / (card.cache_clock * card.clock)
-    fetches = totals.get((Space.TEXTURE, Event.READ))
+        found[Limiter.CACHE] = sectors * SECTOR / (card.cache_clock * card.clock)
+    fetches = totals.get((MemorySpace.TEXTURE, Event.READ))
     if fetches is not None and card.texels is not None:
-        found[Part.TEXTURE] = fetches.accesses / (card.texels * share)
+        found[Limiter.TEXTURE] = fetches.accesses / (card.texels * share)
     return found
 
 
@@ -111,9 +111,9 @@ def _memory_sectors(totals: dict[Key, Totals], card: Gpu) -> float:
     """Return the sectors that go to device memory at least."""
     sectors = 0.0
     for (space, _), each in totals.items():
-        if card.is_cached or space is Space.TEXTURE:
+        if card.is_cached or space is MemorySpace.TEXTURE:
             sectors += each.footprint
-        elif space is Space.GLOBAL:  # half a warp asks for one segment at least
+        elif space is MemorySpace.GLOBAL:  # half a warp asks for one segment at least
             sectors += max(each.sectors, 2 * each.requests)
     return sectors
 
@@ -122,8 +122,8 @@ def _load_clocks(totals: dict[Key, Totals], card: Gpu) -> float:
     """Return the clocks of multiprocessors that loads and stores take, on all of them."""
     clocks = 0.0
     for (space, _), each in totals.items():
-        if space is Space.GLOBAL:
+        if space is MemorySpace.GLOBAL:
             clocks += each.requests * card.load_clocks
-        elif space is Space.SHARED:
+        elif space is MemorySpace.SHARED:
             clocks += each.wavefronts * card.shared_clocks
     return clocks

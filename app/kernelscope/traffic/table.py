@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelscope.traffic.totals import Key, Totals, intensity, launch_totals
-from kernelscope.traffic.trace import SECTOR, Counts, Event, Space
+from kernelscope.traffic.trace import SECTOR, Counts, Event, MemorySpace
 
 READ, WRITE = Event.READ, Event.WRITE
 
 
 @dataclass(frozen=True)
-class Figure:
+class TableRow:
     """A row of the table.
 
     Attributes
@@ -47,7 +47,7 @@ def totals_of(launches: Sequence[Counts]) -> dict[Key, Totals]:
     return result
 
 
-def figures(levels: Mapping[str, Sequence[Counts]]) -> list[Figure]:
+def figures(levels: Mapping[str, Sequence[Counts]]) -> list[TableRow]:
     """Return the figures of levels, for each pixel of the output.
 
     Parameters
@@ -58,16 +58,16 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[Figure]:
     made = [(totals_of(each), each) for each in levels.values()]
     pixels = [each[-1].scene.pixels for _, each in made]
 
-    def row(title: str, key: Key, field: str, note: str, scale: float = 1.0) -> Figure:
+    def row(title: str, key: Key, field: str, note: str, scale: float = 1.0) -> TableRow:
         values = tuple(
             getattr(totals[key], field) * scale / count if key in totals else None
             for (totals, _), count in zip(made, pixels, strict=True)
         )
-        return Figure(title, values, note=note)
+        return TableRow(title, values, note=note)
 
-    loads, stores = (Space.GLOBAL, READ), (Space.GLOBAL, WRITE)
-    shared, texture = (Space.SHARED, READ), (Space.TEXTURE, READ)
-    constant = (Space.CONSTANT, READ)
+    loads, stores = (MemorySpace.GLOBAL, READ), (MemorySpace.GLOBAL, WRITE)
+    shared, texture = (MemorySpace.SHARED, READ), (MemorySpace.TEXTURE, READ)
+    constant = (MemorySpace.CONSTANT, READ)
     found = [
         row("global loads", loads, "accesses", "of threads"),
         row("global sectors", loads, "sectors", "of 32 bytes that the loads of warps ask for"),
@@ -76,9 +76,9 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[Figure]:
         row("texture fetches", texture, "accesses", "of threads"),
         row("constant loads", constant, "accesses", "of threads"),
         row("shared loads", shared, "accesses", "of threads"),
-        row("shared stores", (Space.SHARED, WRITE), "accesses", "of threads"),
+        row("shared stores", (MemorySpace.SHARED, WRITE), "accesses", "of threads"),
         _conflicts(made, pixels),
-        Figure(
+        TableRow(
             "bytes past the L1 cache",
             tuple(
                 sum(each.block_sectors for each in totals.values()) * SECTOR / count
@@ -86,7 +86,7 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[Figure]:
             ),
             note="if the cache of a block misses each sector once",
         ),
-        Figure(
+        TableRow(
             "bytes of device memory",
             tuple(
                 sum(each.footprint for each in totals.values()) * SECTOR / count
@@ -94,7 +94,7 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[Figure]:
             ),
             note="at best: each sector once",
         ),
-        Figure(
+        TableRow(
             "barriers of a thread",
             tuple(
                 sum(each.barriers / (each.scene.blocks * each.scene.threads) for each in launches)
@@ -102,7 +102,7 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[Figure]:
             ),
             note="in a whole launch",
         ),
-        Figure(
+        TableRow(
             "operations a byte",
             tuple(intensity(launches[-1]) for _, launches in made),
             note="of device memory at best, by the filter's plan",
@@ -114,18 +114,20 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[Figure]:
 _Made = list[tuple[dict[Key, Totals], Sequence[Counts]]]
 
 
-def _efficiency(made: _Made) -> Figure:
+def _efficiency(made: _Made) -> TableRow:
     parts = [
-        totals[Space.GLOBAL, READ].efficiency if (Space.GLOBAL, READ) in totals else None
+        totals[MemorySpace.GLOBAL, READ].efficiency
+        if (MemorySpace.GLOBAL, READ) in totals
+        else None
         for totals, _ in made
     ]
     values = tuple(None if each is None else 100 * each for each in parts)
-    return Figure("  of them needed (%)", values, 1, "if the same bytes lay together")
+    return TableRow("  of them needed (%)", values, 1, "if the same bytes lay together")
 
 
-def _conflicts(made: _Made, pixels: Sequence[int]) -> Figure:
+def _conflicts(made: _Made, pixels: Sequence[int]) -> TableRow:
     values = []
     for (totals, _), count in zip(made, pixels, strict=True):
-        both = [totals[key] for key in totals if key[0] is Space.SHARED]
+        both = [totals[key] for key in totals if key[0] is MemorySpace.SHARED]
         values.append(sum(each.conflicts for each in both) / count if both else None)
-    return Figure("bank conflicts", tuple(values), 3, "more turns of shared memory than needed")
+    return TableRow("bank conflicts", tuple(values), 3, "more turns of shared memory than needed")

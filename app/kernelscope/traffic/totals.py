@@ -14,9 +14,9 @@ from kernelscope.traffic.trace import (
     WARP,
     Counts,
     Event,
-    Place,
+    MemorySpace,
     Scene,
-    Space,
+    SourceLine,
     Trace,
 )
 
@@ -62,7 +62,7 @@ class Totals:
         return self.needed / self.sectors if self.sectors else None
 
 
-Key = tuple[Space, Event]
+Key = tuple[MemorySpace, Event]
 """A memory space, and `Event.READ` or `Event.WRITE`."""
 
 
@@ -96,7 +96,7 @@ def thread_totals(trace: Trace, thread: int) -> dict[Key, Totals]:
     spaces = trace.scene.spaces()[records["array"]]
     # Of an access to several cells the first one is counted.
     counted = trace.instructions(records)[0] == records["site"]
-    for space in Space:
+    for space in MemorySpace:
         for event in (Event.READ, Event.WRITE):
             count = np.count_nonzero((spaces == space) & (records["event"] == event) & counted)
             if count:
@@ -109,7 +109,7 @@ def thread_totals(trace: Trace, thread: int) -> dict[Key, Totals]:
 def _totals(trace: Trace, made: Requests, chosen: NDArray[np.bool_]) -> dict[Key, Totals]:
     records = trace.accesses()[chosen[made.of_access]]
     result: dict[Key, Totals] = {}
-    for space in Space:
+    for space in MemorySpace:
         for event in (Event.READ, Event.WRITE):
             these = chosen & (made.space == space) & (made.event == event)
             if not these.any():
@@ -126,9 +126,9 @@ def _totals(trace: Trace, made: Requests, chosen: NDArray[np.bool_]) -> dict[Key
     return result
 
 
-def _footprint(scene: Scene, records: NDArray[np.void], space: Space, event: Event) -> int:
+def _footprint(scene: Scene, records: NDArray[np.void], space: MemorySpace, event: Event) -> int:
     """Return how many different sectors records ask for."""
-    if space in (Space.SHARED, Space.CONSTANT):
+    if space in (MemorySpace.SHARED, MemorySpace.CONSTANT):
         return 0
     these = records[
         (scene.spaces()[records["array"]] == space)
@@ -141,7 +141,7 @@ def _footprint(scene: Scene, records: NDArray[np.void], space: Space, event: Eve
     return len(different(joined(np.tile(array, 2), np.r_[first, last])))
 
 
-def reuse(trace: Trace, space: Space) -> float | None:
+def reuse(trace: Trace, space: MemorySpace) -> float | None:
     """Return how often the block reads each cell of a space that it reads; None for no reads."""
     records = trace.accesses()
     spaces = trace.scene.spaces()[records["array"]]
@@ -170,7 +170,7 @@ class Branches:
 
     passed: int
     divergent: int
-    places: tuple[tuple[Place, int], ...]
+    places: tuple[tuple[SourceLine, int], ...]
 
 
 def branches(trace: Trace, warp: int | None = None) -> Branches:
@@ -197,7 +197,7 @@ def branches(trace: Trace, warp: int | None = None) -> Branches:
     np.minimum.at(low, where, follows)
     np.maximum.at(high, where, follows)
     divergent = low != high
-    counts: dict[Place, int] = {}
+    counts: dict[SourceLine, int] = {}
     for each in site[index][divergent]:
         place = trace.scene.place(int(each))
         if place is not None:

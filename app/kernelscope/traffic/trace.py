@@ -25,7 +25,7 @@ SOURCE, OUTPUT = "source", "output"
 """The names of the pictures among the arrays."""
 
 
-class Space(IntEnum):
+class MemorySpace(IntEnum):
     """The memories that kernels address."""
 
     GLOBAL = 0
@@ -82,7 +82,7 @@ The wider one has the `site` of the instruction whose cells lie first, the `lead
 """
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a kernel's source."""
 
     file: str
@@ -111,7 +111,7 @@ class Array:
     """
 
     name: str
-    space: Space
+    space: MemorySpace
     bytes: int
     shape: tuple[int, ...] = ()
     item: int = 1
@@ -154,7 +154,7 @@ class Scene:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     arrays: tuple[Array, ...]
-    sites: Mapping[int, tuple[Place, ...]]
+    sites: Mapping[int, tuple[SourceLine, ...]]
     output_shape: tuple[int, ...]
     operations: float
     notice: str = ""
@@ -177,13 +177,13 @@ class Scene:
         """Pixels of the output."""
         return int(np.prod(self.output_shape[:-1]))
 
-    def place(self, site: int, file: str = "") -> Place | None:
+    def place(self, site: int, file: str = "") -> SourceLine | None:
         """Return the innermost line of an instruction, in `file` if it is called from there."""
         places = self.sites.get(site, ())
         return next((each for each in places if each.file == file), places[0] if places else None)
 
     def spaces(self) -> NDArray[np.uint8]:
-        """Return the `Space` of each array."""
+        """Return the `MemorySpace` of each array."""
         return np.array([each.space for each in self.arrays], np.uint8)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.schema.launch import CudaTask, Launch
 
@@ -14,7 +14,7 @@ GEOMETRY_NUMBERS = {3: 9, 4: 8}
 """Fields of ``Geometry`` and of ``Volume``, by the axes of the source."""
 
 
-def set_constants(launch: Launch, module: Any, device: Card) -> None:
+def set_constants(launch: Launch, module: Any, device: GpuContext) -> None:
     """Copy the constants of a launch to the constant memory of its module."""
     for name, values in launch.constants.items():
         address, size = module.get_global(name)

@@ -18,7 +18,7 @@ from kernelscope.backends.cuda.cubins import PACKAGED, CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.kernel import hold_cubin
 from kernelscope.backends.cuda.probe import probe
-from kernelscope.backends.cuda.view import View
+from kernelscope.backends.cuda.view import ReducedView
 from kernelscope.base.errors import DeviceUnavailable
 from kernelscope.engine.backend import Availability, Fact, FactGroup, close_all
 from kernelscope.engine.context import RunContext
@@ -31,7 +31,7 @@ from kernelscope.schema.levels import Level
 from kernelscope.schema.samples import Components, Kind
 
 if TYPE_CHECKING:
-    from kernelscope.backends.cuda.card import Card
+    from kernelscope.backends.cuda.card import GpuContext
 
 _logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class CudaBackend:
         self._compiler = compiler
         self.ordinals = tuple(ordinals)
         self.memory_limit = memory_limit
-        self._devices: list[Card] = []
+        self._devices: list[GpuContext] = []
         self._lost = False
         self._opening = threading.RLock()
 
@@ -189,7 +189,7 @@ class CudaBackend:
             )
 
     @contextmanager
-    def _translated_errors(self, devices: Sequence[Card]) -> Iterator[None]:
+    def _translated_errors(self, devices: Sequence[GpuContext]) -> Iterator[None]:
         """Translate CUDA's errors for the user; close everything if a device is lost."""
         try:
             yield
@@ -204,7 +204,7 @@ class CudaBackend:
 
     def _filter(
         self,
-        devices: Sequence[Card],
+        devices: Sequence[GpuContext],
         request: Request,
         level: Level,
         context: RunContext,
@@ -238,7 +238,7 @@ class CudaBackend:
         return result
 
     def _samples(
-        self, devices: Sequence[Card], request: Request, context: RunContext
+        self, devices: Sequence[GpuContext], request: Request, context: RunContext
     ) -> NDArray[Any] | Components:
         """Return the source as the filter looks at it before the run, brought to one card."""
         source = request.source
@@ -247,7 +247,7 @@ class CudaBackend:
         return devices[0].call(components.known_by, devices[0], self._cache, source, context.log)
 
     def _prepared(
-        self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level
+        self, device: GpuContext, request: Request, parameters: Mapping[str, Any], level: Level
     ) -> DeviceRun:
         """Return a run on one of the devices, with its kernels compiled."""
         options = request.options
@@ -266,7 +266,7 @@ class CudaBackend:
         device = runs[0].device
         return bool(device.call(reduction.is_finite, device, self._cache, output))
 
-    def _view(self, device: Card, request: Request, task: CudaTask) -> View | None:
+    def _view(self, device: GpuContext, request: Request, task: CudaTask) -> ReducedView | None:
         """Return the reduction of the result on the card, if the request has one.
 
         Alpha comes back on the host only, and weights colours: that is reduced there.
@@ -274,10 +274,12 @@ class CudaBackend:
         shape = task.output_shape
         if request.reduction == 1 or shape[-1] in (2, 4):
             return None
-        return device.call(View.prepare, device, self._cache, shape, task.dtype, request.reduction)
+        return device.call(
+            ReducedView.prepare, device, self._cache, shape, task.dtype, request.reduction
+        )
 
     def _steps(
-        self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level
+        self, device: GpuContext, request: Request, parameters: Mapping[str, Any], level: Level
     ) -> list[PreparedFilter]:
         """Return the filters to run, one after the other, each with its plan and its kernels.
 
@@ -295,7 +297,7 @@ class CudaBackend:
         return kept
 
     def _planned(
-        self, device: Card, request: Request, parameters: Mapping[str, Any], level: Level
+        self, device: GpuContext, request: Request, parameters: Mapping[str, Any], level: Level
     ) -> list[PreparedFilter]:
         shape, dtype = request.source.shape, request.source.dtype
         *before, last = request.passes()
@@ -309,7 +311,7 @@ class CudaBackend:
             shape = output_shape
         return steps
 
-    def _open(self) -> list[Card]:
+    def _open(self) -> list[GpuContext]:
         if self._lost:
             raise DeviceUnavailable("The GPU stopped with an error earlier.", _RESTART)
         devices = self._devices  # one look: `close` may replace it
@@ -317,9 +319,9 @@ class CudaBackend:
             return devices
         with self._opening:
             for ordinal in self.ordinals[len(self._devices) :]:
-                from kernelscope.backends.cuda.card import Card
+                from kernelscope.backends.cuda.card import GpuContext
 
-                self._devices.append(Card(ordinal))
+                self._devices.append(GpuContext(ordinal))
                 _logger.info("opened GPU %d, %s", ordinal, self._devices[-1].handle.name())
             return self._devices
 

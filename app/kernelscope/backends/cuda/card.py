@@ -80,7 +80,7 @@ class Lane:
         self._thread.end()
 
 
-class Card:
+class GpuContext:
     """A GPU's primary context, pushed once on its own thread.
 
     All methods but `call`, `submit` and `close` run on that thread. Everything that was made in

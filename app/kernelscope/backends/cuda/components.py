@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.cubins import CubinCache
-from kernelscope.backends.cuda.noise import Noise
+from kernelscope.backends.cuda.noise import ScanMedians
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.context import RunLog
 from kernelscope.images.source import Source
@@ -37,7 +37,7 @@ _MOST_AT_ONCE = 1 << 30
 """Volumes up to these bytes are brought to the card together: its memory holds them twice then."""
 
 
-def on_card(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Any:
+def on_card(device: GpuContext, cache: CubinCache, image: Source, log: RunLog) -> Any:
     """Return the copy of a source on the card, made if it is not there yet; on its thread."""
     if device.resident.has_dead:
         with log.stage("free"):
@@ -61,7 +61,9 @@ def on_card(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Any:
     return source
 
 
-def known_by(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Pixels | Components:
+def known_by(
+    device: GpuContext, cache: CubinCache, image: Source, log: RunLog
+) -> Pixels | Components:
     """Return the samples of a source for `FilterSpec.resolve`; the card finds what it can.
 
     A scan comes to the card for that, unless it is large; on the card's thread.
@@ -90,13 +92,13 @@ def known_by(device: Card, cache: CubinCache, image: Source, log: RunLog) -> Pix
         except device.cuda.MemoryError:
             return None
 
-    noise = Noise(device, cache, image, log)
+    noise = ScanMedians(device, cache, image, log)
     return replace(
         parts, peak=peak, noise_medians=lambda *arguments: device.call(noise.medians, *arguments)
     )
 
 
-def result(device: Card, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def result(device: GpuContext, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return memory for a result; components of a volume lie one after the other."""
     if len(shape) == 4:
         return np.moveaxis(device.results.take((shape[3], *shape[:3]), dtype), 0, -1)
@@ -109,7 +111,7 @@ def memory_of(output: NDArray[Any]) -> NDArray[Any]:
     return output if output.flags.c_contiguous else np.moveaxis(output, -1, 0)
 
 
-def download(device: Card, cache: CubinCache, source: int, output: NDArray[Any]) -> None:
+def download(device: GpuContext, cache: CubinCache, source: int, output: NDArray[Any]) -> None:
     """Copy a result from the card into memory of `result`; on its thread."""
     if output.flags.c_contiguous:
         device.staging.download(source, output)
@@ -129,7 +131,7 @@ def _size(image: Source) -> int:
     return math.prod(image.shape) * image.dtype.itemsize
 
 
-def _upload(device: Card, cache: CubinCache, parts: Sequence[Pixels], target: int) -> None:
+def _upload(device: GpuContext, cache: CubinCache, parts: Sequence[Pixels], target: int) -> None:
     """Write volumes of one shape to the card as components, floats side by side."""
     at_once = len(parts) if sum(part.nbytes for part in parts) <= _MOST_AT_ONCE else 1
     for first in range(0, len(parts), at_once):
@@ -150,7 +152,7 @@ def _upload(device: Card, cache: CubinCache, parts: Sequence[Pixels], target: in
 
 
 def _peak(
-    device: Card, cache: CubinCache, first: int, shape: tuple[int, ...], keep: object
+    device: GpuContext, cache: CubinCache, first: int, shape: tuple[int, ...], keep: object
 ) -> float:
     """Return the largest magnitude of a component of `keep` whose first voxel is at an address."""
     found = np.zeros(1, np.float32)
@@ -168,7 +170,7 @@ def _peak(
 def _launch(
     kernel: str,
     defines: dict[str, str],
-    device: Card,
+    device: GpuContext,
     cache: CubinCache,
     pointers: tuple[int, int],
     voxels: int,

@@ -30,14 +30,14 @@ from kernelscope.backends.cuda.budget import BUFFERS
 from kernelscope.backends.cuda.card import Lane
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import StepLaunch, filter_rows, make_ready
-from kernelscope.backends.cuda.memory import Pages, Staging
+from kernelscope.backends.cuda.memory import ReadyMemory, Staging
 from kernelscope.backends.cuda.reduction import LOOK_BYTES, FiniteLook
 from kernelscope.backends.cuda.strips import Strip, strip
 from kernelscope.backends.cuda.thread import wait_for
 from kernelscope.base.errors import Cancelled
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import JointToken
-from kernelscope.engine.timing import Part, added_up
+from kernelscope.engine.timing import StagePart, added_up
 from kernelscope.images.source import Source
 
 _IN_SLABS = (
@@ -159,7 +159,7 @@ class Conveyor:
         self._finite_look = FiniteLook(run.device, run.cache)
         self._coming: _Slab | None = None
         self._in_flight: _Slab | None = None  # its kernels are queued
-        self._pages: Pages | None = None  # that its result gets meanwhile
+        self._pages: ReadyMemory | None = None  # that its result gets meanwhile
         self._kernels_end = 0.0  # of the last ones that were queued, by `time.perf_counter`
         self._rows_done = 0
         self._copies: list[Future[tuple[float, float]]] = []
@@ -340,7 +340,7 @@ def _record(log: RunLog, runs: Sequence[DeviceRun], begun: float, seconds: float
     """
     for name in _IN_SLABS:
         parts = tuple(
-            Part(run.device.ordinal, stage.start, stage.seconds)
+            StagePart(run.device.ordinal, stage.start, stage.seconds)
             for run in runs
             for stage in run.log.stages
             if stage.name == name

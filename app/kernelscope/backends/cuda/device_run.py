@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.pacer import Pacer
@@ -80,7 +80,7 @@ class DeviceRun:
         Launches between two events of the kernel that did the most.
     """
 
-    device: Card
+    device: GpuContext
     cache: CubinCache
     steps: Sequence[PreparedFilter]
     repeat: int = 1
@@ -196,7 +196,7 @@ class DeviceRun:
 
 
 @dataclass(frozen=True)
-class Place:
+class RowPlace:
     """Where the rows of source and output are on the card, and which they are."""
 
     source: int

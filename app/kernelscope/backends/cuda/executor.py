@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from kernelscope.backends.cuda import rim
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.cubins import CubinCache
-from kernelscope.backends.cuda.device_run import DeviceRun, Place, PreparedFilter
+from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter, RowPlace
 from kernelscope.backends.cuda.kernel import Kernel, block_of, evictor
 from kernelscope.backends.cuda.short_steps import ShortStep, read_times
 from kernelscope.backends.cuda.sources import read_source
@@ -31,7 +31,9 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import HARDWARE_BORDERS, Cuda, CudaPlan, CudaTask, Launch
 
 
-def prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -> PreparedFilter:
+def prepare(
+    spec: FilterSpec, task: CudaTask, device: GpuContext, cache: CubinCache
+) -> PreparedFilter:
     """Plan the launches of a filter and compile them, or load them from the cache.
 
     The device keeps the last plans: those of the same settings come again with every picture, and
@@ -74,7 +76,9 @@ def plan_key(
     return key
 
 
-def _prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) -> PreparedFilter:
+def _prepare(
+    spec: FilterSpec, task: CudaTask, device: GpuContext, cache: CubinCache
+) -> PreparedFilter:
     plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
     _check_shared(spec, task, device, max(planned.shared_bytes for planned in plan.launches))
     radius, whole = spec.radius(task.parameters), spec.whole(task.parameters)
@@ -96,7 +100,7 @@ def _prepare(spec: FilterSpec, task: CudaTask, device: Card, cache: CubinCache) 
     return PreparedFilter(spec, task, radius, whole, plan, cubins, is_new)
 
 
-def _check_shared(spec: FilterSpec, task: CudaTask, device: Card, shared: int) -> None:
+def _check_shared(spec: FilterSpec, task: CudaTask, device: GpuContext, shared: int) -> None:
     """Raise `DeviceUnavailable` if a block would have more shared memory than there is."""
     limit = device.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
     if shared > limit:
@@ -109,7 +113,7 @@ def _check_shared(spec: FilterSpec, task: CudaTask, device: Card, shared: int) -
 
 
 def _check_block(
-    spec: FilterSpec, task: CudaTask, device: Card, planned: Launch, function: Any
+    spec: FilterSpec, task: CudaTask, device: GpuContext, planned: Launch, function: Any
 ) -> None:
     """Raise `DeviceUnavailable` if the kernel cannot run in blocks of the size that is asked for.
 
@@ -181,7 +185,7 @@ class StepLaunch:
     One that is made and not run has to be of plain launches, which leave nothing to be freed.
     """
 
-    def __init__(self, step: PreparedFilter, place: Place, run: DeviceRun) -> None:
+    def __init__(self, step: PreparedFilter, place: RowPlace, run: DeviceRun) -> None:
         self._step, self._place, self._run = step, place, run
         scratch = {
             name: run.workspace.get(
@@ -284,10 +288,10 @@ class StepLaunch:
         device.free(*self._spares)
 
 
-def _place(task: CudaTask, strip: Strip | None, source: int, target: int) -> Place:
+def _place(task: CudaTask, strip: Strip | None, source: int, target: int) -> RowPlace:
     """Return where the rows of a strip are, or those of the whole image."""
     height, out_height = task.shape[0], task.output_shape[0]
-    return Place(
+    return RowPlace(
         source,
         target,
         first=strip.first if strip else 0,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kernelscope.backends.cuda.device_run import DeviceRun, Place
+from kernelscope.backends.cuda.device_run import DeviceRun, RowPlace
 from kernelscope.base.errors import DeviceUnavailable
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
 
@@ -16,7 +16,7 @@ from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
 class Mapped:
     """Rows of a source and of its output in host memory that kernels reach over the bus."""
 
-    def __init__(self, task: CudaTask, place: Place, run: DeviceRun) -> None:
+    def __init__(self, task: CudaTask, place: RowPlace, run: DeviceRun) -> None:
         cuda = run.device.cuda
         sample = task.dtype.itemsize
         sizes = (
@@ -56,7 +56,7 @@ class HandedOver:
         self,
         plan: CudaPlan,
         launch: Launch,
-        place: Place,
+        place: RowPlace,
         scratch: Mapping[str, int],
         run: DeviceRun,
     ) -> None:

@@ -32,10 +32,10 @@ from kernelscope.backends.cuda.arguments import (
     set_constants,
     upload_tables,
 )
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.cubins import CubinCache
-from kernelscope.backends.cuda.device_run import DeviceRun, Place, PreparedFilter
+from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter, RowPlace
 from kernelscope.backends.cuda.host_memory import HandedOver, Mapped
 from kernelscope.backends.cuda.pacer import LAUNCH_SECONDS, Pacer, Piece
 from kernelscope.backends.cuda.report import launch_report
@@ -97,7 +97,7 @@ class Ready:
     number: int
 
     @classmethod
-    def of(cls, step: PreparedFilter, number: int, device: Card) -> Ready:
+    def of(cls, step: PreparedFilter, number: int, device: GpuContext) -> Ready:
         """Return it for a launch by number; the device keeps those of plans that it keeps.
 
         Others may hold a map of sigma, as large as a volume.
@@ -153,7 +153,7 @@ class Kernel:
         self,
         step: PreparedFilter,
         number: int,
-        place: Place,
+        place: RowPlace,
         scratch: Mapping[str, int],
         run: DeviceRun,
         evict: Callable[[], None],
@@ -443,7 +443,7 @@ class Kernel:
         return self._ready.report(grid, self._run)
 
 
-def hold_cubin(cache: CubinCache, device: Card) -> Cubin:
+def hold_cubin(cache: CubinCache, device: GpuContext) -> Cubin:
     return cache.get("hold", read_source("hold"), device.architecture, {})
 
 
@@ -466,7 +466,7 @@ def evictor(run: DeviceRun) -> Callable[[], None]:
     return lambda: device.cuda.memset_d8_async(spare, 0, size, device.stream)
 
 
-def block_of(launch: Launch, function: Any, device: Card) -> tuple[int, int, int]:
+def block_of(launch: Launch, function: Any, device: GpuContext) -> tuple[int, int, int]:
     """Return the threads of a block; fewer than planned if a striding one lacks registers."""
     columns, rows, slices = (*launch.block, 1)[:3]
     if launch.tile is None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import reduction
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import filter_rows
@@ -42,19 +42,19 @@ def apply(run: DeviceRun, source: int, target: int, context: RunContext) -> None
         run.free()
 
 
-def fetch(device: Card, address: int, output: NDArray[np.generic]) -> None:
+def fetch(device: GpuContext, address: int, output: NDArray[np.generic]) -> None:
     """Copy memory at an address into a C-contiguous array; on the device's thread."""
     device.cuda.Context.synchronize()
     device.staging.download(address, output)
 
 
-def store(device: Card, source: NDArray[np.generic], address: int) -> None:
+def store(device: GpuContext, source: NDArray[np.generic], address: int) -> None:
     """Copy a C-contiguous array to memory at an address; on the device's thread."""
     device.cuda.Context.synchronize()
     device.staging.upload(source, address)
 
 
-def peak(device: Card, cache: CubinCache, address: int, samples: int) -> float:
+def peak(device: GpuContext, cache: CubinCache, address: int, samples: int) -> float:
     """Return the largest magnitude of 32-bit floats at an address; NaN without room to look."""
     device.cuda.Context.synchronize()
     return reduction.peak_at(device, cache, address, samples)

@@ -155,7 +155,7 @@ class _Filled:
         return found
 
 
-class Pages:
+class ReadyMemory:
     """Memory that the system gives to a new array while the card computes what goes there.
 
     A download into it is faster then: page faults are half the cost of a copy to a new array.
@@ -331,11 +331,11 @@ class Staging:
         for copy in emptying:
             copy.result()
 
-    def give_pages(self, target: NDArray[Any]) -> Pages:
-        """Have the system give memory to a new array, until that is stopped; see `Pages`."""
+    def give_pages(self, target: NDArray[Any]) -> ReadyMemory:
+        """Have the system give memory to a new array, until that is stopped; see `ReadyMemory`."""
         if target.nbytes <= CHUNK_BYTES or is_page_locked(target):
-            return Pages([], [])
-        return Pages(self._copiers, [piece for _, piece in _pieces(target)])
+            return ReadyMemory([], [])
+        return ReadyMemory(self._copiers, [piece for _, piece in _pieces(target)])
 
     @contextmanager
     def giving_pages_to(self, target: NDArray[Any]) -> Iterator[None]:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.context import RunLog
@@ -23,13 +23,13 @@ SEARCH_BYTES = 32824
 """Size of ``Search`` in haar.cu, which checks it."""
 
 
-class Noise:
+class ScanMedians:
     """The medians of haar.cu for a scan on the card, found for all components at a time.
 
     Its methods run on the card's thread.
     """
 
-    def __init__(self, device: Card, cache: CubinCache, image: Source, log: RunLog) -> None:
+    def __init__(self, device: GpuContext, cache: CubinCache, image: Source, log: RunLog) -> None:
         self._device, self._cache, self._image, self._log = device, cache, image, log
         self._found: dict[tuple[float, int], list[NoiseMedians]] = {}
 

@@ -60,7 +60,7 @@ def is_page_locked(array: NDArray[Any]) -> bool:
     )
 
 
-class Block:
+class LockedMemory:
     """Memory that was mapped for results and registered with the driver."""
 
     def __init__(self, size: int) -> None:
@@ -75,7 +75,7 @@ class Block:
 class Lease:
     """A block for as long as an array or a view of it lives: NumPy makes the array from this."""
 
-    def __init__(self, block: Block, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, block: LockedMemory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.block = block
         self.__array_interface__ = {
             "shape": shape,
@@ -108,10 +108,10 @@ class ResultMemory:
         self._lock, self._unlock = lock, unlock
         free = min(_MOST_BYTES, memory.available() * _SHARE)
         self._most = int(free if most is None else most)
-        self._free: list[Block] = []
-        self._used: dict[int, Block] = {}
+        self._free: list[LockedMemory] = []
+        self._used: dict[int, LockedMemory] = {}
         # A result may die in the middle of any line, which can hold the mutex: it only comes here.
-        self._returned: deque[Block] = deque()
+        self._returned: deque[LockedMemory] = deque()
         self._missed: Counter[int] = Counter()
         self._wanted: dict[int, None] = {}  # in the order in which they were
         self._closed = False
@@ -157,7 +157,7 @@ class ResultMemory:
     def _next_size(self) -> int | None:
         """Return the bytes of a block to make, once there is room for it."""
         while True:
-            unwanted = list[Block]()
+            unwanted = list[LockedMemory]()
             with self._mutex:
                 self._collect()
                 if not self._wanted or self._closed:
@@ -189,7 +189,7 @@ class ResultMemory:
     def _total(self) -> int:
         return sum(block.size for block in (*self._free, *self._used.values()))
 
-    def _fitting(self, size: int) -> Block | None:
+    def _fitting(self, size: int) -> LockedMemory | None:
         """Return the smallest free block for `size` bytes, or note that there is none."""
         self._collect()
         most, usual = max(_SURPLUS * size, size + _STEP), -(-size // _STEP) * _STEP
@@ -215,10 +215,10 @@ class ResultMemory:
                 del _leased[block.address]
                 self._free.append(block)
 
-    def _make(self, size: int) -> Block | None:
+    def _make(self, size: int) -> LockedMemory | None:
         """Return a new block, or None if the system has no more memory for it."""
         try:
-            block = Block(size)
+            block = LockedMemory(size)
         except (OSError, MemoryError):  # the process may not use as much address space
             self._give_up()
             return None

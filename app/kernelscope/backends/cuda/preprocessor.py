@@ -65,7 +65,7 @@ def active_lines(
 
 
 @dataclass(frozen=True)
-class Place:
+class FunctionPlace:
     """Where a function is: its file, the first line (from 0) and the one after the last."""
 
     file: str
@@ -73,13 +73,15 @@ class Place:
     stop: int
 
 
-def find_kernel(files: Sequence[SourceFile], name: str, defines: Mapping[str, str]) -> Place | None:
+def find_kernel(
+    files: Sequence[SourceFile], name: str, defines: Mapping[str, str]
+) -> FunctionPlace | None:
     """Return where the function `name` is, in the version that is compiled with `defines`."""
     active = active_lines(files, defines)
     for file in files:
         found = find_function(file.text.split("\n"), name, active[file.name])
         if found is not None:
-            return Place(file.name, *found)
+            return FunctionPlace(file.name, *found)
     return None
 
 

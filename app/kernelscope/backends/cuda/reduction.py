@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 
@@ -23,7 +23,7 @@ _INFINITE = 0x7F800000
 
 
 def mean_squared_error(
-    device: Card, cache: CubinCache, first: NDArray[Any], second: NDArray[Any]
+    device: GpuContext, cache: CubinCache, first: NDArray[Any], second: NDArray[Any]
 ) -> float | None:
     """Return the mean squared difference of two arrays of the same shape and type.
 
@@ -38,13 +38,13 @@ def mean_squared_error(
     return None if sums is None else float(sums.sum()) / first.size
 
 
-def is_finite(device: Card, cache: CubinCache, pixels: NDArray[np.float32]) -> bool | None:
+def is_finite(device: GpuContext, cache: CubinCache, pixels: NDArray[np.float32]) -> bool | None:
     """Return whether all samples are finite; None if that is not known, as above."""
     there = device.resident.get(pixels)
     return None if there is None else is_finite_at(device, cache, int(there), pixels.size)
 
 
-def is_finite_at(device: Card, cache: CubinCache, address: int, samples: int) -> bool | None:
+def is_finite_at(device: GpuContext, cache: CubinCache, address: int, samples: int) -> bool | None:
     """Return whether all 32-bit floats at a device address are finite; None without room."""
     look = FiniteLook(device, cache)
     try:
@@ -54,7 +54,7 @@ def is_finite_at(device: Card, cache: CubinCache, address: int, samples: int) ->
         look.free()
 
 
-def peak_at(device: Card, cache: CubinCache, address: int, samples: int) -> float:
+def peak_at(device: GpuContext, cache: CubinCache, address: int, samples: int) -> float:
     """Return the largest magnitude of 32-bit floats at a device address; NaN without room."""
     dtype = np.dtype(np.uint32)
     found = _of_blocks("largest", {}, device, cache, (address,), samples, dtype)
@@ -64,7 +64,7 @@ def peak_at(device: Card, cache: CubinCache, address: int, samples: int) -> floa
 class FiniteLook:
     """Looks on the card for floats that are not finite; nobody waits for it before the answer."""
 
-    def __init__(self, device: Card, cache: CubinCache) -> None:
+    def __init__(self, device: GpuContext, cache: CubinCache) -> None:
         self._device, self._cache = device, cache
         self._found: list[tuple[Any, int]] = []
         self._has_room = True
@@ -97,7 +97,7 @@ class FiniteLook:
 def _of_blocks(
     kernel: str,
     defines: dict[str, str],
-    device: Card,
+    device: GpuContext,
     cache: CubinCache,
     images: Sequence[Any],
     samples: int,
@@ -116,7 +116,7 @@ def _of_blocks(
 def _queue(
     kernel: str,
     defines: dict[str, str],
-    device: Card,
+    device: GpuContext,
     cache: CubinCache,
     images: Sequence[Any],
     samples: int,
@@ -147,7 +147,7 @@ def _queue(
     return target, blocks
 
 
-def _read(device: Card, memory: Any, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _read(device: GpuContext, memory: Any, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return the numbers that the blocks of a kernel left, once it is over."""
     found = np.empty(count, dtype)
     device.staging.download(int(memory), found)

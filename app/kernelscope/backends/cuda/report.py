@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin, resources
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.engine.launch_report import LaunchReport
@@ -40,8 +40,8 @@ def metrics(runs: Sequence[DeviceRun]) -> list[Metric]:
     return found
 
 
-def _copy_rate(device: Card) -> float | None:
-    """Return `Card.copy_rate`; once it is known, its thread has no part in it."""
+def _copy_rate(device: GpuContext) -> float | None:
+    """Return `GpuContext.copy_rate`; once it is known, its thread has no part in it."""
     return device.known_copy_rate or device.call(device.copy_rate)
 
 

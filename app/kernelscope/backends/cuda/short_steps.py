@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kernelscope.backends.cuda.arguments import geometry, set_constants, upload_tables
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.kernel import Ready, Timed
 from kernelscope.backends.cuda.pacer import Pacer
@@ -56,7 +56,7 @@ class ShortStep:
     scratch: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def of(cls, step: PreparedFilter, device: Card) -> ShortStep | None:
+    def of(cls, step: PreparedFilter, device: GpuContext) -> ShortStep | None:
         """Return it for a step that the device keeps; None if it is not short."""
         if not step.is_kept:
             return None
@@ -68,7 +68,7 @@ class ShortStep:
         return made if made.launches else None
 
     @classmethod
-    def _made(cls, step: PreparedFilter, device: Card) -> ShortStep:
+    def _made(cls, step: PreparedFilter, device: GpuContext) -> ShortStep:
         task, launches = step.task, step.plan.launches
         rows = task.output_shape[0]
         for launch in launches:

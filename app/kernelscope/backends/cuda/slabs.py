@@ -22,13 +22,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import budget, components
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.conveyor import Conveyor, in_slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import filter_rows
 from kernelscope.backends.cuda.memory import CHUNK_BYTES
 from kernelscope.backends.cuda.short_steps import read_times
-from kernelscope.backends.cuda.view import View
+from kernelscope.backends.cuda.view import ReducedView
 from kernelscope.base.errors import OutOfMemory
 from kernelscope.base.text import enumerated
 from kernelscope.engine.context import RunContext
@@ -47,7 +47,7 @@ def apply(
     image: Source,
     limit: int | None,
     context: RunContext,
-    view: View | None = None,
+    view: ReducedView | None = None,
 ) -> tuple[NDArray[Any], list[DeviceRun]]:
     """Filter `image`, in one piece or in slabs; the result is the same.
 
@@ -120,7 +120,7 @@ def _fits(run: DeviceRun, image: Source, limit: int | None) -> bool:
     return budget.fits(run.steps, device.call(_bytes_free, device, image, limit))
 
 
-def _bytes_free(device: Card, image: Source, limit: int | None) -> int:
+def _bytes_free(device: GpuContext, image: Source, limit: int | None) -> int:
     """Return the bytes that may be used on a device; on its thread."""
     if limit:  # Resident images count too.
         while device.resident.evict(image.key):
@@ -134,7 +134,7 @@ def _one_piece(
     image: Source,
     output: NDArray[Any],
     context: RunContext,
-    view: View | None,
+    view: ReducedView | None,
 ) -> NDArray[Any]:
     """Filter the whole image; it and the result stay on the card afterwards.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
@@ -18,7 +18,7 @@ BLOCK = (32, 8)
 
 
 @dataclass(frozen=True)
-class View:
+class ReducedView:
     """The reduction of a picture of this shape and type by a factor.
 
     Attributes
@@ -35,19 +35,19 @@ class View:
     @classmethod
     def prepare(
         cls,
-        device: Card,
+        device: GpuContext,
         cache: CubinCache,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         factor: int,
-    ) -> View:
+    ) -> ReducedView:
         """Compile the kernel, or load it from the cache; on the thread of the device."""
         defines = {"SAMPLE_BITS": str(8 * dtype.itemsize)}
         cubin = cache.get("view", read_source("view"), device.architecture, defines)
         device.function(cubin, "view")
         return cls(shape, dtype, factor, cubin)
 
-    def download(self, device: Card, source: int) -> NDArray[Any]:
+    def download(self, device: GpuContext, source: int) -> NDArray[Any]:
         """Return the reduced picture of the one at device address `source`."""
         height, width, channels = self.shape
         rows, columns = -(-height // self.factor), -(-width // self.factor)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 
 
 class Workspace:
@@ -23,7 +23,9 @@ class Workspace:
         Returns a context that times its block under a name: ``allocate``, ``free``.
     """
 
-    def __init__(self, device: Card, stage: Callable[[str], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self, device: GpuContext, stage: Callable[[str], AbstractContextManager[None]]
+    ) -> None:
         self.keep: object = None
         self._device, self._stage = device, stage
         self._kept: dict[Hashable, tuple[Any, int]] = {}

@@ -35,7 +35,7 @@ from kernelscope.schema.launch import CudaTask, Launch
 _MOST_FINDINGS = 64
 
 
-class Kind(IntEnum):
+class MistakeKind(IntEnum):
     """The kinds of mistakes, numbered as in ``checks.h``."""
 
     OUTSIDE = 0
@@ -58,7 +58,7 @@ class Finding:
     array : str
         Its name; empty if the address is far from all arrays.
     offset : int
-        In bytes from the beginning of the array; the index itself for `Kind.INDEX`.
+        In bytes from the beginning of the array; the index itself for `MistakeKind.INDEX`.
     size : int
         Bytes of the access.
     write : bool
@@ -69,7 +69,7 @@ class Finding:
     count : int
     """
 
-    kind: Kind
+    kind: MistakeKind
     kernel: str
     place: str
     array: str
@@ -86,11 +86,11 @@ class Finding:
         count = "1 byte" if self.size == 1 else f"{self.size} bytes"
         where = f"{count} at offset {self.offset} of {self.array or 'no array'}"
         match self.kind:
-            case Kind.OUTSIDE:
+            case MistakeKind.OUTSIDE:
                 text = f"{verb} outside its arrays: {where}"
-            case Kind.UNINITIALISED:
+            case MistakeKind.UNINITIALISED:
                 text = f"reads what nothing has written: {where}"
-            case Kind.INDEX:
+            case MistakeKind.INDEX:
                 text = f"uses the index {self.offset}, which is beyond the size of the array"
             case _:
                 block, thread = self.other or (0, 0)
@@ -249,8 +249,8 @@ def _findings(
 ) -> Iterator[Finding]:
     raw = (_Finding * _MOST_FINDINGS)()
     for each in raw[: library.checks_findings(raw)]:
-        kind = Kind(each.kind)
-        race = kind in (Kind.RACE_OF_WRITES, Kind.RACE_WITH_READ)
+        kind = MistakeKind(each.kind)
+        race = kind in (MistakeKind.RACE_OF_WRITES, MistakeKind.RACE_WITH_READ)
         array = ""
         if each.region >= 0:
             array = arrays[each.region - 1].name if each.region else "the dynamic shared memory"

@@ -17,7 +17,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
 from kernelscope.schema.levels import Level
-from kernelscope.traffic.trace import ENTRY, OUTPUT, PART, SECTOR, SOURCE, Array, Scene, Space
+from kernelscope.traffic.trace import ENTRY, OUTPUT, PART, SECTOR, SOURCE, Array, MemorySpace, Scene
 
 _NO_BLOCK = 0xFFFF_FFFF
 EVERY_THREAD = range(1 << 16)
@@ -56,7 +56,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Job:
+class EmulatedLaunches:
     """A filter's launches and the memory they work on.
 
     Attributes
@@ -131,7 +131,7 @@ class Span:
 
     def __init__(
         self,
-        job: Job,
+        job: EmulatedLaunches,
         launch: Launch,
         code: Code,
         blocks: tuple[range, ...],
@@ -219,19 +219,21 @@ def _ignore(part: float) -> None:
     """Nobody waits for parts of a launch."""
 
 
-def _arrays(job: Job, launch: Launch, handed: Handed, symbols: Symbols) -> Iterator[Located]:
+def _arrays(
+    job: EmulatedLaunches, launch: Launch, handed: Handed, symbols: Symbols
+) -> Iterator[Located]:
     task, memory = job.task, job.memory
     item = task.dtype.itemsize
     texture = launch.texture and launch.texture_of is None
-    space = Space.TEXTURE if texture else Space.GLOBAL
+    space = MemorySpace.TEXTURE if texture else MemorySpace.GLOBAL
     source, output = memory.source, memory.output
     yield _located(SOURCE, space, source, source.shape, item)
-    yield _located(OUTPUT, Space.GLOBAL, output, output.shape, item)
+    yield _located(OUTPUT, MemorySpace.GLOBAL, output, output.shape, item)
     for name, table in handed.tables.items():
-        yield _located(name, Space.GLOBAL, table, item=table.itemsize)
+        yield _located(name, MemorySpace.GLOBAL, table, item=table.itemsize)
     for name, buffer in memory.scratch.items():
         fetched = launch.texture_of is not None and launch.texture_of[0] == name
-        space = Space.TEXTURE if fetched else Space.GLOBAL
+        space = MemorySpace.TEXTURE if fetched else MemorySpace.GLOBAL
         margin = job.plan.scratch[name].margin
         if margin is None:
             yield _located(f"buffer {name}", space, buffer)
@@ -240,19 +242,19 @@ def _arrays(job: Job, launch: Launch, handed: Handed, symbols: Symbols) -> Itera
     for name, (start, size) in symbols.constants.items():
         values = handed.constants.get(name)
         items = 1 if values is None else np.asarray(values).itemsize
-        yield Located(Array(name, Space.CONSTANT, size, item=items), start)
+        yield Located(Array(name, MemorySpace.CONSTANT, size, item=items), start)
     for name, (start, size) in symbols.shared.items():
-        yield Located(Array(name, Space.SHARED, size), start)
+        yield Located(Array(name, MemorySpace.SHARED, size), start)
 
 
 def _located(
-    name: str, space: Space, values: NDArray[Any], shape: tuple[int, ...] = (), item: int = 1
+    name: str, space: MemorySpace, values: NDArray[Any], shape: tuple[int, ...] = (), item: int = 1
 ) -> Located:
     return Located(Array(name, space, values.nbytes, shape, item), values.ctypes.data)
 
 
 def _padded_copy(
-    job: Job, name: str, space: Space, values: NDArray[np.uint8], margin: int
+    job: EmulatedLaunches, name: str, space: MemorySpace, values: NDArray[np.uint8], margin: int
 ) -> Located:
     """Return a buffer with a copy of the source, whose cells are those of the picture."""
     task, item = job.task, np.dtype(np.float32).itemsize
@@ -265,13 +267,17 @@ def _padded_copy(
 
 
 def scene_of(
-    job: Job, launch: Launch, code: Code, arrays: list[Located], found: NDArray[Any]
+    job: EmulatedLaunches, launch: Launch, code: Code, arrays: list[Located], found: NDArray[Any]
 ) -> Scene:
     """Return the launch of records or entries."""
     sites = [int(each) for each in np.unique(found["site"])]
     grid, block = sizes_of(launch, job.task)
     dynamic = Array(
-        "dynamic shared memory", Space.SHARED, launch.shared_bytes, (), job.task.dtype.itemsize
+        "dynamic shared memory",
+        MemorySpace.SHARED,
+        launch.shared_bytes,
+        (),
+        job.task.dtype.itemsize,
     )
     return Scene(
         launch.kernel,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kernelscope.base.errors import AppError
-from kernelscope.traffic.trace import Place
+from kernelscope.traffic.trace import SourceLine
 
 _SECONDS = 60
 
@@ -38,7 +38,7 @@ class Symbols:
 
     def __init__(self, code: bytes, library: ctypes.CDLL) -> None:
         self._code = code
-        self._places: dict[int, tuple[Place, ...]] = {}
+        self._places: dict[int, tuple[SourceLine, ...]] = {}
         self.constants: dict[str, tuple[int, int]] = {}
         self.shared: dict[str, tuple[int, int]] = {}
         known = ctypes.cast(library.emulator_run, ctypes.c_void_p).value or 0
@@ -56,7 +56,7 @@ class Symbols:
             elif match[3].isidentifier():
                 self.constants[match[3]] = place
 
-    def places(self, instructions: Iterable[int]) -> dict[int, tuple[Place, ...]]:
+    def places(self, instructions: Iterable[int]) -> dict[int, tuple[SourceLine, ...]]:
         """Return lines of a kernel's source for instructions; those of the emulator have none.
 
         Each has the innermost line first, and then those that it was inlined into.
@@ -76,16 +76,16 @@ class Symbols:
         return str(places[0]) if places else ""
 
 
-def _chains(answer: str) -> Iterator[tuple[int, tuple[Place, ...]]]:
+def _chains(answer: str) -> Iterator[tuple[int, tuple[SourceLine, ...]]]:
     """Yield addresses and their lines from the output of addr2line."""
-    address, chain = -1, list[Place]()
+    address, chain = -1, list[SourceLine]()
     for line in answer.splitlines():
         if line.startswith("0x"):
             if address >= 0:
                 yield address, tuple(chain)
             address, chain = int(line, 16), []
         elif (match := _PLACE.search(line)) is not None:
-            chain.append(Place(match[1], int(match[2])))
+            chain.append(SourceLine(match[1], int(match[2])))
     if address >= 0:
         yield address, tuple(chain)
 

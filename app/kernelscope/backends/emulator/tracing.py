@@ -26,7 +26,14 @@ from kernelscope.backends.emulator.compiler import (
 )
 from kernelscope.backends.emulator.laps import laps_counted
 from kernelscope.backends.emulator.launch import Memory, run_launch, sizes_of
-from kernelscope.backends.emulator.spans import EVERY_THREAD, Code, Job, Span, Total, scene_of
+from kernelscope.backends.emulator.spans import (
+    EVERY_THREAD,
+    Code,
+    EmulatedLaunches,
+    Span,
+    Total,
+    scene_of,
+)
 from kernelscope.backends.emulator.symbols import Symbols
 from kernelscope.backends.emulator.translation import TRACE, translate
 from kernelscope.backends.emulator.unrolling import PRELUDE, unrolled
@@ -171,7 +178,7 @@ class Tracer:
 
     def trace_job(
         self,
-        job: Job,
+        job: EmulatedLaunches,
         block: int,
         *,
         launch: int | None = None,
@@ -216,7 +223,7 @@ class Tracer:
             total.parts,
         )
 
-    def compile(self, job: Job) -> None:
+    def compile(self, job: EmulatedLaunches) -> None:
         """Compile what the trace of a pixel needs; without this it happens on the way."""
         main = _main_launch(job)
         for launch in job.plan.launches[:main]:
@@ -244,7 +251,12 @@ class Tracer:
         return self.trace_pixel_of(lambda: job_of(request, level), x, y, token=token)
 
     def trace_pixel_of(
-        self, make: Callable[[], Job], x: int, y: int, *, token: CancelToken | None = None
+        self,
+        make: Callable[[], EmulatedLaunches],
+        x: int,
+        y: int,
+        *,
+        token: CancelToken | None = None,
     ) -> tuple[Trace, int]:
         """Return what `trace_pixel` does, of the job that `make` returns with each call."""
         job = make()
@@ -316,7 +328,9 @@ class Tracer:
                 self._run(job, launch, token)
         return made
 
-    def _counts(self, job: Job, launch: Launch, token: CancelToken, most: int) -> Counts:
+    def _counts(
+        self, job: EmulatedLaunches, launch: Launch, token: CancelToken, most: int
+    ) -> Counts:
         grid, _ = sizes_of(launch, job.task)
         blocks = math.prod(grid)
         middle = grid[0] // 2 + grid[0] * (grid[1] // 2 + grid[1] * (grid[2] // 2))
@@ -351,7 +365,9 @@ class Tracer:
             found.footprint[:] = np.minimum(found.footprint, sides[:, None])
         return Counts(scene, found.entries, found.footprint, found.barriers, number)
 
-    def _group(self, job: Job, launch: Launch, parts: list[range], token: CancelToken) -> Total:
+    def _group(
+        self, job: EmulatedLaunches, launch: Launch, parts: list[range], token: CancelToken
+    ) -> Total:
         """Return the totals of some blocks, which several cores share."""
         number = 1 if launch.steps else self._threads
         number = max(min(number, sum(map(len, parts)) // _LEAST_BLOCKS), 1)
@@ -374,7 +390,9 @@ class Tracer:
         ]
         return found
 
-    def _run(self, job: Job, launch: Launch, token: CancelToken, block: int | None = None) -> None:
+    def _run(
+        self, job: EmulatedLaunches, launch: Launch, token: CancelToken, block: int | None = None
+    ) -> None:
         """Run a launch, or one block of it, without tracing."""
         library = self._plain_library(job, launch)
         run_launch(
@@ -382,14 +400,14 @@ class Tracer:
             blocks=None if block is None else (range(block, block + 1),),
         )  # fmt: skip
 
-    def _plain_library(self, job: Job, launch: Launch) -> ctypes.CDLL:
+    def _plain_library(self, job: EmulatedLaunches, launch: Launch) -> ctypes.CDLL:
         text = translate(job.source(launch), launch.defines, launch.kernel)
         code = self._plain(launch.kernel, text, "host", {}).code
         if code not in self._plain_libraries:
             self._plain_libraries[code] = load_library(code)
         return self._plain_libraries[code]
 
-    def _copies(self, job: Job, launch: Launch, number: int) -> list[Code]:
+    def _copies(self, job: EmulatedLaunches, launch: Launch, number: int) -> list[Code]:
         """Return a kernel's library, as often as cores are to run it."""
         source = PRELUDE + laps_counted(unrolled(job.source(launch)))
         text = translate(source, launch.defines, launch.kernel, watch=TRACE)
@@ -417,7 +435,7 @@ def _warp_of(thread: int) -> range:
     return range(start, start + WARP)
 
 
-def job_of(request: Request, level: Level) -> Job:
+def job_of(request: Request, level: Level) -> EmulatedLaunches:
     """Return the launches of the last filter of a request; those before it are run."""
     *before, (spec, given, border) = request.passes()
     source = request.source
@@ -434,16 +452,16 @@ def job_of(request: Request, level: Level) -> Job:
     task = CudaTask(planes.shape, shape, planes.dtype, parameters, border, level.id, block)
     plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
     sources = (read_source(spec.id),) * len(plan.launches)
-    return Job(sources, level, task, plan, Memory.of(task, plan, planes))
+    return EmulatedLaunches(sources, level, task, plan, Memory.of(task, plan, planes))
 
 
-def _main_launch(job: Job) -> int:
+def _main_launch(job: EmulatedLaunches) -> int:
     """Return the launch that does most of the work; of several, the one nearest to the output."""
     launches = job.plan.launches
     return max(range(len(launches)), key=lambda n: (launches[n].operations_per_sample, n))
 
 
-def _lap(job: Job, y: int) -> range | None:
+def _lap(job: EmulatedLaunches, y: int) -> range | None:
     """Return the rows that a single block computes together with a row; None if that is all.
 
     Its threads stride over the picture, and do in each lap what they do in the others.
@@ -457,7 +475,7 @@ def _lap(job: Job, y: int) -> range | None:
     return range(start, min(start + rows, height))
 
 
-def _shares_blocks(job: Job, first: Launch, second: Launch) -> bool:
+def _shares_blocks(job: EmulatedLaunches, first: Launch, second: Launch) -> bool:
     """Return whether a block of a launch needs only the same block of an expensive one before it.
 
     Non-local means have two such launches, for weights and for samples, which take seconds.

@@ -18,21 +18,21 @@ from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.backends.emulator.checking import CheckedBackend, Finding, Kind
+from kernelscope.backends.emulator.checking import CheckedBackend, Finding, MistakeKind
 from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.launch import Memory
 from kernelscope.backends.emulator.translation import CHECKS, translate
 from kernelscope.backends.trial.compiler_messages import ERROR, MOST_MESSAGES, CompilerMessage
 from kernelscope.backends.trial.emulated import PRELUDE
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.progress import Progress
+from kernelscope.backends.trial.progress import StageNotes
 from kernelscope.backends.trial.protocol import (
     PLAN,
     SOURCE,
     Ending,
-    Job,
-    Report,
-    Stage,
+    TrialJob,
+    TrialReport,
+    TrialStage,
     case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
@@ -43,16 +43,16 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.schema.launch import Launch
 
 _HINTS = {
-    Kind.OUTSIDE: "Check the index of this line against the size of the array.",
-    Kind.INDEX: "Check the index of this line against the size of the array.",
-    Kind.UNINITIALISED: "Give the cell a value first, for the threads outside the image as well.",
-    Kind.RACE_OF_WRITES: "Give each thread a cell of its own, or put __syncthreads() between the "
+    MistakeKind.OUTSIDE: "Check the index of this line against the size of the array.",
+    MistakeKind.INDEX: "Check the index of this line against the size of the array.",
+    MistakeKind.UNINITIALISED: "Give the cell a value first, for the threads outside the image as well.",
+    MistakeKind.RACE_OF_WRITES: "Give each thread a cell of its own, or put __syncthreads() between the "
     "two writes.",
-    Kind.RACE_WITH_READ: "Put __syncthreads() between the write and the read.",
+    MistakeKind.RACE_WITH_READ: "Put __syncthreads() between the write and the read.",
 }
 
 
-def try_out(job: Job, folder: Path, progress: Progress) -> Report:
+def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     """Run a kernel on each picture of the job and report what it does wrong with memory."""
     compiler = HostCompiler.find()
     if compiler is None:
@@ -64,15 +64,15 @@ def try_out(job: Job, folder: Path, progress: Progress) -> Report:
         try:
             checks.check(TrialPlan.read(case, PLAN), source)
         except CompileError as error:
-            return Report(Ending.NOT_COMPILED, error.message)
+            return TrialReport(Ending.NOT_COMPILED, error.message)
         except DeviceUnavailable as error:  # a barrier, which the trial itself reports
-            return Report(Ending.FAULT, error.message)
+            return TrialReport(Ending.FAULT, error.message)
     if not checks.findings:
-        return Report(Ending.DONE, seconds=progress.seconds)
+        return TrialReport(Ending.DONE, seconds=progress.seconds)
     found = merged(checks.findings)
     messages = dict.fromkeys(map(_message, found))
     first = found[0]
-    return Report(
+    return TrialReport(
         Ending.FAULT,
         f"Wrong access to memory at {first.place or 'an unknown line'}: {_sentence(first)}.",
         _HINTS[first.kind],
@@ -86,13 +86,15 @@ def merged(findings: Sequence[Finding]) -> list[Finding]:
 
     Without a barrier threads also read cells that are not written yet: the barrier comes first.
     """
-    alike: dict[tuple[Kind, str, str], list[Finding]] = {}
+    alike: dict[tuple[MistakeKind, str, str], list[Finding]] = {}
     for each in findings:
         alike.setdefault((each.kind, each.place, each.array), []).append(each)
     once = [replace(same[0], count=sum(each.count for each in same)) for same in alike.values()]
-    races = (Kind.RACE_OF_WRITES, Kind.RACE_WITH_READ)
+    races = (MistakeKind.RACE_OF_WRITES, MistakeKind.RACE_WITH_READ)
     raced = {each.array for each in once if each.kind in races}
-    return sorted(once, key=lambda each: each.kind is Kind.UNINITIALISED and each.array in raced)
+    return sorted(
+        once, key=lambda each: each.kind is MistakeKind.UNINITIALISED and each.array in raced
+    )
 
 
 def _sentence(finding: Finding) -> str:
@@ -124,7 +126,7 @@ def _made(text: str, launch: Launch) -> str:
 class _Checks(CheckedBackend):
     """Checks the source of a job, with plans that were made elsewhere."""
 
-    def __init__(self, job: Job, compiler: HostCompiler, progress: Progress) -> None:
+    def __init__(self, job: TrialJob, compiler: HostCompiler, progress: StageNotes) -> None:
         super().__init__(compiler)
         self._job, self._watching, self._progress = job, compiler.watching(), progress
         self._edited = expanded(job.name, job.text)
@@ -135,9 +137,9 @@ class _Checks(CheckedBackend):
         task, plan = trial.task, trial.plan
         memory = Memory.of(task, plan, source.reshape(task.shape))
         for file, launch in zip(trial.files, plan.launches, strict=True):
-            with self._progress.stage(Stage.COMPILE):
+            with self._progress.stage(TrialStage.COMPILE):
                 library = self._library(file, launch, RunContext())
-            with self._progress.stage(Stage.RUN):
+            with self._progress.stage(TrialStage.RUN):
                 self._launch(library, launch, task, memory, CancelToken(), lambda _: None)
             if self.findings:  # what follows would work with what is wrong already
                 return

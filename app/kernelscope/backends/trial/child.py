@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernelscope.backends.trial import checked, compiling, emulated, on_card, traced
-from kernelscope.backends.trial.progress import Progress
-from kernelscope.backends.trial.protocol import Ending, Job, Report
+from kernelscope.backends.trial.progress import StageNotes
+from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialReport
 from kernelscope.backends.trial.targets import CARD, CHECKED, COMPILE_ONLY, EMULATED, TRACED
 from kernelscope.base.errors import AppError
 
@@ -28,7 +28,7 @@ _MOST_FILE_BYTES = 256 << 20
 _PARENT_SECONDS = 1.0
 """Between looks at whether the window's process lives."""
 
-_TARGETS: dict[str, Callable[[Job, Path, Progress], Report]] = {
+_TARGETS: dict[str, Callable[[TrialJob, Path, StageNotes], TrialReport]] = {
     COMPILE_ONLY: compiling.try_out,
     EMULATED: emulated.try_out,
     CHECKED: checked.try_out,
@@ -41,17 +41,17 @@ def main(folder: Path) -> int:
     """Try the job in `folder` and write the report there."""
     faulthandler.enable()
     try:
-        job = Job.read(folder)
+        job = TrialJob.read(folder)
         limit(job.memory)
-        report = _TARGETS[job.target](job, folder, Progress(folder))
+        report = _TARGETS[job.target](job, folder, StageNotes(folder))
     except MemoryError:
-        report = Report(
+        report = TrialReport(
             Ending.MEMORY,
             "The kernel, or compiling it, took more memory than a trial may have.",
             "Look for an array that is far too large.",
         )
     except AppError as error:
-        report = Report(Ending.REFUSED, error.message, error.hint)
+        report = TrialReport(Ending.REFUSED, error.message, error.hint)
     report.write(folder)
     return 0
 

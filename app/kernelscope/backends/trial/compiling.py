@@ -7,8 +7,8 @@ from pathlib import Path
 from kernelscope.backends.cuda.compiler import CompileError, resources, title
 from kernelscope.backends.cuda.inspection import REPORTED, nvrtc
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
-from kernelscope.backends.trial.progress import Progress
-from kernelscope.backends.trial.protocol import Ending, Job, Report, Stage
+from kernelscope.backends.trial.progress import StageNotes
+from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialReport, TrialStage
 from kernelscope.backends.trial.source_text import expanded
 from kernelscope.engine.launch_report import Resources
 
@@ -16,7 +16,7 @@ MOST_STATIC_SHARED = 48 << 10
 """Bytes of a block; more can only be asked for at the launch, as dynamic shared memory."""
 
 
-def try_out(job: Job, folder: Path, progress: Progress) -> Report:
+def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     """Compile for each architecture of the compile report.
 
     Raises
@@ -30,7 +30,7 @@ def try_out(job: Job, folder: Path, progress: Progress) -> Report:
     reports: dict[str, Resources] = {}
     source = expanded(job.name, job.text)
     ending = Ending.DONE
-    with progress.stage(Stage.COMPILE):
+    with progress.stage(TrialStage.COMPILE):
         for architecture in REPORTED:
             try:
                 log = compiler.compile(name, source, architecture, job.defines).log
@@ -48,7 +48,7 @@ def try_out(job: Job, folder: Path, progress: Progress) -> Report:
         ending = Ending.NOT_COMPILED
     if ending is not Ending.DONE:
         reports = {}
-    return Report(
+    return TrialReport(
         ending,
         compiler=title(compiler),
         messages=tuple(messages),

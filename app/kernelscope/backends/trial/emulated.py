@@ -23,7 +23,7 @@ from kernelscope.backends.trial import compiling
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
 from kernelscope.backends.trial.guarded import Guarded
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.progress import Progress
+from kernelscope.backends.trial.progress import StageNotes
 from kernelscope.backends.trial.protocol import (
     OUTPUT,
     PLAN,
@@ -31,9 +31,9 @@ from kernelscope.backends.trial.protocol import (
     REFERENCE_PLAN,
     SOURCE,
     Ending,
-    Job,
-    Report,
-    Stage,
+    TrialJob,
+    TrialReport,
+    TrialStage,
     case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
@@ -85,7 +85,7 @@ extern "C" __attribute__((visibility("default"))) void trial_release()
 """In front of the sources: checks that a trial makes and the emulated GPU does not."""
 
 
-def try_out(job: Job, folder: Path, progress: Progress) -> Report:
+def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     """Compile a kernel, run it and the reference, and leave both results in the folder."""
     compiler = HostCompiler.find()
     if compiler is None:
@@ -100,13 +100,13 @@ def try_out(job: Job, folder: Path, progress: Progress) -> Report:
             case = case_folder(folder, number)
             source = np.load(case / SOURCE, allow_pickle=False)
             reference, plan = TrialPlan.read(case, REFERENCE_PLAN), TrialPlan.read(case, PLAN)
-            with progress.stage(Stage.REFERENCE):
+            with progress.stage(TrialStage.REFERENCE):
                 output, _ = _run(reference, tools.libraries(reference, own=False), source)
                 np.save(case / REFERENCE, output, allow_pickle=False)
-            with progress.stage(Stage.COMPILE):
+            with progress.stage(TrialStage.COMPILE):
                 libraries = tools.libraries(plan, own=True)
             before = [_loads(each).value for each in libraries]
-            with progress.stage(Stage.RUN):
+            with progress.stage(TrialStage.RUN):
                 output, faults = _run(plan, libraries, source)
             after = [_loads(each).value for each in libraries]
             loads.append(sum(after) - sum(before))
@@ -145,7 +145,7 @@ def _loads(library: ctypes.CDLL) -> ctypes.c_ulonglong:
 class _Tools:
     """Compiles the kernels of plans, each once."""
 
-    def __init__(self, job: Job, compiler: HostCompiler) -> None:
+    def __init__(self, job: TrialJob, compiler: HostCompiler) -> None:
         self._job, self._compiler = job, compiler
         self._cache = library_cache(compiler)
         self._edited = expanded(job.name, job.text)
@@ -181,16 +181,16 @@ _HINT_BARRIER = (
 _HINT_OUTSIDE = "Compare the indices of writes with the sizes of the picture."
 
 
-def _fault(report: Report, text: str, hint: str) -> Report:
+def _fault(report: TrialReport, text: str, hint: str) -> TrialReport:
     return replace(report, ending=Ending.FAULT, text=text, hint=hint)
 
 
-def _checked(job: Job, folder: Path, progress: Progress) -> Report:
+def _checked(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     """Compile for a GPU first: its compiler knows more mistakes, and a GPU's limits."""
     try:
         return compiling.try_out(job, folder, progress)
     except NoCompiler:
-        return Report(Ending.DONE)
+        return TrialReport(Ending.DONE)
 
 
 def _run(

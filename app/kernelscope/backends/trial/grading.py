@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelscope.backends.trial.comparison import Comparison, compare
-from kernelscope.backends.trial.parent import Outcome
+from kernelscope.backends.trial.parent import TrialOutcome
 
 EMULATED = "the emulated GPU"
 
@@ -100,7 +100,7 @@ class Grade:
 
 
 def grade_of(
-    outcome: Outcome,
+    outcome: TrialOutcome,
     goal: float | None = None,
     titles: tuple[str, ...] = (),
     memory: str = "",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope import filters
-from kernelscope.backends.cuda.card import Card
+from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import CompileError, Cubin, Nvrtc
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
@@ -26,7 +26,7 @@ from kernelscope.backends.trial import compiling
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
 from kernelscope.backends.trial.guarded import PATTERN, faults_beside
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.progress import Progress
+from kernelscope.backends.trial.progress import StageNotes
 from kernelscope.backends.trial.protocol import (
     OUTPUT,
     PLAN,
@@ -34,9 +34,9 @@ from kernelscope.backends.trial.protocol import (
     REFERENCE_PLAN,
     SOURCE,
     Ending,
-    Job,
-    Report,
-    Stage,
+    TrialJob,
+    TrialReport,
+    TrialStage,
     case_folder,
     read_others,
 )
@@ -73,7 +73,7 @@ _ENDINGS = {
 """Causes and ways out by a part of the driver's message."""
 
 
-def try_out(job: Job, folder: Path, progress: Progress) -> Report:
+def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     """Compile a kernel, run it and the program's own, and leave both results in the folder.
 
     Raises
@@ -85,7 +85,7 @@ def try_out(job: Job, folder: Path, progress: Progress) -> Report:
     if checked.ending is not Ending.DONE:
         return checked
     try:
-        card = Card(0)
+        card = GpuContext(0)
     except ImportError as error:
         raise AppError(f"{error}.", f"Install it: {install_command('cuda')}") from error
     try:
@@ -135,14 +135,14 @@ class _Ran(NamedTuple):
 class _Trial:
     """Compiles and runs the kernels of plans on a card."""
 
-    def __init__(self, job: Job, card: Card) -> None:
+    def __init__(self, job: TrialJob, card: GpuContext) -> None:
         self._job, self._card = job, card
         self._compiler = Nvrtc()
         self._cache = CubinCache(self._compiler)
         self._text = expanded(job.name, job.text)
         self._repeat = REPEATS if job.cases == 1 else 1
 
-    def run_case(self, case: Path, progress: Progress, times: dict[str, float]) -> list[str]:
+    def run_case(self, case: Path, progress: StageNotes, times: dict[str, float]) -> list[str]:
         """Run all kernels of a case, that of the user last; return what its memory shows.
 
         Raises
@@ -153,7 +153,7 @@ class _Trial:
         call, cuda = self._card.call, self._card.cuda
         source = np.load(case / SOURCE, allow_pickle=False)
         plan = TrialPlan.read(case, PLAN)
-        with progress.stage(Stage.REFERENCE):
+        with progress.stage(TrialStage.REFERENCE):
             try:
                 ran = call(self._run, TrialPlan.read(case, REFERENCE_PLAN), source, False)
                 np.save(case / REFERENCE, ran.output, allow_pickle=False)
@@ -167,9 +167,9 @@ class _Trial:
                     f"The GPU could not run the program's own kernel: {error}.",
                     "Close other programs that use the GPU.",
                 ) from error
-        with progress.stage(Stage.COMPILE):
+        with progress.stage(TrialStage.COMPILE):
             cubins = call(self._cubins, plan, True)
-        with progress.stage(Stage.RUN):
+        with progress.stage(TrialStage.RUN):
             ran = call(self._run, plan, source, True, cubins)
         times[OWN] = ran.seconds
         np.save(case / OUTPUT, ran.output, allow_pickle=False)
@@ -225,7 +225,7 @@ class _Trial:
 class _Fenced:
     """Device memory between two fences of known bytes."""
 
-    def __init__(self, card: Card, size: int) -> None:
+    def __init__(self, card: GpuContext, size: int) -> None:
         self._card, self._size = card, size
         self.memory = card.allocate(size + 2 * FENCE)
         self.start = int(self.memory) + FENCE

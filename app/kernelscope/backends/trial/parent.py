@@ -29,10 +29,10 @@ from kernelscope.backends.trial.protocol import (
     SOURCE,
     STAGES,
     Ending,
-    Job,
-    Limits,
-    Report,
-    Stage,
+    TrialJob,
+    TrialLimits,
+    TrialReport,
+    TrialStage,
     case_folder,
     write_others,
 )
@@ -47,7 +47,7 @@ from kernelscope.traffic.trace import Trace
 _POLL_SECONDS = 0.02
 _MODULE = "kernelscope.backends.trial.child"
 _MOST_LOG = 4000
-_NO_LIMITS = Limits()
+_NO_LIMITS = TrialLimits()
 
 _KEEP = {EMULATED: emulated.keep, CHECKED: checked.keep}
 """Compile the program's own kernels here: the process may not write to their cache."""
@@ -65,7 +65,7 @@ _DEATHS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TrialOutcome:
     """The end of a trial.
 
     Attributes
@@ -78,7 +78,7 @@ class Outcome:
         Of a pixel, and the thread that writes it.
     """
 
-    report: Report
+    report: TrialReport
     results: tuple[tuple[NDArray[Any], NDArray[Any]], ...] = ()
     trace: tuple[Trace, int] | None = None
 
@@ -107,12 +107,12 @@ class Work:
 
 
 def try_out(
-    job: Job,
+    job: TrialJob,
     works: Sequence[Work] = (),
-    limits: Limits = _NO_LIMITS,
+    limits: TrialLimits = _NO_LIMITS,
     token: CancelToken | None = None,
     begun: Callable[[int], None] = lambda number: None,
-) -> Outcome:
+) -> TrialOutcome:
     """Try a kernel in a process of its own, and wait for the end; call it off the GUI thread.
 
     Whatever the kernel does, this returns after the limits at the latest, and the process and
@@ -163,10 +163,10 @@ def try_out(
         results = []
         if report.ending is Ending.DONE and job.target == TRACED:
             try:
-                return Outcome(report, trace=read_trace(folder))
+                return TrialOutcome(report, trace=read_trace(folder))
             except AppError as error:
                 text = f"The process left no trace that is whole: {error.message}"
-                return Outcome(replace(report, ending=Ending.DIED, text=text))
+                return TrialOutcome(replace(report, ending=Ending.DIED, text=text))
         if report.ending is Ending.DONE and job.target != CHECKED:
             for number, work in enumerate(works):
                 case = case_folder(folder, number)
@@ -174,9 +174,9 @@ def try_out(
                 reference = _array(case / REFERENCE, work.reference)
                 if output is None or reference is None:
                     text = "The process left no result that is whole."
-                    return Outcome(replace(report, ending=Ending.DIED, text=text))
+                    return TrialOutcome(replace(report, ending=Ending.DIED, text=text))
                 results.append((output, reference))
-    return Outcome(report, tuple(results))
+    return TrialOutcome(report, tuple(results))
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -199,7 +199,7 @@ def _zig_caches() -> dict[str, str]:
     return dict.fromkeys(("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"), str(folder))
 
 
-def _programs(job: Job, works: Sequence[Work]) -> list[tuple[str, Launch]]:
+def _programs(job: TrialJob, works: Sequence[Work]) -> list[tuple[str, Launch]]:
     """Return the sources of the program's own kernels that a trial runs, with their launches."""
     found = []
     for work in works:
@@ -216,61 +216,61 @@ def _programs(job: Job, works: Sequence[Work]) -> list[tuple[str, Launch]]:
 def _watch(
     process: subprocess.Popen[bytes],
     folder: Path,
-    limits: Limits,
+    limits: TrialLimits,
     token: CancelToken,
     begun: Callable[[int], None],
-) -> Report:
+) -> TrialReport:
     """Wait for the end of the process, of its time, or of the user's patience."""
-    stage, noted, since = Stage.START, 0, time.monotonic()
+    stage, noted, since = TrialStage.START, 0, time.monotonic()
     while process.poll() is None:
         now = _stages(folder)
         if len(now) != noted:
             stage, noted, since = now[-1], len(now), time.monotonic()
-            begun(now.count(Stage.REFERENCE))
+            begun(now.count(TrialStage.REFERENCE))
         if token.cancelled:
-            return Report(Ending.CANCELLED, "Cancelled.")
+            return TrialReport(Ending.CANCELLED, "Cancelled.")
         if time.monotonic() - since > limits.seconds(stage):
             return _too_long(stage, limits.seconds(stage))
         time.sleep(_POLL_SECONDS)
-    begun(_stages(folder).count(Stage.REFERENCE))
+    begun(_stages(folder).count(TrialStage.REFERENCE))
     if process.returncode == 0:
         try:
-            return Report.read(folder)
+            return TrialReport.read(folder)
         except AppError as error:
-            return Report(Ending.DIED, f"The process left no report: {error.message}", "")
+            return TrialReport(Ending.DIED, f"The process left no report: {error.message}", "")
     return _death(process.returncode, folder)
 
 
-def _stages(folder: Path) -> list[Stage]:
+def _stages(folder: Path) -> list[TrialStage]:
     """Return the stages that the process has been at, the present one last."""
     try:
         names = (folder / STAGES).read_text(encoding="utf-8", errors="replace").splitlines()
-        return [Stage(name) for name in names]
+        return [TrialStage(name) for name in names]
     except (OSError, ValueError):  # not written yet, or half of it
         return []
 
 
-def _too_long(stage: Stage, seconds: float) -> Report:
-    if stage is Stage.RUN:
-        return Report(
+def _too_long(stage: TrialStage, seconds: float) -> TrialReport:
+    if stage is TrialStage.RUN:
+        return TrialReport(
             Ending.TIME,
             f"The kernel ran for more than {seconds:g} s and was stopped.",
             "Look for a loop whose condition never becomes false, or a barrier "
             "(__syncthreads) that some threads do not reach.",
         )
-    doing = "Compiling" if stage is Stage.COMPILE else "Starting the process of the kernel"
-    return Report(
+    doing = "Compiling" if stage is TrialStage.COMPILE else "Starting the process of the kernel"
+    return TrialReport(
         Ending.TIME,
         f"{doing} took more than {seconds:g} s and was stopped.",
         "Look for templates or macros that expand without end.",
     )
 
 
-def _death(code: int, folder: Path) -> Report:
+def _death(code: int, folder: Path) -> TrialReport:
     """Return the report of a process that ended by itself, or by the system."""
     log = (folder / LOG).read_bytes()[-_MOST_LOG:].decode(errors="replace")
     if "MemoryError" in log or "std::bad_alloc" in log or "out of memory" in log.lower():
-        return Report(
+        return TrialReport(
             Ending.MEMORY,
             "The kernel, or compiling it, took more memory than a trial may have.",
             "Look for an array that is far too large.",
@@ -278,12 +278,12 @@ def _death(code: int, folder: Path) -> Report:
     if code < 0:
         name = signal.Signals(-code).name
         how = _DEATHS.get(name, "died")
-        if _stages(folder)[-1:] != [Stage.RUN]:
-            return Report(Ending.DIED, f"Compiling failed: its process {how} ({name}).")
+        if _stages(folder)[-1:] != [TrialStage.RUN]:
+            return TrialReport(Ending.DIED, f"Compiling failed: its process {how} ({name}).")
         text = f"The kernel {how} ({name}) and was stopped."
-        return Report(Ending.DIED, text, "Check every index of arrays against their sizes.")
+        return TrialReport(Ending.DIED, text, "Check every index of arrays against their sizes.")
     last = next((line for line in reversed(log.splitlines()) if line.strip()), "no message")
-    return Report(Ending.DIED, f"The process of the kernel failed ({code}): {last.strip()}")
+    return TrialReport(Ending.DIED, f"The process of the kernel failed ({code}): {last.strip()}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

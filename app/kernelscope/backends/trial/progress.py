@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernelscope.backends.trial.protocol import STAGES, Stage
+from kernelscope.backends.trial.protocol import STAGES, TrialStage
 
 
-class Progress:
+class StageNotes:
     """Notes the stages in the folder, for the parent, and how long each took."""
 
     def __init__(self, folder: Path) -> None:
@@ -18,7 +18,7 @@ class Progress:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def stage(self, stage: Stage) -> Iterator[None]:
+    def stage(self, stage: TrialStage) -> Iterator[None]:
         """Be at a stage."""
         with self._path.open("a", encoding="utf-8") as handle:
             handle.write(f"{stage}\n")

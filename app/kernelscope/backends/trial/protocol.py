@@ -32,7 +32,7 @@ _MOST_COUNT = 1 << 53
 MOST_CASES = 1000
 
 
-class Stage(StrEnum):
+class TrialStage(StrEnum):
     """The stage of the process; each has its own time limit."""
 
     START = "start"
@@ -60,7 +60,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True)
-class Limits:
+class TrialLimits:
     """Bounds of a trial.
 
     Attributes
@@ -76,14 +76,14 @@ class Limits:
     run: float = 20.0
     memory: int = 4 << 30
 
-    def seconds(self, stage: Stage) -> float:
+    def seconds(self, stage: TrialStage) -> float:
         """Return the limit of a stage."""
-        longest = {Stage.START: self.start, Stage.RUN: self.run}
+        longest = {TrialStage.START: self.start, TrialStage.RUN: self.run}
         return longest.get(stage, self.compile)
 
 
 @dataclass(frozen=True)
-class Job:
+class TrialJob:
     """A kernel to try.
 
     Attributes
@@ -101,7 +101,7 @@ class Job:
     reference : str
         Name of the program's source whose result is the reference; empty if nothing runs.
     memory : int
-        See `Limits`.
+        See `TrialLimits`.
     cases : int
         How many pictures it is tried on.
     pixel : tuple of int
@@ -122,7 +122,7 @@ class Job:
         (folder / JOB).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
 
     @classmethod
-    def read(cls, folder: Path) -> Job:
+    def read(cls, folder: Path) -> TrialJob:
         """Return the job in a folder.
 
         Raises
@@ -142,7 +142,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Report:
+class TrialReport:
     """The child's answer.
 
     Attributes
@@ -181,7 +181,7 @@ class Report:
         (folder / REPORT).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
 
     @classmethod
-    def read(cls, folder: Path) -> Report:
+    def read(cls, folder: Path) -> TrialReport:
         """Return the report in a folder, everything in it checked.
 
         Raises

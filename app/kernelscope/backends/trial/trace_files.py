@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base import json_fields
-from kernelscope.traffic.trace import ENTRY, RECORD, Array, Place, Scene, Space, Trace
+from kernelscope.traffic.trace import ENTRY, RECORD, Array, MemorySpace, Scene, SourceLine, Trace
 
 _SCENE, _ARRAYS = "trace.json", "trace.npz"
 _MOST_BYTES = 64 << 20
@@ -106,7 +106,7 @@ def _arrays(folder: Path, content: json_fields.Field) -> dict[str, Any]:
 def _array(content: json_fields.Field) -> Array:
     return Array(
         content["name"].text(),
-        Space(content["space"].whole(0, len(Space) - 1)),
+        MemorySpace(content["space"].whole(0, len(MemorySpace) - 1)),
         content["bytes"].whole(0, _MOST),
         tuple(each.whole(1, _MOST) for each in content["shape"].elements()),
         content["item"].whole(1, 16),
@@ -120,9 +120,9 @@ def _site(content: json_fields.Field, name: str) -> int:
     return int(name)
 
 
-def _places(content: json_fields.Field) -> tuple[Place, ...]:
+def _places(content: json_fields.Field) -> tuple[SourceLine, ...]:
     pairs = (each.elements(2) for each in content.elements())
-    return tuple(Place(file.text(), line.whole(0, 1 << 31)) for file, line in pairs)
+    return tuple(SourceLine(file.text(), line.whole(0, 1 << 31)) for file, line in pairs)
 
 
 def _three(content: json_fields.Field) -> tuple[int, int, int]:

@@ -9,17 +9,17 @@ import numpy as np
 from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.launch import Memory
-from kernelscope.backends.emulator.spans import Job as Launches
+from kernelscope.backends.emulator.spans import EmulatedLaunches as Launches
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.progress import Progress
+from kernelscope.backends.trial.progress import StageNotes
 from kernelscope.backends.trial.protocol import (
     PLAN,
     SOURCE,
     Ending,
-    Job,
-    Report,
-    Stage,
+    TrialJob,
+    TrialReport,
+    TrialStage,
     case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
@@ -33,7 +33,7 @@ VERSION = "Your version"
 """Stands for the level in a trace."""
 
 
-def try_out(job: Job, folder: Path, progress: Progress) -> Report:
+def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     """Trace the pixel of the job in its only picture, and leave the trace in the folder."""
     case = case_folder(folder, 0)
     source = np.load(case / SOURCE, allow_pickle=False)
@@ -50,13 +50,13 @@ def try_out(job: Job, folder: Path, progress: Progress) -> Report:
     tracer = Tracer(threads=1, kept=False)
     x, y = job.pixel
     try:
-        with progress.stage(Stage.COMPILE):  # each kernel once, for tracing and without
+        with progress.stage(TrialStage.COMPILE):  # each kernel once, for tracing and without
             tracer.compile(launches())
-        with progress.stage(Stage.RUN):
+        with progress.stage(TrialStage.RUN):
             trace, thread = tracer.trace_pixel_of(launches, x, y)
     except CompileError as error:
-        return Report(Ending.NOT_COMPILED, error.message, error.hint)
+        return TrialReport(Ending.NOT_COMPILED, error.message, error.hint)
     except DeviceUnavailable as error:  # threads that wait at different barriers
-        return Report(Ending.FAULT, error.message, error.hint)
+        return TrialReport(Ending.FAULT, error.message, error.hint)
     write_trace(folder, trace, thread)
-    return Report(Ending.DONE, seconds=progress.seconds)
+    return TrialReport(Ending.DONE, seconds=progress.seconds)

@@ -13,28 +13,28 @@
 Free of Qt and of the command line, which both use it.
 """
 
-from kernelscope.big.batch.conductor import Batch, Outcome, Status
-from kernelscope.big.batch.control import Pause, Stage
+from kernelscope.big.batch.conductor import Batch, FileOutcome, Status
+from kernelscope.big.batch.control import FileStage, Pause
 from kernelscope.big.batch.handling import Handling
 from kernelscope.big.batch.hints import COMMAND_LINE, Hints
 from kernelscope.big.batch.item import JOURNAL, Item
 from kernelscope.big.batch.journal import Journal
-from kernelscope.big.batch.listing import Found, find_items
-from kernelscope.big.batch.report import Report
+from kernelscope.big.batch.listing import FoundFiles, find_items
+from kernelscope.big.batch.report import ResultReport
 
 __all__ = [
     "COMMAND_LINE",
     "JOURNAL",
     "Batch",
-    "Found",
+    "FileOutcome",
+    "FileStage",
+    "FoundFiles",
     "Handling",
     "Hints",
     "Item",
     "Journal",
-    "Outcome",
     "Pause",
-    "Report",
-    "Stage",
+    "ResultReport",
     "Status",
     "find_items",
 ]

@@ -27,11 +27,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kernelscope.base.errors import AppError
 from kernelscope.base.installed import install_command
 from kernelscope.base.parallel import core_count
-from kernelscope.big.batch.conductor import Outcome, Status, check_target
+from kernelscope.big.batch.conductor import FileOutcome, Status, check_target
 from kernelscope.big.batch.hints import COMMAND_LINE, Hints
 from kernelscope.big.batch.item import Item
 from kernelscope.big.batch.journal import Journal
-from kernelscope.big.batch.task import OPEN, Settings, describe, filter_file, finish, times_begun
+from kernelscope.big.batch.task import (
+    OPEN,
+    TaskSettings,
+    describe,
+    filter_file,
+    finish,
+    times_begun,
+)
 from kernelscope.engine.control import CancelToken
 from kernelscope.files.write_errors import explained
 
@@ -218,7 +225,7 @@ class ClusterBatch:
     def __init__(
         self,
         items: Sequence[Item],
-        settings: Settings,
+        settings: TaskSettings,
         client: Client,
         *,
         overwrite: bool = False,
@@ -231,8 +238,8 @@ class ClusterBatch:
         self,
         journal: Journal,
         token: CancelToken,
-        report: Callable[[Outcome], None] = lambda outcome: None,
-    ) -> list[Outcome]:
+        report: Callable[[FileOutcome], None] = lambda outcome: None,
+    ) -> list[FileOutcome]:
         """Filter all files that the journal does not have; return what became of each.
 
         Parameters
@@ -245,36 +252,36 @@ class ClusterBatch:
         SchedulerLost
             If the scheduler went away; what was reported is done, and stays.
         """
-        outcomes: list[Outcome] = []
+        outcomes: list[FileOutcome] = []
 
-        def note(outcome: Outcome) -> None:
+        def note(outcome: FileOutcome) -> None:
             outcomes.append(outcome)
             report(outcome)
 
         waiting = []
         for item in self._items:
             if journal.is_done(item):
-                note(Outcome(item, Status.SKIPPED, report=journal.report(item)))
+                note(FileOutcome(item, Status.SKIPPED, report=journal.report(item)))
                 continue
             try:
                 check_target(item, self._hints, overwrite=self._overwrite)
             except AppError as error:
-                note(Outcome(item, Status.FAILED, str(error)))
+                note(FileOutcome(item, Status.FAILED, str(error)))
             else:
                 waiting.append(item)
         with _folder_of_parts(self._settings):
             for item, text, reason in self._answers(waiting, token):
                 if text is None:
-                    note(Outcome(item, Status.FAILED, reason))
+                    note(FileOutcome(item, Status.FAILED, reason))
                 else:
                     note(self._finish(item, text, journal))
         return outcomes
 
-    def _finish(self, item: Item, text: str, journal: Journal) -> Outcome:
+    def _finish(self, item: Item, text: str, journal: Journal) -> FileOutcome:
         try:  # again: it may have come meanwhile
             check_target(item, self._hints, overwrite=self._overwrite)
         except AppError as error:
-            return Outcome(item, Status.FAILED, str(error))
+            return FileOutcome(item, Status.FAILED, str(error))
         return finish(item, text, self._settings, journal)
 
     def _answers(
@@ -372,7 +379,7 @@ def _watch(future: Future, ended: queue.SimpleQueue[str]) -> None:
 
 
 @contextmanager
-def _folder_of_parts(settings: Settings) -> Iterator[None]:
+def _folder_of_parts(settings: TaskSettings) -> Iterator[None]:
     """Make the folder of parts anew, and remove it: an earlier batch may have been killed."""
     shutil.rmtree(settings.parts, ignore_errors=True)
     with explained(settings.parts):

@@ -8,7 +8,7 @@
 
 So memory holds at most ``2 * jobs + 1`` inputs or results, and while one file is filtered others
 are read and written. Several GPUs have a thread each, and take files from the one queue as they
-become free. Whatever goes wrong with a file is its `Outcome`; the others go on.
+become free. Whatever goes wrong with a file is its `FileOutcome`; the others go on.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from kernelscope.big.batch.contents import (
     read_sources,
     write_results,
 )
-from kernelscope.big.batch.control import Pause, Stage
+from kernelscope.big.batch.control import FileStage, Pause
 from kernelscope.big.batch.handling import AS_USUAL, Handling
 from kernelscope.big.batch.hints import COMMAND_LINE, Hints
 from kernelscope.big.batch.item import Item, is_zarr
 from kernelscope.big.batch.journal import Journal, state_of
-from kernelscope.big.batch.report import EMPTY, Report
+from kernelscope.big.batch.report import EMPTY, ResultReport
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
@@ -70,7 +70,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FileOutcome:
     """What became of a file.
 
     Attributes
@@ -102,7 +102,7 @@ class Outcome:
     before: Quality | None = None
     quality: Quality | None = None
     note: str = ""
-    report: Report = EMPTY
+    report: ResultReport = EMPTY
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,11 +166,11 @@ class Batch:
         self,
         journal: Journal,
         token: CancelToken,
-        report: Callable[[Outcome], None] = lambda outcome: None,
+        report: Callable[[FileOutcome], None] = lambda outcome: None,
         *,
-        begun: Callable[[Item, Stage], None] = lambda item, stage: None,
+        begun: Callable[[Item, FileStage], None] = lambda item, stage: None,
         pause: Pause | None = None,
-    ) -> list[Outcome]:
+    ) -> list[FileOutcome]:
         """Filter all files that the journal does not have; return what became of each.
 
         After `token` was cancelled, files that are being written are finished, and the rest is
@@ -185,16 +185,16 @@ class Batch:
         pause : Pause, optional
             While it holds the batch, no file is begun.
         """
-        outcomes: list[Outcome] = []
+        outcomes: list[FileOutcome] = []
 
-        def note(outcome: Outcome) -> None:
+        def note(outcome: FileOutcome) -> None:
             outcomes.append(outcome)
             report(outcome)
 
         waiting = []
         for item in self._items:
             if journal.is_done(item):
-                note(Outcome(item, Status.SKIPPED, report=journal.report(item)))
+                note(FileOutcome(item, Status.SKIPPED, report=journal.report(item)))
             else:
                 waiting.append(item)
         free = SimpleQueue[Mapping[str, Backend]]()
@@ -205,9 +205,9 @@ class Batch:
             _filters(len(self._sets)) as filters,
             _pool(self._jobs, "kernelscope-batch-read") as readers,
         ):
-            begun_work: deque[Future[Future[Outcome] | None]] = deque()
+            begun_work: deque[Future[Future[FileOutcome] | None]] = deque()
 
-            def work(item: Item, reading: Future[_Read]) -> Future[Outcome] | None:
+            def work(item: Item, reading: Future[_Read]) -> Future[FileOutcome] | None:
                 if token.cancelled:
                     return None
                 backends = free.get()
@@ -233,8 +233,8 @@ class Batch:
                 _empty(begun_work, note)
         return outcomes
 
-    def _read(self, begun: Callable[[Item, Stage], None], item: Item) -> _Read:
-        begun(item, Stage.READING)
+    def _read(self, begun: Callable[[Item, FileStage], None], item: Item) -> _Read:
+        begun(item, FileStage.READING)
         start = time.perf_counter()
         check_target(item, self._hints, overwrite=self._overwrite)
         if is_zarr(item.source):
@@ -273,10 +273,10 @@ class Batch:
         reading: Future[_Read],
         backends: Mapping[str, Backend],
         token: CancelToken,
-        begun: Callable[[Item, Stage], None],
-    ) -> tuple[Outcome, list[Source], tuple[int, int] | None] | None:
+        begun: Callable[[Item, FileStage], None],
+    ) -> tuple[FileOutcome, list[Source], tuple[int, int] | None] | None:
         """Return the outcome so far and the results; none after a failure, None if stopped."""
-        outcome, state = Outcome(item, Status.DONE), None
+        outcome, state = FileOutcome(item, Status.DONE), None
         outputs: list[Source] = []
         try:
             with self._failures(item) as failed:
@@ -284,16 +284,18 @@ class Batch:
                 state = read.state
                 size = describe_size(read.sources)
                 notices = [text for source in read.sources for text in source.notices]
-                outcome = replace(outcome, size=size, read=read.seconds, report=Report.of(notices))
+                outcome = replace(
+                    outcome, size=size, read=read.seconds, report=ResultReport.of(notices)
+                )
                 check_results(read.sources, self._recipe, item.target, self._handling)
-                begun(item, Stage.FILTERING)
+                begun(item, FileStage.FILTERING)
                 start = time.perf_counter()
                 for source in read.sources:
                     first, result, said = self._execute(source, read.reference, backends, token)
                     outputs.append(result.output)
                     notices += said
                 record = record_of(item.target, *outputs)
-                outcome = replace(outcome, report=Report.of(notices, record))
+                outcome = replace(outcome, report=ResultReport.of(notices, record))
                 seconds = time.perf_counter() - start
                 outcome = replace(outcome, filtered=seconds, device=result.where)
                 outcome = _judged(outcome, first, result, read)
@@ -328,17 +330,17 @@ class Batch:
 
     def _write(
         self,
-        outcome: Outcome,
+        outcome: FileOutcome,
         outputs: Sequence[Source],
         state: tuple[int, int] | None,
         journal: Journal,
-        begun: Callable[[Item, Stage], None],
-    ) -> Outcome:
+        begun: Callable[[Item, FileStage], None],
+    ) -> FileOutcome:
         """Write results, unless there are none after a failure; return what became of them."""
         if not outputs:
             return outcome
         item, start = outcome.item, time.perf_counter()
-        begun(item, Stage.WRITING)
+        begun(item, FileStage.WRITING)
         with self._failures(item) as failed:
             journal.begin(item, state, outcome.report)
             write_results(outputs, item.target, self._handling)
@@ -380,7 +382,7 @@ def check_target(item: Item, hints: Hints, *, overwrite: bool) -> None:
         raise ImageWriteError(f"{item.target}: the file is there already.", hints.there)
 
 
-def _judged(outcome: Outcome, first: Result, result: Result, read: _Read) -> Outcome:
+def _judged(outcome: FileOutcome, first: Result, result: Result, read: _Read) -> FileOutcome:
     """Return an outcome with the quality of a result, or with the reason why there is none."""
     if result.quality is not None:
         before = first.quality.before if first.quality is not None else None
@@ -420,7 +422,7 @@ def _filters(count: int) -> Iterator[Executor]:
             yield pool
 
 
-def _is_written(work: Future[Future[Outcome] | None]) -> bool:
+def _is_written(work: Future[Future[FileOutcome] | None]) -> bool:
     if not work.done():
         return False
     writing = work.result()
@@ -428,7 +430,7 @@ def _is_written(work: Future[Future[Outcome] | None]) -> bool:
 
 
 def _note_next(
-    work: deque[Future[Future[Outcome] | None]], note: Callable[[Outcome], None]
+    work: deque[Future[Future[FileOutcome] | None]], note: Callable[[FileOutcome], None]
 ) -> None:
     """Wait until the first of these is written; note nothing of one that was stopped."""
     writing = work.popleft().result()
@@ -436,7 +438,9 @@ def _note_next(
         note(writing.result())
 
 
-def _empty(work: deque[Future[Future[Outcome] | None]], note: Callable[[Outcome], None]) -> None:
+def _empty(
+    work: deque[Future[Future[FileOutcome] | None]], note: Callable[[FileOutcome], None]
+) -> None:
     """Wait until all of these are written."""
     while work:
         _note_next(work, note)

@@ -11,7 +11,7 @@ _LOOK_SECONDS = 0.05
 """A paused batch looks this often whether it was cancelled."""
 
 
-class Stage(StrEnum):
+class FileStage(StrEnum):
     """The part of the work on a file that begins."""
 
     READING = "reading"

@@ -27,7 +27,7 @@ from kernelscope.base.text import json_text
 from kernelscope.big.batch.handling import AS_USUAL, Handling
 from kernelscope.big.batch.hints import COMMAND_LINE, Hints
 from kernelscope.big.batch.item import JOURNAL, Item
-from kernelscope.big.batch.report import Report
+from kernelscope.big.batch.report import ResultReport
 from kernelscope.engine.recipe import Recipe
 from kernelscope.files.write_errors import explained
 
@@ -128,12 +128,14 @@ class Journal:
         source = line.get("source"), line.get("bytes"), line.get("changed")
         return source == (str(item.source.absolute()), *(state_of(*item.files) or (None, None)))
 
-    def report(self, item: Item) -> Report:
+    def report(self, item: Item) -> ResultReport:
         """Return the report of a file that is done."""
         name = self._name(item)
-        return Report.from_json((self._done.get(name) or self._begun.get(name, {})).get("report"))
+        return ResultReport.from_json(
+            (self._done.get(name) or self._begun.get(name, {})).get("report")
+        )
 
-    def begin(self, item: Item, state: tuple[int, int] | None, report: Report) -> None:
+    def begin(self, item: Item, state: tuple[int, int] | None, report: ResultReport) -> None:
         """Note that the result of a file of this size and time is about to be written."""
         line = {"begin": self._name(item), "before": _changed(item.target), **_of(item, state)}
         self._write({**line, "report": report.as_json()})

@@ -17,7 +17,7 @@ from kernelscope.files.volumes import (
     READABLE_VOLUMES,
     WRITABLE_VOLUMES,
     DicomFiles,
-    Series,
+    DicomSeries,
     dicom_files,
     is_dicom,
 )
@@ -38,7 +38,7 @@ _NAMELESS = "series"
 
 
 @dataclass
-class Found:
+class FoundFiles:
     """The files of a batch.
 
     Attributes
@@ -60,7 +60,7 @@ def find_items(
     out: Path,
     suffix: str | None = None,
     references: Path | None = None,
-) -> Found:
+) -> FoundFiles:
     """Return the files that `inputs` name, folders with all below them, and their targets.
 
     A file that is named twice, also through a link, is there once. Files in a folder keep their
@@ -94,7 +94,7 @@ def find_items(
             f"“{suffix}” is no suffix of a format that can be written.",
             f"Use one of {', '.join(dict.fromkeys(_WRITABLE))}.",
         )
-    found, listed, seen = Found(), list[_Listed](), set[str]()
+    found, listed, seen = FoundFiles(), list[_Listed](), set[str]()
     lister = _Lister(out, found)
     for given in inputs:
         for entry in lister.entries(given):
@@ -173,7 +173,7 @@ class _Listed:
 class _Lister:
     """Finds the files and the series of inputs."""
 
-    def __init__(self, out: Path, found: Found) -> None:
+    def __init__(self, out: Path, found: FoundFiles) -> None:
         self._outside, self._found = os.path.realpath(out), found
         self._scans: dict[Path, DicomFiles] = {}
 
@@ -249,9 +249,9 @@ class _Lister:
         return self._scans[folder]
 
 
-def _titles(series: Sequence[Series]) -> dict[Series, str]:
+def _titles(series: Sequence[DicomSeries]) -> dict[DicomSeries, str]:
     """Return a name for each series of a folder: ``3-T1w``; no two are the same."""
-    titles, taken = dict[Series, str](), set[str]()
+    titles, taken = dict[DicomSeries, str](), set[str]()
     for each in series:
         text = f"{each.number or ''}-{each.description}"
         title = re.sub(r"(?:[^\w.+]|[.]{2})+", "-", text).strip("-.") or _NAMELESS

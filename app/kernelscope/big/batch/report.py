@@ -10,7 +10,7 @@ from kernelscope.images.record import Record
 
 
 @dataclass(frozen=True)
-class Report:
+class ResultReport:
     """All that is to be known about a result.
 
     Attributes
@@ -27,7 +27,7 @@ class Report:
     lost: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, notices: Iterable[str], record: Record | None = None) -> Report:
+    def of(cls, notices: Iterable[str], record: Record | None = None) -> ResultReport:
         """Return a report without the notices that pages, volumes or steps have in common."""
         record = record or Record()
         once = tuple(dict.fromkeys([*notices, *record.losses]))
@@ -41,7 +41,7 @@ class Report:
         return {each.name: [*getattr(self, each.name)] for each in fields(self)}
 
     @classmethod
-    def from_json(cls, content: Any) -> Report:
+    def from_json(cls, content: Any) -> ResultReport:
         """Return the report of `as_json`; an empty one of anything else."""
         if not isinstance(content, Mapping):
             return cls()
@@ -49,4 +49,4 @@ class Report:
         return cls(**{k: tuple(map(str, v)) for k, v in texts.items() if isinstance(v, list)})
 
 
-EMPTY = Report()
+EMPTY = ResultReport()

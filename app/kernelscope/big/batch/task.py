@@ -28,12 +28,12 @@ import kernelscope
 from kernelscope.backends.worker import worker_tools
 from kernelscope.base import atomic
 from kernelscope.base.errors import AppError, ImageReadError, ImageWriteError
-from kernelscope.big.batch.conductor import Batch, Outcome, Status
-from kernelscope.big.batch.control import Stage
+from kernelscope.big.batch.conductor import Batch, FileOutcome, Status
+from kernelscope.big.batch.control import FileStage
 from kernelscope.big.batch.handling import AS_USUAL, Handling
 from kernelscope.big.batch.item import Item
 from kernelscope.big.batch.journal import Journal
-from kernelscope.big.batch.report import Report
+from kernelscope.big.batch.report import ResultReport
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
@@ -51,7 +51,7 @@ _filtering = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Settings:
+class TaskSettings:
     """What the tasks of a batch have in common.
 
     Attributes
@@ -69,7 +69,7 @@ class Settings:
     threads: int | None = None
 
 
-def describe(number: int, item: Item, settings: Settings) -> str:
+def describe(number: int, item: Item, settings: TaskSettings) -> str:
     """Return the task of a file as JSON; `number` tells it from the others of the batch."""
     reference = item.reference.absolute() if item.reference is not None else None
     return json.dumps(
@@ -108,14 +108,14 @@ def filter_file(text: str) -> str:
         _check(task, item)
         outcome = _filtered(task, item, noted)
     except AppError as error:
-        outcome = Outcome(item, Status.FAILED, str(error))
+        outcome = FileOutcome(item, Status.FAILED, str(error))
     gone = not Path(task["parts"], OPEN).exists()  # the batch has ended meanwhile
     if gone or outcome.status is not Status.DONE:
         shutil.rmtree(part.parent, ignore_errors=True)
     if gone:
         with suppress(OSError):
             part.parent.parent.rmdir()
-    plain = {each.name: getattr(outcome, each.name) for each in fields(Outcome)}
+    plain = {each.name: getattr(outcome, each.name) for each in fields(FileOutcome)}
     for name in ("before", "quality"):
         plain[name] = asdict(plain[name]) if plain[name] is not None else None
     plain["report"] = outcome.report.as_json()
@@ -123,20 +123,20 @@ def filter_file(text: str) -> str:
     return json.dumps({**plain, "part": part.parent.name, "state": noted.state})
 
 
-def times_begun(number: int, settings: Settings) -> int:
+def times_begun(number: int, settings: TaskSettings) -> int:
     """Return how many workers have begun the file with this number, and not failed."""
     return sum(1 for _ in settings.parts.glob(f"{number}-*"))
 
 
-def finish(item: Item, text: str, settings: Settings, journal: Journal) -> Outcome:
+def finish(item: Item, text: str, settings: TaskSettings, journal: Journal) -> FileOutcome:
     """Move the part of a task that is done to its target; return what became of the file."""
     plain = json.loads(text)
     part = settings.parts / Path(plain.pop("part")).name / item.target.name
     state = tuple(plain.pop("state") or ()) or None
     for name in ("before", "quality"):
         plain[name] = Quality(**plain[name]) if plain[name] is not None else None
-    plain["report"] = Report.from_json(plain["report"])
-    outcome = Outcome(item, Status(plain.pop("status")), **plain)
+    plain["report"] = ResultReport.from_json(plain["report"])
+    outcome = FileOutcome(item, Status(plain.pop("status")), **plain)
     if outcome.status is not Status.DONE:
         return outcome
     try:
@@ -151,7 +151,7 @@ def finish(item: Item, text: str, settings: Settings, journal: Journal) -> Outco
             part.parent.rmdir()
         journal.done(item, cast("tuple[int, int] | None", state))
     except AppError as error:
-        return Outcome(item, Status.FAILED, str(error), outcome.size, outcome.device)
+        return FileOutcome(item, Status.FAILED, str(error), outcome.size, outcome.device)
     return outcome
 
 
@@ -175,7 +175,7 @@ def _check(task: Mapping[str, Any], item: Item) -> None:
         ) from error
 
 
-def _filtered(task: Mapping[str, Any], item: Item, noted: _Noted) -> Outcome:
+def _filtered(task: Mapping[str, Any], item: Item, noted: _Noted) -> FileOutcome:
     """Read, filter and write a file as a batch of its own."""
     backends, costs = worker_tools(task["threads"])
     batch = Batch(
@@ -190,10 +190,10 @@ def _filtered(task: Mapping[str, Any], item: Item, noted: _Noted) -> Outcome:
     )
     with ExitStack() as turn:
 
-        def begun(item: Item, stage: Stage) -> None:
-            if stage is Stage.FILTERING:
+        def begun(item: Item, stage: FileStage) -> None:
+            if stage is FileStage.FILTERING:
                 turn.enter_context(_filtering)
-            elif stage is Stage.WRITING:
+            elif stage is FileStage.WRITING:
                 turn.close()
 
         (outcome,) = batch.run(cast(Journal, noted), CancelToken(), begun=begun)
@@ -215,10 +215,10 @@ class _Noted:
     def is_done(self, item: Item) -> bool:
         return False
 
-    def report(self, item: Item) -> Report:
-        return Report()
+    def report(self, item: Item) -> ResultReport:
+        return ResultReport()
 
-    def begin(self, item: Item, state: tuple[int, int] | None, report: Report) -> None:
+    def begin(self, item: Item, state: tuple[int, int] | None, report: ResultReport) -> None:
         self.state = state
 
     def done(self, item: Item, state: tuple[int, int] | None) -> None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import InvalidImage, InvalidParameter, NotANumber
 from kernelscope.big.lazy.source import LazySource, Sides, take
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
-from kernelscope.engine.region import Region, Window, window
+from kernelscope.engine.region import NeededPart, Region, window
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import SIGN
@@ -192,7 +192,7 @@ class FilteredPicture:
             + box.pixels * self.dtype.itemsize,
         )
 
-    def _window(self, region: Region) -> Window:
+    def _window(self, region: Region) -> NeededPart:
         return _window(region, self._source.shape, self.step)
 
 
@@ -277,14 +277,14 @@ class FilteredSlices:
             needed.pixels * size + results + rows * columns * 4 * (FLOATS + 2),
         )
 
-    def _part(self, box: Box) -> Window:
+    def _part(self, box: Box) -> NeededPart:
         """Return the window of each slice that the box needs."""
         axis = self.step.axis
         height, width = (side for i, side in enumerate(self.shape) if i != axis)
         (top, left), (rows, columns) = (np.delete(each, axis).tolist() for each in box)
         region = Region(top, left, rows, columns)
         if self._whole:
-            return Window(range(height), range(width), region)
+            return NeededPart(range(height), range(width), region)
         return _window(region, (height, width, 1), self.step)
 
     def _slice(self, voxels: NDArray[Any], axis: int) -> Image:
@@ -294,13 +294,13 @@ class FilteredSlices:
             return as_picture(pixels, self.white, self.title)
 
 
-def _window(region: Region, shape: Sides, step: Step) -> Window:
+def _window(region: Region, shape: Sides, step: Step) -> NeededPart:
     spec = step.filter
     return window(region, shape, spec.radius(step.parameters), step.border, spec.crop)
 
 
 def _run(
-    image: Image, step: Step, part: Window, execute: Execute, options: RunOptions
+    image: Image, step: Step, part: NeededPart, execute: Execute, options: RunOptions
 ) -> NDArray[Any]:
     """Return the region of the result that a window of the source, `image`, is for."""
     origin = part.rows.start, part.columns.start

@@ -1,7 +1,7 @@
 """Volume files: NIfTI, DICOM series, TIFF stacks, NumPy arrays, folders of pictures."""
 
 from kernelscope.files.volumes.dicom import FORMAT as DICOM
-from kernelscope.files.volumes.dicom import Series, is_dicom
+from kernelscope.files.volumes.dicom import DicomSeries, is_dicom
 from kernelscope.files.volumes.reading import is_volume, read_volume, series_of
 from kernelscope.files.volumes.series import DicomFiles, dicom_files
 from kernelscope.files.volumes.volume_formats import READABLE_VOLUMES, WRITABLE_VOLUMES
@@ -18,7 +18,7 @@ __all__ = [
     "READABLE_VOLUMES",
     "WRITABLE_VOLUMES",
     "DicomFiles",
-    "Series",
+    "DicomSeries",
     "beside",
     "check_write_volume",
     "check_write_volumes",

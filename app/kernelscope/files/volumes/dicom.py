@@ -57,7 +57,7 @@ _VOLUME_KEYS = (
 
 
 @dataclass(frozen=True)
-class Series:
+class DicomSeries:
     """The series of a DICOM file: its identifier, its number and name, whether it is in colour."""
 
     id: str
@@ -240,7 +240,7 @@ def series_of(path: Path) -> str:
     return own[0].series if own else ""
 
 
-def identify(path: Path) -> Series | None:
+def identify(path: Path) -> DicomSeries | None:
     """Return the series of a DICOM file; None if the file has no picture.
 
     Raises
@@ -256,7 +256,7 @@ def identify(path: Path) -> Series | None:
         except Unreadable:
             if "SeriesInstanceUID" not in header:
                 raise
-        return Series(
+        return DicomSeries(
             str(header.SeriesInstanceUID),
             int(header.get("SeriesNumber") or 0),
             str(header.get("SeriesDescription") or "").strip(),

@@ -27,19 +27,19 @@ class DicomFiles:
         Those without a picture, such as indices and reports.
     """
 
-    series: dict[dicom.Series, list[Path]] = field(default_factory=dict)
+    series: dict[dicom.DicomSeries, list[Path]] = field(default_factory=dict)
     damaged: list[Path] = field(default_factory=list)
     pictures: list[Path] = field(default_factory=list)
     others: list[Path] = field(default_factory=list)
 
-    def slices(self, series: dicom.Series) -> tuple[Path, ...]:
+    def slices(self, series: dicom.DicomSeries) -> tuple[Path, ...]:
         """Return the files of a series, with all damaged ones: each may be a slice of it."""
         return tuple(sorted([*self.series[series], *self.damaged]))
 
 
 def dicom_files(files: Sequence[Path]) -> DicomFiles:
     """Return the DICOM files among those of a folder, which are recognised by their content."""
-    found, known, closed = DicomFiles(), dict[str, dicom.Series](), list[Path]()
+    found, known, closed = DicomFiles(), dict[str, dicom.DicomSeries](), list[Path]()
     for file in files:
         try:
             if not dicom.is_dicom(file):

@@ -60,25 +60,25 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Lane(NamedTuple):
+class ShiftedValue(NamedTuple):
     """The value of `node`, `shift` pixels to the right."""
 
     node: int
     shift: int = 0
 
-    def moved(self, shift: int) -> Lane:
-        return Lane(self.node, self.shift + shift)
+    def moved(self, shift: int) -> ShiftedValue:
+        return ShiftedValue(self.node, self.shift + shift)
 
 
 class Operation(NamedTuple):
     """The smaller or the larger of two lanes."""
 
     larger: bool
-    a: Lane
-    b: Lane
+    a: ShiftedValue
+    b: ShiftedValue
 
 
-class Stage(NamedTuple):
+class RowLoop(NamedTuple):
     """One loop over a row.
 
     Attributes
@@ -94,7 +94,7 @@ class Stage(NamedTuple):
     """
 
     operations: dict[int, Operation]
-    reads: tuple[Lane, ...]
+    reads: tuple[ShiftedValue, ...]
     writes: tuple[int, ...]
     reach: int
 
@@ -113,7 +113,7 @@ class Program:
         Places of the results.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[RowLoop, ...]
     places: dict[int, int]
     results: tuple[int, ...]
 
@@ -122,18 +122,20 @@ class Network:
     """Collects operations on lanes; nodes 0 to ``inputs - 1`` are the input rows."""
 
     def __init__(self, inputs: int) -> None:
-        self.inputs = [Lane(node) for node in range(inputs)]
+        self.inputs = [ShiftedValue(node) for node in range(inputs)]
         self._operations: dict[int, Operation] = {}
         self._known: dict[Operation, int] = {}
 
-    def compare(self, a: Lane, b: Lane) -> tuple[Lane, Lane]:
+    def compare(self, a: ShiftedValue, b: ShiftedValue) -> tuple[ShiftedValue, ShiftedValue]:
         """Return the smaller and the larger of two lanes."""
         a, b = sorted((a, b))
         shift = min(a.shift, b.shift)
         a, b = a.moved(-shift), b.moved(-shift)
-        return Lane(self._node(False, a, b), shift), Lane(self._node(True, a, b), shift)
+        return ShiftedValue(self._node(False, a, b), shift), ShiftedValue(
+            self._node(True, a, b), shift
+        )
 
-    def _node(self, larger: bool, a: Lane, b: Lane) -> int:
+    def _node(self, larger: bool, a: ShiftedValue, b: ShiftedValue) -> int:
         operation = Operation(larger, a, b)
         if operation not in self._known:
             node = len(self.inputs) + len(self._operations)
@@ -141,7 +143,7 @@ class Network:
             self._operations[node] = operation
         return self._known[operation]
 
-    def merge(self, a: Sequence[Lane], b: Sequence[Lane]) -> list[Lane]:
+    def merge(self, a: Sequence[ShiftedValue], b: Sequence[ShiftedValue]) -> list[ShiftedValue]:
         """Return two sorted sequences as one (Batcher's odd-even merge)."""
         if not a or not b:
             return [*a, *b]
@@ -155,7 +157,7 @@ class Network:
         paired = len(merged) // 2
         return merged + odd[paired:] + even[paired + 1 :]
 
-    def sort(self, lanes: Sequence[Lane]) -> list[Lane]:
+    def sort(self, lanes: Sequence[ShiftedValue]) -> list[ShiftedValue]:
         """Return lanes in ascending order (Batcher's merge sort)."""
         if len(lanes) <= 1:
             return [*lanes]
@@ -163,8 +165,8 @@ class Network:
         return self.merge(self.sort(lanes[:half]), self.sort(lanes[half:]))
 
     def select(
-        self, a: Sequence[Lane], b: Sequence[Lane], rank: int, spare: int
-    ) -> tuple[list[Lane], int]:
+        self, a: Sequence[ShiftedValue], b: Sequence[ShiftedValue], rank: int, spare: int
+    ) -> tuple[list[ShiftedValue], int]:
         """Merge two sorted sequences, of which only the lane of one rank is wanted in the end.
 
         Parameters
@@ -186,11 +188,13 @@ class Network:
         dropped = drop_a + drop_b
         return merged[lowest - dropped : rank + 1 - dropped], rank - lowest
 
-    def slide(self, column: Sequence[Lane], width: int) -> list[Lane]:
+    def slide(self, column: Sequence[ShiftedValue], width: int) -> list[ShiftedValue]:
         """Return `width` neighbouring sorted columns as one sorted sequence."""
         return self.merge(*self.halves(column, width)) if width > 1 else [*column]
 
-    def halves(self, column: Sequence[Lane], width: int) -> tuple[list[Lane], list[Lane]]:
+    def halves(
+        self, column: Sequence[ShiftedValue], width: int
+    ) -> tuple[list[ShiftedValue], list[ShiftedValue]]:
         """Return `width` neighbouring sorted columns as two sorted sequences.
 
         Equal halves are the same lanes at another shift, so the second one costs nothing.
@@ -199,7 +203,7 @@ class Network:
         right = self.slide(column, width - left)
         return self.slide(column, left), [lane.moved(left) for lane in right]
 
-    def program(self, results: Sequence[Lane]) -> Program:
+    def program(self, results: Sequence[ShiftedValue]) -> Program:
         """Return the loops that compute `results`."""
         reach = self._reach(results)
         stage_of = dict.fromkeys(range(len(self.inputs)), 0)
@@ -222,7 +226,7 @@ class Network:
         places = {node: place for place, node in enumerate(sorted(stored))}
         return Program(
             tuple(
-                Stage(
+                RowLoop(
                     operations,
                     tuple(
                         dict.fromkeys(
@@ -241,7 +245,7 @@ class Network:
             tuple(places[lane.node] for lane in results),
         )
 
-    def _reach(self, results: Sequence[Lane]) -> dict[int, int]:
+    def _reach(self, results: Sequence[ShiftedValue]) -> dict[int, int]:
         """Return the nodes that matter, each with the largest shift at which it is read."""
         reach = {lane.node: lane.shift for lane in results}
         for node, (_, *lanes) in reversed(self._operations.items()):
@@ -266,7 +270,7 @@ def median_program(size: int) -> Program:
     network = Network(size + group - 1)
     rows = network.inputs
 
-    def refine(core: list[Lane], rank: int, first: int, group: int) -> list[Lane]:
+    def refine(core: list[ShiftedValue], rank: int, first: int, group: int) -> list[ShiftedValue]:
         """Return the medians of output rows `first` to ``first + group - 1``."""
         if group == 1:
             return [core[rank]]
@@ -298,7 +302,7 @@ def dump(size: int) -> str:
     names |= {node: f"v{number}" for number, node in enumerate(operations, 1)}
     nodes = {place: node for node, place in program.places.items()}
 
-    def name(lane: Lane) -> str:
+    def name(lane: ShiftedValue) -> str:
         return f"{names[lane.node]}[x+{lane.shift}]" if lane.shift else f"{names[lane.node]}[x]"
 
     lines = []

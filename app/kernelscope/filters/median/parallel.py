@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base.jit import Index, Line, Plane, Record, intrinsic, kernel
-from kernelscope.filters.median.networks import Lane, median_program
+from kernelscope.filters.median.networks import ShiftedValue, median_program
 from kernelscope.filters.shared.border_kernels import fetch_row
 
 VECTOR = 32
@@ -53,14 +53,14 @@ def run_network(
     compare = builder.icmp_unsigned if isinstance(sample, ir.IntType) else builder.fcmp_ordered
     intp = samples.type
 
-    def address(lane: Lane) -> Any:
+    def address(lane: ShiftedValue) -> Any:
         place = builder.load(builder.gep(base, [intp(program.places[lane.node])]))
         return builder.gep(buffer, [builder.add(place, builder.mul(channels, intp(lane.shift)))])
 
     for stage in program.stages:
         # Addresses are taken before the loop: for all LLVM knows, its stores change `base`.
         read = {lane: address(lane) for lane in stage.reads}
-        written = {node: address(Lane(node)) for node in stage.writes}
+        written = {node: address(ShiftedValue(node)) for node in stage.writes}
         count = builder.add(samples, builder.mul(channels, intp(stage.reach)))
         before = builder.block
         loop = builder.append_basic_block()
@@ -75,10 +75,10 @@ def run_network(
         }
         for node, (larger, a, b) in stage.operations.items():
             u, v = known[a], known[b]
-            known[Lane(node)] = builder.select(compare(">" if larger else "<", u, v), u, v)
+            known[ShiftedValue(node)] = builder.select(compare(">" if larger else "<", u, v), u, v)
         for node, start in written.items():
             target = builder.bitcast(builder.gep(start, [i]), vector)
-            builder.store(known[Lane(node)], target, align=align)
+            builder.store(known[ShiftedValue(node)], target, align=align)
         following = builder.add(i, intp(length))
         i.add_incoming(following, loop)
         builder.cbranch(builder.icmp_signed("<", following, count), loop, after)

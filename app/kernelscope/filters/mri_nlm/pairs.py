@@ -37,7 +37,7 @@ _SLICES, _ROWS = 8, 10
 of a block should stay in the level-2 cache."""
 
 
-class Scratch(NamedTuple):
+class PairLines(NamedTuple):
     """Lines of `add_pairs`, float32; `boxes` has one for each slice of a patch."""
 
     squares: Any
@@ -46,7 +46,7 @@ class Scratch(NamedTuple):
     boxes: Any
 
 
-class Block(NamedTuple):
+class SliceBlock(NamedTuple):
     """A block, or a part of one: its first and its last slice and row, but one, in the output."""
 
     first: int
@@ -202,7 +202,7 @@ def add_block(
         for rows in ranges(height, offset[1], later):
             top, bottom = max(block.top, rows[0]), min(block.bottom, rows[1])
             if first < last and top < bottom:
-                part = Block(first, last, top, bottom)
+                part = SliceBlock(first, last, top, bottom)
                 shape = (depth, width, plane, pitch)
                 add_pairs(data, shape, part, offset, reach, phase, scratch)
 
@@ -237,7 +237,7 @@ def nlm_pairs(
     deep, high, half = reach.patch
     search = reach.search
     longest = (size[1] - 1) * pitch + output[2] + search[2]
-    scratch = Scratch(
+    scratch = PairLines(
         np.empty(longest + 2 * (high * pitch + half), np.float32),
         np.empty(longest + 2 * high * pitch, np.float32),
         np.empty(longest, np.float32),
@@ -246,7 +246,7 @@ def nlm_pairs(
     data = (extended, values, sums, strengths)
     for unit in range(start, stop):
         first, top = blocks[unit]
-        block = Block(first, first + size[0], top, top + size[1])
+        block = SliceBlock(first, first + size[0], top, top + size[1])
         for dz in range(search[0] + 1):
             for dy in range(-search[1] if dz else 0, search[1] + 1):
                 for dx in range(-search[2] if dz or dy else 1, search[2] + 1):

@@ -28,7 +28,7 @@ from kernelscope.filters.mri_nlm.model import settle_mean, sigma_at
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
 
 
-class Scratch(NamedTuple):
+class TileBuffers(NamedTuple):
     """Buffers of `compare`; all are float32, with lines of samples along the last axis.
 
     Attributes
@@ -51,7 +51,7 @@ class Scratch(NamedTuple):
     sums: Any
 
 
-class Tile(NamedTuple):
+class VolumeTile(NamedTuple):
     """Where a tile lies in the extended volume.
 
     Attributes
@@ -191,7 +191,7 @@ def make_scratch(
 ) -> Any:
     """Return buffers for tiles of ``size`` slices and rows, whose lines are up to `longest`."""
     deep, high, half = patch
-    return Scratch(
+    return TileBuffers(
         np.empty(longest + 2 * (high * pitch + half), np.float32),
         np.empty(longest + 2 * high * pitch, np.float32),
         np.empty(longest, np.float32),
@@ -264,7 +264,9 @@ def nlm_tiles(
         scratch.sums[:] = 0
         first = (corner[0] + reach.margin[0]) * plane + (corner[1] + reach.margin[1]) * pitch
         count = (size[1] - 1) * pitch + width
-        place = Tile(first + reach.margin[2], size[0], count, plane, pitch, tile[2] + corner[0])
+        place = VolumeTile(
+            first + reach.margin[2], size[0], count, plane, pitch, tile[2] + corner[0]
+        )
         for dz in range(-reach.search[0], reach.search[0] + 1):
             for dy in range(-reach.search[1], reach.search[1] + 1):
                 for dx in range(-reach.search[2], reach.search[2] + 1):

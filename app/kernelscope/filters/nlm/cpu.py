@@ -20,7 +20,7 @@ from kernelscope.filters.nlm.image_turns import nlm_image
 from kernelscope.filters.nlm.pairs import VECTOR, WIDEST
 from kernelscope.filters.nlm.search import Search, radius, whole
 from kernelscope.filters.nlm.serial import nlm_serial
-from kernelscope.filters.nlm.sums import Metric, Sums, count_itself, divide_sums, extend
+from kernelscope.filters.nlm.sums import PatchMetric, Sums, count_itself, divide_sums, extend
 from kernelscope.filters.nlm.window_tiles import nlm_window
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
@@ -57,7 +57,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     profile = patch_profile(parameters).astype(np.float32)
     unit = group * white_level(source.dtype) ** 2
     scale = np.float32(-math.log2(math.e) / (unit * falloff(parameters)))
-    metric = Metric(group, profile, scale, np.float32(unit * noise_floor(parameters)))
+    metric = PatchMetric(group, profile, scale, np.float32(unit * noise_floor(parameters)))
     if task.level == SERIAL.id:
         rows = extended.shape[1]
         step = max(1, CANDIDATES // width) if whole(parameters) else rows
@@ -84,7 +84,7 @@ def is_exact(dtype: np.dtype[Any], parameters: Mapping[str, Any], group: int) ->
 
 
 def plan_window(
-    extended: NDArray[np.float32], sums: Sums, metric: Metric, search: Search, exact: bool
+    extended: NDArray[np.float32], sums: Sums, metric: PatchMetric, search: Search, exact: bool
 ) -> Iterator[CpuPass]:
     """Plan the passes of level *parallel* that search a window; `exact` is from `is_exact`."""
     colours, height, width = sums.samples.shape
@@ -108,7 +108,7 @@ def plan_window(
 
 
 def plan_image(
-    extended: NDArray[np.float32], sums: Sums, metric: Metric, search: Search
+    extended: NDArray[np.float32], sums: Sums, metric: PatchMetric, search: Search
 ) -> Iterator[CpuPass]:
     """Plan the passes of level *parallel* that search the whole image."""
     colours, height, width = sums.samples.shape

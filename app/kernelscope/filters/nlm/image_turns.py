@@ -20,7 +20,7 @@ from kernelscope.base.jit import Array, Index, Record, kernel
 from kernelscope.filters.nlm.pairs import (
     VECTOR,
     WIDEST,
-    Tile,
+    PairTile,
     add_pairs,
     add_tile,
     make_scratch,
@@ -65,7 +65,7 @@ def nlm_image(
             continue
         pixels = tile_at(number, size, margin, shape)
         partners = tile_at(partner, size, margin, shape)
-        tile, other = Tile(own, pixels.y, pixels.x), Tile(others, partners.y, partners.x)
+        tile, other = PairTile(own, pixels.y, pixels.x), PairTile(others, partners.y, partners.x)
         own[:] = 0
         others[:] = 0
         down, right = partners.y - pixels.y, partners.x - pixels.x

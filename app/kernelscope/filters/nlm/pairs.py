@@ -45,7 +45,7 @@ A compile-time constant, so that LLVM knows that rows do not overlap.
 """
 
 
-class Tile(NamedTuple):
+class PairTile(NamedTuple):
     """Sums of weighted samples, over the partners of the pixels in a tile and around it.
 
     Attributes
@@ -61,7 +61,7 @@ class Tile(NamedTuple):
     x: int
 
 
-class Scratch(NamedTuple):
+class PairRows(NamedTuple):
     """Rows that `add_pairs` works in, `PITCH` samples each; `squares` has two for each cell."""
 
     squares: Any
@@ -127,7 +127,7 @@ def add_row(weights: Line, total: Line) -> None:
 @kernel
 def make_scratch(side: Index) -> Any:
     """Return rows for patches of `side`."""
-    return Scratch(
+    return PairRows(
         np.zeros(2 * side * PITCH, np.float32),
         np.zeros(PITCH, np.float32),
         np.zeros(PITCH, np.float32),

@@ -12,7 +12,7 @@ from kernelscope.filters.shared.border_kernels import REDUCE, REFLECT, VALID, bo
 from kernelscope.filters.shared.correlation import settle
 
 
-class Metric(NamedTuple):
+class PatchMetric(NamedTuple):
     """How patches are compared.
 
     Attributes

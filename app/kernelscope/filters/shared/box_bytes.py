@@ -36,7 +36,7 @@ _PART = 4
 """Lanes of the smallest registers, for 32 bits."""
 
 
-class Scale(NamedTuple):
+class MeanScale(NamedTuple):
     """How sums become means.
 
     Attributes
@@ -56,7 +56,7 @@ class Scale(NamedTuple):
     factor: np.float32
 
 
-def scale_of(size: int) -> Scale:
+def scale_of(size: int) -> MeanScale:
     """Return the scale of a mask.
 
     With the largest shift that leaves a multiplier of 16 bits. It is too large by e / cells, so
@@ -67,7 +67,7 @@ def scale_of(size: int) -> Scale:
     shift = 0
     while -(-(1 << 17 + shift) // cells) < 1 << 16:
         shift += 1
-    return Scale(cells // 2, -(-(1 << 16 + shift) // cells), shift, np.float32(1 / cells))
+    return MeanScale(cells // 2, -(-(1 << 16 + shift) // cells), shift, np.float32(1 / cells))
 
 
 def applies(source: NDArray[Any], output: NDArray[Any], size: int, border: Border) -> bool:

@@ -21,7 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Array, Index, Kernel, Line, Number, Plane, Record, inlined, kernel
+from kernelscope.base.jit import (
+    Array,
+    Index,
+    JitKernel,
+    Line,
+    Number,
+    Plane,
+    Record,
+    inlined,
+    kernel,
+)
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, fetch_row
 from kernelscope.filters.shared.plain import cell, gather, interior, no_simd
 from kernelscope.schema.borders import Border
@@ -258,7 +268,7 @@ def correlate_serial(
             put_signed(results, x, np.true_divide(total, quotient), finish)
 
 
-@functools.partial(Kernel, fastmath=frozenset({"contract"}))
+@functools.partial(JitKernel, fastmath=frozenset({"contract"}))
 def weighted_sum(samples: Line, offsets: Line, weights: Line, totals: Line) -> None:
     """Set ``totals[x]`` to the sum over i of ``weights[i] * samples[offsets[i] + x]``.
 

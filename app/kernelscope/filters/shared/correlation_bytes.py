@@ -68,7 +68,7 @@ Milliseconds for 4096×4096 samples on one core of an EPYC of 2017, 2.5 GHz.
 """
 
 
-class Steps(NamedTuple):
+class MaskSteps(NamedTuple):
     """The weights of a mask as steps.
 
     Attributes
@@ -93,7 +93,7 @@ Part = tuple[tuple[int, ...], ...]
 
 
 @functools.lru_cache(maxsize=64)
-def steps_of(mask: Mask) -> Steps | None:
+def steps_of(mask: Mask) -> MaskSteps | None:
     """Return the fastest steps for a mask of whole numbers, or none where float32 is faster."""
     weights = [abs(weight) for row in mask for weight in row if weight]
     if not 0 < 255 * sum(weights) < 2**31:
@@ -121,10 +121,10 @@ def steps_of(mask: Mask) -> Steps | None:
     return _table(wide, [0, len(wide)], np.int16)
 
 
-def _table(parts: list[tuple[Cell, Part]], ends: list[int], dtype: Any) -> Steps:
+def _table(parts: list[tuple[Cell, Part]], ends: list[int], dtype: Any) -> MaskSteps:
     cells, weights = zip(*parts, strict=True)
     table = np.array(weights, dtype).repeat(_LANES, axis=1).ravel()
-    return Steps(np.array(cells, np.int64), table, np.array(ends, np.int64))
+    return MaskSteps(np.array(cells, np.int64), table, np.array(ends, np.int64))
 
 
 def _sum(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -295,7 +295,7 @@ def correlate_bytes(
 ) -> None:
     """Two rows at a time over a ring of interleaved rows; finished in the type of `like`.
 
-    `cells`, `weights` and `ends` are of `Steps`.
+    `cells`, `weights` and `ends` are of `MaskSteps`.
     """
     side = divisor.table.shape[0] - 1
     radius, lines = side // 2, (side + 1) // 2

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from kernelscope.base.jit import Kernel
+from kernelscope.base.jit import JitKernel
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
@@ -39,7 +39,7 @@ SEED = IntParameter(
 NO_GPU = Absent("Noise is drawn on the CPU only, so that a seed gives the same noise everywhere.")
 
 
-def plan_noise(task: CpuTask, kernel: Kernel, *amounts: float) -> Sequence[CpuPass]:
+def plan_noise(task: CpuTask, kernel: JitKernel, *amounts: float) -> Sequence[CpuPass]:
     """Plan ``kernel(source, output, colours, seeds, finish, *amounts, start, stop)``.
 
     Serial and parallel are the same kernel: drawing the numbers takes nearly all the time,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Kernel, Line, Number
+from kernelscope.base.jit import JitKernel, Line, Number
 from kernelscope.schema.samples import Pixels, white_level
 
 _DB2 = np.array([-1 - 3**0.5, 3 + 3**0.5, 3**0.5 - 3, 1 - 3**0.5]) / (4 * 2**0.5)
@@ -30,7 +30,7 @@ _FLAT = 1e-9
 """Details up to this share of white are rounding: the place is flat and shows no noise."""
 
 
-fused = functools.partial(Kernel, fastmath=frozenset({"contract"}))
+fused = functools.partial(JitKernel, fastmath=frozenset({"contract"}))
 """As `kernel`, with multiply-adds that round once."""
 
 

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.gui.model.card_rows import Row
+from kernelscope.gui.model.card_rows import StepRow
 from kernelscope.gui.widgets import theme
 
 _ROW = Qt.ItemDataRole.UserRole
@@ -54,15 +54,15 @@ class CardList(QListWidget):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setDragDropMode(QListWidget.DragDropMode.InternalMove)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-        self._rows: tuple[Row, ...] = ()
+        self._rows: tuple[StepRow, ...] = ()
         self._pixmaps: dict[int, tuple[int, QPixmap]] = {}
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[StepRow, ...]:
         """The cards that are shown."""
         return self._rows
 
-    def show_rows(self, rows: Sequence[Row]) -> None:
+    def show_rows(self, rows: Sequence[StepRow]) -> None:
         """Show these cards; the current one stays, or becomes the one that is edited."""
         if tuple(rows) == self._rows:
             return
@@ -90,7 +90,7 @@ class CardList(QListWidget):
         self.blockSignals(blocked)
         self.viewport().update()
 
-    def pixmap(self, row: Row) -> QPixmap | None:
+    def pixmap(self, row: StepRow) -> QPixmap | None:
         """Return the thumbnail of a card, once it is there."""
         pixels = row.thumbnail
         if pixels is None:
@@ -187,7 +187,7 @@ class _Painter(QStyledItemDelegate):
         option: QStyleOptionViewItem,
         index: QModelIndex | QPersistentModelIndex,
     ) -> None:
-        row: Row = index.data(_ROW)
+        row: StepRow = index.data(_ROW)
         palette, area = option.palette, option.rect
         painter.save()
         if row.edited:
@@ -224,7 +224,7 @@ class _Painter(QStyledItemDelegate):
             painter.drawRect(area.adjusted(0, 0, -1, -1))
         painter.restore()
 
-    def _paint_switch(self, painter: QPainter, row: Row, area: QRect) -> None:
+    def _paint_switch(self, painter: QPainter, row: StepRow, area: QRect) -> None:
         option = QStyleOptionButton()
         option.initFrom(self._cards)
         option.rect = self._cards.switch_of(area)
@@ -235,7 +235,7 @@ class _Painter(QStyledItemDelegate):
             QStyle.PrimitiveElement.PE_IndicatorCheckBox, option, painter, self._cards
         )
 
-    def _paint_picture(self, painter: QPainter, row: Row, frame: QRect) -> None:
+    def _paint_picture(self, painter: QPainter, row: StepRow, frame: QRect) -> None:
         painter.fillRect(frame, QColor("#1b1b1b"))
         pixmap = self._cards.pixmap(row)
         if pixmap is None:

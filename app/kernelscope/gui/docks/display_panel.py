@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from kernelscope.gui.docks.popup import place_below
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import GAMMAS, Display
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.viewer.image_views import ImagePair
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
@@ -47,7 +47,7 @@ class DisplayPanel(QFrame):
         self._grid.setContentsMargins(12, 10, 12, 10)
         self._grid.setVerticalSpacing(6)
 
-        self._side = self._choice("displaySide", "&Picture", [each.value for each in Side], 0)
+        self._side = self._choice("displaySide", "&Picture", [each.value for each in PaneSide], 0)
         self._linked = QCheckBox("&Output as input", self)
         self._linked.setObjectName("displayLinked")
         self._linked.setToolTip("Draw the output with the levels of the input")
@@ -82,9 +82,9 @@ class DisplayPanel(QFrame):
         self._low.setFocus()
 
     @property
-    def side(self) -> Side:
+    def side(self) -> PaneSide:
         """The picture whose display is shown."""
-        return Side.INPUT if self._linked.isChecked() else Side(self._side.currentText())
+        return PaneSide.INPUT if self._linked.isChecked() else PaneSide(self._side.currentText())
 
     def refresh(self) -> None:
         """Show the display of the picture as it is now."""
@@ -94,7 +94,7 @@ class DisplayPanel(QFrame):
         self._side.setEnabled(not displays.linked)
         if displays.linked:
             with QSignalBlocker(self._side):
-                self._side.setCurrentText(Side.INPUT)
+                self._side.setCurrentText(PaneSide.INPUT)
         with QSignalBlocker(self._difference):
             self._difference.setCurrentText(self._pair.difference_map)
         display, image = displays.of(self.side), displays.image(self.side)

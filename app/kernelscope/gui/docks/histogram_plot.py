@@ -31,7 +31,7 @@ from kernelscope.gui.docks.picture_inks import (
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.histogram_plot import Axis, Curve, Handle, Plot
+from kernelscope.gui.model.histogram_plot import Curve, Handle, HistogramCurves, ValueAxis
 from kernelscope.gui.widgets import theme
 
 _FRAME_MS = 16
@@ -72,7 +72,7 @@ class HistogramPlot(QWidget):
         self.setObjectName("histogramPlot")
         self.setAccessibleName("Histogram of input and output")
         self.setMouseTracking(True)
-        self.plot: Plot | None = None
+        self.plot: HistogramCurves | None = None
         self.display: Display | None = None
         self.is_whole, self._colour_map = False, ColourMap.GREY
         self.value_pointed_at: float | None = None
@@ -105,7 +105,7 @@ class HistogramPlot(QWidget):
             return self._held
         return next((each for each, widget in self.handles.items() if widget.hasFocus()), None)
 
-    def show_plot(self, plot: Plot | None) -> None:
+    def show_plot(self, plot: HistogramCurves | None) -> None:
         """Draw other curves, or none."""
         self.plot = plot
         self.setAccessibleDescription(plot.note() if plot is not None else "")
@@ -194,12 +194,12 @@ class HistogramPlot(QWidget):
 
     def x_of(self, value: float) -> float:
         """Return where a value of the axis is, in pixels from the left."""
-        axis = self.plot.axis if self.plot is not None else Axis(0, 1)
+        axis = self.plot.axis if self.plot is not None else ValueAxis(0, 1)
         return self.area.left() + axis.share(value) * self.area.width()
 
     def value_at(self, x: float) -> float:
         """Return the value at a place."""
-        axis = self.plot.axis if self.plot is not None else Axis(0, 1)
+        axis = self.plot.axis if self.plot is not None else ValueAxis(0, 1)
         return axis.value((x - self.area.left()) / self.area.width())
 
     def minimumSizeHint(self) -> QSize:
@@ -262,14 +262,14 @@ class HistogramPlot(QWidget):
         if self.display is not None:
             self._paint_strip(painter, area, self.plot.axis, self.display)
 
-    def _line(self, curve: Curve, plot: Plot, area: QRectF) -> QPolygonF:
+    def _line(self, curve: Curve, plot: HistogramCurves, area: QRectF) -> QPolygonF:
         heights = np.minimum(plot.heights(curve), _BEYOND)
         shares = (curve.edges - plot.axis.low) / plot.axis.span
         across = np.repeat(area.left() + shares * area.width(), 2)[1:-1]
         down = np.repeat(area.bottom() - heights * (area.height() - 1), 2)
         return QPolygonF([QPointF(x, y) for x, y in zip(across, down, strict=True)])
 
-    def _paint_counts(self, painter: QPainter, area: QRectF, plot: Plot) -> None:
+    def _paint_counts(self, painter: QPainter, area: QRectF, plot: HistogramCurves) -> None:
         quiet, metrics = theme.quiet_text(self.palette()), painter.fontMetrics()
         line = QColor(quiet)
         line.setAlpha(60)
@@ -288,7 +288,7 @@ class HistogramPlot(QWidget):
             box.moveTop(max(box.top(), 0.0))
             painter.drawText(box, _RIGHT, _count(mark))
 
-    def _paint_values(self, painter: QPainter, area: QRectF, plot: Plot) -> None:
+    def _paint_values(self, painter: QPainter, area: QRectF, plot: HistogramCurves) -> None:
         metrics = painter.fontMetrics()
         painter.setPen(theme.quiet_text(self.palette()))
         top, end = area.bottom() + _STRIP + HEIGHT - 4, -1.0
@@ -317,7 +317,9 @@ class HistogramPlot(QWidget):
             painter.setPen(QPen(colour if active else theme.quiet_text(self.palette()), 1, style))
             painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
 
-    def _paint_strip(self, painter: QPainter, area: QRectF, axis: Axis, display: Display) -> None:
+    def _paint_strip(
+        self, painter: QPainter, area: QRectF, axis: ValueAxis, display: Display
+    ) -> None:
         """Draw each value of the axis in its colour."""
         count = max(int(area.width() * self.devicePixelRatioF()), 1)
         values = np.linspace(axis.low, axis.high, count).astype(np.float32)

@@ -7,11 +7,11 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from kernelscope.gui.docks.histogram_plot import HistogramPlot, pen_of
-from kernelscope.gui.docks.levels import Levels
+from kernelscope.gui.docks.levels import GreyLevels
 from kernelscope.gui.docks.picture_inks import CHANNEL_STYLES, PICTURE_STYLES
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.histogram_plot import Curve, Plot, Scale
+from kernelscope.gui.model.histogram_plot import Curve, HeightScale, HistogramCurves
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.work.later import Later
@@ -44,8 +44,8 @@ class HistogramView(QWidget):
         super().__init__(parent)
         self.setObjectName("histograms")
         self.histograms: dict[str, Histogram] = {}
-        self.scale, self.by_channel = Scale.LINEAR, False
-        self.levels: Levels | None = None
+        self.scale, self.by_channel = HeightScale.LINEAR, False
+        self.levels: GreyLevels | None = None
         self._is_stale = False
         self._later = Later(self._draw, self)
         self._legend = QLabel(self)
@@ -70,7 +70,7 @@ class HistogramView(QWidget):
         self.plot.pointed.connect(self._say)
         self._draw()
 
-    def follow(self, levels: Levels) -> None:
+    def follow(self, levels: GreyLevels) -> None:
         """Show and choose the display of pictures or of volumes."""
         if self.levels is not None:
             self.levels.changed.disconnect(self._on_changed)
@@ -84,8 +84,8 @@ class HistogramView(QWidget):
         self._draw()
 
     def set_scale(self, name: str) -> None:
-        """Let heights grow with counts in another way; `name` is a value of `Scale`."""
-        self.scale = Scale(name)
+        """Let heights grow with counts in another way; `name` is a value of `HeightScale`."""
+        self.scale = HeightScale(name)
         self._draw()
 
     def set_by_channel(self, by_channel: bool) -> None:
@@ -140,7 +140,9 @@ class HistogramView(QWidget):
         elif not self.plot.is_held:  # while a handle is dragged, the axis stays under it
             axis = model.axis_for(self.histograms.values(), display)
             channels = self.by_channel and self.has_channels
-            self.plot.show_plot(Plot.of(self.histograms, axis, self.scale, by_channel=channels))
+            self.plot.show_plot(
+                HistogramCurves.of(self.histograms, axis, self.scale, by_channel=channels)
+            )
         if self.levels is not None:
             self.plot.show_display(display, self.levels.colour_map, whole=self.levels.is_whole)
         self._show_legend()

@@ -52,8 +52,8 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.engine.options import Device
-from kernelscope.gui.model.ladder import Agreement, Axis, Entry
-from kernelscope.gui.model.rungs import Place, Rung
+from kernelscope.gui.model.ladder import Agreement, KnownRung, TimeScale
+from kernelscope.gui.model.rungs import Rung, RungPlace
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.schema.level_colours import colour
@@ -110,17 +110,17 @@ class LadderList(QListWidget):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QListWidget.Shape.NoFrame)
         self.setItemDelegate(_RungDelegate(self))
-        self.chosen = Place(Device.AUTO)
-        self.axis, self.recorded_axis = Axis(()), Axis(())
+        self.chosen = RungPlace(Device.AUTO)
+        self.axis, self.recorded_axis = TimeScale(()), TimeScale(())
         self._toggled_at: QPoint | None = None
         """Where the mouse has been since it folded levels or unfolded them."""
         self._unfolded: set[Device] = set()
-        self._entries: tuple[Entry, ...] = ()
+        self._entries: tuple[KnownRung, ...] = ()
         self._folds: Mapping[Device, str] = {}
         self._ready = True
 
     def show_entries(
-        self, entries: Sequence[Entry], chosen: Place, folds: Mapping[Device, str]
+        self, entries: Sequence[KnownRung], chosen: RungPlace, folds: Mapping[Device, str]
     ) -> None:
         """Show rungs; `folds` has the lines over the rungs of devices that can be folded away."""
         changed = chosen != self.chosen
@@ -129,7 +129,7 @@ class LadderList(QListWidget):
         self.chosen, self._entries, self._folds = chosen, tuple(entries), folds
         # A recorded time is of another machine, and often of another size.
         self.axis, self.recorded_axis = (
-            Axis(
+            TimeScale(
                 value
                 for entry in entries
                 if entry.seconds is not None and (entry.time is None) == recorded
@@ -143,7 +143,7 @@ class LadderList(QListWidget):
             self.scrollToItem(item)
 
     def _fill(self) -> None:
-        shown: list[Entry | Device] = []
+        shown: list[KnownRung | Device] = []
         for entry in self._entries:
             device = entry.rung.place.device
             if device in self._folds:
@@ -164,7 +164,7 @@ class LadderList(QListWidget):
         self.updateGeometry()
         self.viewport().update()
 
-    def _show(self, item: QListWidgetItem, what: Entry | Device) -> None:
+    def _show(self, item: QListWidgetItem, what: KnownRung | Device) -> None:
         if isinstance(what, Device):
             text, unfolded = self._folds[what], what in self._unfolded
             first, *more = text.splitlines()
@@ -194,11 +194,11 @@ class LadderList(QListWidget):
         spoken = " ".join(what.explain().splitlines())
         item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{spoken}{chosen}")
 
-    def entry(self) -> Entry | None:
+    def entry(self) -> KnownRung | None:
         """Return the rung under the cursor of the keyboard."""
         item = self.currentItem()
         found = item.data(_ENTRY) if item is not None else None
-        return found if isinstance(found, Entry) else None
+        return found if isinstance(found, KnownRung) else None
 
     @property
     def names(self) -> list[str]:
@@ -211,19 +211,19 @@ class LadderList(QListWidget):
         """The times that are shown."""
         return [each.brief_time for each in self._levels()]
 
-    def _levels(self) -> list[Entry]:
+    def _levels(self) -> list[KnownRung]:
         found = (self.item(row).data(_ENTRY) for row in range(self.count()))
-        return [each for each in found if isinstance(each, Entry) and each.rung.level]
+        return [each for each in found if isinstance(each, KnownRung) and each.rung.level]
 
     def device_of(self, rung: Rung) -> str:
         """Return the device to write behind a name; none below a line that names it."""
         return "" if self.is_folding(rung.place.device) else rung.device
 
-    def rung_item(self, place: Place) -> QListWidgetItem | None:
+    def rung_item(self, place: RungPlace) -> QListWidgetItem | None:
         """Return the line of a rung; None while it is folded away."""
         for row in range(self.count()):
             entry = self.item(row).data(_ENTRY)
-            if isinstance(entry, Entry) and entry.rung.place == place:
+            if isinstance(entry, KnownRung) and entry.rung.place == place:
                 return self.item(row)
         return None
 
@@ -238,7 +238,7 @@ class LadderList(QListWidget):
 
     def _use(self, item: QListWidgetItem, *, run: bool = True) -> None:
         entry = item.data(_ENTRY)
-        if not isinstance(entry, Entry):
+        if not isinstance(entry, KnownRung):
             self.toggle_fold(Device(entry))
         elif entry.rung.obstacle:
             self.why_wanted.emit(entry)
@@ -256,7 +256,7 @@ class LadderList(QListWidget):
         if event.button() is not Qt.MouseButton.LeftButton or item is None:
             return
         before, self._toggled_at = self._toggled_at, None
-        if not isinstance(item.data(_ENTRY), Entry):
+        if not isinstance(item.data(_ENTRY), KnownRung):
             self._toggled_at = place
         elif before is not None and (place - before).manhattanLength() < _HAND:
             return  # the rung has moved under the mouse, and would run
@@ -344,7 +344,7 @@ class _RungDelegate(QStyledItemDelegate):
     ) -> None:
         entry = index.data(_ENTRY)
         rungs = self.parent()
-        if not isinstance(entry, Entry) or not isinstance(rungs, LadderList):
+        if not isinstance(entry, KnownRung) or not isinstance(rungs, LadderList):
             super().paint(painter, option, index)
             return
         painter.save()
@@ -449,14 +449,16 @@ def _paint_name(
         _paint_text(painter, quiet, rest, device)
 
 
-def _fill(entry: Entry, shade: QColor) -> QColor:
+def _fill(entry: KnownRung, shade: QColor) -> QColor:
     """Return the colour of a swatch: paler for a rung that cannot run here."""
     if entry.rung.obstacle:
         shade.setAlpha(_PALE)
     return shade
 
 
-def _paint_bar(painter: QPainter, entry: Entry, area: QRect, axis: Axis, ground: QColor) -> None:
+def _paint_bar(
+    painter: QPainter, entry: KnownRung, area: QRect, axis: TimeScale, ground: QColor
+) -> None:
     """Draw computing in full colour and the whole run pale; recorded figures are hatched."""
     seconds = entry.seconds
     if seconds is None or entry.rung.level is None:
@@ -528,8 +530,8 @@ class Ladder(QWidget):
 
     def show_entries(
         self,
-        entries: Sequence[Entry],
-        chosen: Place,
+        entries: Sequence[KnownRung],
+        chosen: RungPlace,
         *,
         folds: Mapping[Device, str],
         note: str = "",

@@ -8,13 +8,13 @@ from PySide6.QtCore import QObject, Signal
 
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.viewer.image_views import ImagePair
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
-from kernelscope.images.planes import Window
+from kernelscope.images.planes import GreyWindow
 
 
-class Levels(QObject):
+class GreyLevels(QObject):
     """How something is drawn, and the choice of the user.
 
     Signals
@@ -41,11 +41,11 @@ class Levels(QObject):
         return self.display.colour_map if self.display is not None else ColourMap.GREY
 
     @property
-    def sides(self) -> tuple[Side, ...]:
+    def sides(self) -> tuple[PaneSide, ...]:
         """The pictures to choose from where they are drawn separately; else empty."""
         return ()
 
-    def choose_side(self, side: Side) -> None:
+    def choose_side(self, side: PaneSide) -> None:
         """Be about the input or the output, where they are drawn separately."""
 
     def choose(self, display: Display) -> None:
@@ -57,18 +57,18 @@ class Levels(QObject):
         raise NotImplementedError
 
 
-class PictureLevels(Levels):
+class PictureLevels(GreyLevels):
     """The display of the input, which is that of the output unless the two are separate."""
 
     def __init__(self, pair: ImagePair) -> None:
         super().__init__(pair)
-        self._pair, self._side = pair, Side.OUTPUT
+        self._pair, self._side = pair, PaneSide.OUTPUT
         pair.displayed.connect(self.changed)
 
     @property
-    def side(self) -> Side:
+    def side(self) -> PaneSide:
         """The picture that it is about."""
-        return self._side if self.sides else Side.INPUT
+        return self._side if self.sides else PaneSide.INPUT
 
     @property
     def display(self) -> Display | None:
@@ -86,13 +86,13 @@ class PictureLevels(Levels):
         return chosen if chosen.is_grey or (image and image.is_grey) else ColourMap.GREY
 
     @property
-    def sides(self) -> tuple[Side, ...]:
+    def sides(self) -> tuple[PaneSide, ...]:
         displays = self._pair.displays
-        known = displays.of(Side.INPUT) is not None and displays.of(Side.OUTPUT) is not None
-        separate = known and displays.ruling(Side.OUTPUT) is Side.OUTPUT
-        return tuple(Side) if separate else ()
+        known = displays.of(PaneSide.INPUT) is not None and displays.of(PaneSide.OUTPUT) is not None
+        separate = known and displays.ruling(PaneSide.OUTPUT) is PaneSide.OUTPUT
+        return tuple(PaneSide) if separate else ()
 
-    def choose_side(self, side: Side) -> None:
+    def choose_side(self, side: PaneSide) -> None:
         if side is not self._side:
             self._side = side
             self.changed.emit()
@@ -104,7 +104,7 @@ class PictureLevels(Levels):
         self._pair.choose_display(self.side, None)
 
 
-class VolumeLevels(Levels):
+class VolumeLevels(GreyLevels):
     """Level and window of a volume, and the gamma and colours of all volumes."""
 
     def __init__(self, viewer: VolumeViewer) -> None:
@@ -130,7 +130,7 @@ class VolumeLevels(Levels):
         if old is None:
             return
         if (display.low, display.high) != (old.low, old.high):
-            self._viewer.set_window(Window(display.level, display.width))
+            self._viewer.set_window(GreyWindow(display.level, display.width))
         look = self._viewer.look
         self._viewer.choose_look(replace(look, gamma=display.gamma, colour_map=display.colour_map))
 

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.docks.profile_view import ProfileView
 from kernelscope.gui.model.arrangement import Units
-from kernelscope.gui.model.measurements import COLUMNS, Row, as_csv
+from kernelscope.gui.model.measurements import COLUMNS, RegionRow, as_csv
 from kernelscope.gui.model.profiles import Profile
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.widgets import theme
@@ -79,7 +79,7 @@ class MeasurePanel(QWidget):
         self.setObjectName("measurePanel")
         self.units = Units.STORED
         self.regions = Regions()
-        self.rows: tuple[Row, ...] = ()
+        self.rows: tuple[RegionRow, ...] = ()
         self._hint = QLabel(_EMPTY, self)
         self._hint.setObjectName("measureHint")
         self._hint.setWordWrap(True)
@@ -267,7 +267,9 @@ class MeasurePanel(QWidget):
 
     # --- figures ---
 
-    def show_rows(self, rows: Sequence[Row], note: str, profiles: Sequence[Profile] = ()) -> None:
+    def show_rows(
+        self, rows: Sequence[RegionRow], note: str, profiles: Sequence[Profile] = ()
+    ) -> None:
         """Show figures, the profiles of the selected line, and a note where they need one."""
         self.rows = tuple(rows)
         self.profile.show_profiles(profiles, self.units)

@@ -20,10 +20,10 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.docks.histogram_view import HistogramView
-from kernelscope.gui.docks.levels import Levels
+from kernelscope.gui.docks.levels import GreyLevels
 from kernelscope.gui.model.comparison import Judged
-from kernelscope.gui.model.displays import Side
-from kernelscope.gui.model.histogram_plot import Scale
+from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.model.histogram_plot import HeightScale
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import save_text
@@ -109,7 +109,7 @@ class QualityPanel(QWidget):
         self._scale.setObjectName("histogramScale")
         self._scale.setAccessibleName("Scale of the histogram")
         self._scale.setToolTip("How heights grow with counts; rare values are seen in all but one")
-        self._scale.addItems([each.value for each in Scale])
+        self._scale.addItems([each.value for each in HeightScale])
         self._scale.currentTextChanged.connect(self.histograms.set_scale)
         self._channels = QCheckBox("&Channels", self)
         self._channels.setObjectName("histogramChannels")
@@ -120,8 +120,8 @@ class QualityPanel(QWidget):
         self.side_box.setObjectName("histogramSide")
         self.side_box.setAccessibleName("Picture whose levels the handles set")
         self.side_box.setToolTip("Input and output have separate levels: those of this one are set")
-        self.side_box.addItems([each.value for each in Side])
-        self.side_box.setCurrentText(Side.OUTPUT)
+        self.side_box.addItems([each.value for each in PaneSide])
+        self.side_box.setCurrentText(PaneSide.OUTPUT)
         self.side_box.currentTextChanged.connect(self._choose_side)
         self.side_box.hide()
         self._auto = QToolButton(self)
@@ -203,7 +203,7 @@ class QualityPanel(QWidget):
         self._auto.setEnabled(bool(histograms))
         self._channels.setEnabled(self.histograms.has_channels)
 
-    def follow(self, levels: Levels) -> None:
+    def follow(self, levels: GreyLevels) -> None:
         """Let the handles be about the pictures or the volumes in front."""
         self.histograms.follow(levels)
         self._choose_side(self.side_box.currentText())
@@ -211,7 +211,7 @@ class QualityPanel(QWidget):
 
     def _choose_side(self, name: str) -> None:
         if self.histograms.levels is not None:
-            self.histograms.levels.choose_side(Side(name))
+            self.histograms.levels.choose_side(PaneSide(name))
 
     def _show_sides(self) -> None:
         """Ask for a picture where the two are drawn separately."""

@@ -35,7 +35,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.docks.run_table import decibels
-from kernelscope.gui.model.gallery import Gallery, Order
+from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import duration
 from kernelscope.gui.widgets import theme
@@ -107,7 +107,7 @@ class RunStrip(QListView):
         self._gallery = gallery
         self._runs = _Runs(self)
         self._pixmaps: dict[int, QPixmap] = {}
-        self.order = Order.NEWEST
+        self.order = RunOrder.NEWEST
         self.setObjectName("runStrip")
         self.setAccessibleName("Runs as pictures")
         self.setFlow(QListView.Flow.LeftToRight)

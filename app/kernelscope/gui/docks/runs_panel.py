@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from kernelscope.gui.docks.part_colours import Legend
 from kernelscope.gui.docks.run_strip import RunStrip
 from kernelscope.gui.docks.run_table import RunTable
-from kernelscope.gui.model.gallery import Gallery, Order
+from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
@@ -104,7 +104,7 @@ class RunsPanel(QWidget):
         box.setObjectName("runsOrder")
         box.setAccessibleName("Order of the pictures")
         box.setToolTip("Order of the pictures; a click on a heading sorts the table")
-        for order in Order:
+        for order in RunOrder:
             box.addItem(order.value[0].upper() + order.value[1:], order.value)
         box.currentIndexChanged.connect(self._on_order)
         return box
@@ -207,7 +207,7 @@ class RunsPanel(QWidget):
             self.pair_wanted.emit(*self._selected)
 
     def _on_order(self) -> None:
-        self.strip.order = Order(self._order.currentData())
+        self.strip.order = RunOrder(self._order.currentData())
         self.strip.refresh()
 
     # --- keys and layout ---

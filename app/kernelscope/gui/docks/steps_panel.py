@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from kernelscope.gui.docks.card_list import CardList
-from kernelscope.gui.model.card_rows import Row
+from kernelscope.gui.model.card_rows import StepRow
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import icon
 
@@ -59,7 +59,7 @@ class StepsPanel(QWidget):
         for id_ in menu:
             self.cards.addAction(actions[id_])
 
-    def show_rows(self, rows: Sequence[Row], problem: str = "") -> None:
+    def show_rows(self, rows: Sequence[StepRow], problem: str = "") -> None:
         """Show these cards, and why the later ones cannot be applied."""
         self.cards.show_rows(rows)
         off = "" if all(row.on for row in rows) else _OFF

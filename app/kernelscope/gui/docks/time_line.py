@@ -22,7 +22,7 @@ as all others."""
 
 
 @dataclass(frozen=True)
-class Bar:
+class Stretch:
     """A stretch of time in which a stage went on.
 
     Attributes
@@ -36,7 +36,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Lane:
+class TimeLane:
     """A line of the drawing: a stage, or one of its kernels, on one device.
 
     Attributes
@@ -55,19 +55,19 @@ class Lane:
 
     name: str
     part: str
-    bars: tuple[Bar, ...]
+    bars: tuple[Stretch, ...]
     seconds: float
     counted: bool
     inner: bool = False
     note: str = ""
 
 
-def lanes(stages: Sequence[Stage]) -> list[Lane]:
+def lanes(stages: Sequence[Stage]) -> list[TimeLane]:
     """Return a lane for each stage, and below it one for each of its kernels.
 
     Stages of one name share a lane. Pieces on several devices have lanes of their own.
     """
-    found: list[Lane] = []
+    found: list[TimeLane] = []
     for name in dict.fromkeys(stage.name for stage in stages):
         alike = [stage for stage in stages if stage.name == name]
         counted = any(stage.counted or stage.overlapped for stage in alike)
@@ -76,44 +76,44 @@ def lanes(stages: Sequence[Stage]) -> list[Lane]:
         title, part = name.capitalize(), part_of(name)
         devices = sorted({piece.device for piece in pieces})
         for device in devices:
-            bars = tuple(Bar(p.start, p.seconds) for p in pieces if p.device == device)
+            bars = tuple(Stretch(p.start, p.seconds) for p in pieces if p.device == device)
             own = sum(bar.seconds for bar in bars)
             label = f"{title}, GPU {device}" if len(devices) > 1 else title
-            found.append(Lane(label, part, bars, own, counted))
+            found.append(TimeLane(label, part, bars, own, counted))
         if not pieces:
-            bars = tuple(Bar(stage.start, stage.seconds) for stage in alike)
+            bars = tuple(Stretch(stage.start, stage.seconds) for stage in alike)
             repeats = max(len(stage.repeats) for stage in alike)
             note = f"the median of {repeats} repeats, drawn once" if repeats > 1 else ""
-            found.append(Lane(title, part, bars, seconds, counted, note=note))
+            found.append(TimeLane(title, part, bars, seconds, counted, note=note))
         found += _kernels(alike, part, counted)
     return found
 
 
-def _kernels(stages: Sequence[Stage], part: str, counted: bool) -> list[Lane]:
+def _kernels(stages: Sequence[Stage], part: str, counted: bool) -> list[TimeLane]:
     """Return a lane for each kernel, where a stage knows of several.
 
     Their shares of the stage follow each other: when each of many launches began is not kept.
     """
-    bars: dict[str, list[Bar]] = {}
+    bars: dict[str, list[Stretch]] = {}
     for stage in stages:
         start = stage.start
         for kernel in stage.kernels if len(stage.kernels) > 1 else ():
-            bars.setdefault(kernel.name, []).append(Bar(start, kernel.seconds))
+            bars.setdefault(kernel.name, []).append(Stretch(start, kernel.seconds))
             start += kernel.seconds
     note = "all launches of this kernel, as if one after the other"
     return [
-        Lane(name, part, tuple(each), sum(bar.seconds for bar in each), counted, True, note)
+        TimeLane(name, part, tuple(each), sum(bar.seconds for bar in each), counted, True, note)
         for name, each in bars.items()
     ]
 
 
-class Axis:
+class RunAxis:
     """Seconds from the start of a run to places from 0 to 1.
 
     Stages that are in no total are cut short, as `_BREAK` says, so that the others are seen.
     """
 
-    def __init__(self, found: Sequence[Lane]) -> None:
+    def __init__(self, found: Sequence[TimeLane]) -> None:
         ends = [bar.start + bar.seconds for lane in found for bar in lane.bars]
         self.end = max(ends, default=0.0)
         quiet = [bar for lane in found if not lane.counted for bar in lane.bars]
@@ -160,28 +160,28 @@ class TimeLine(QAbstractScrollArea):
         self.setAccessibleName("Time line of the run")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._lanes: list[Lane] = []
-        self.axis = Axis([])  # from moments to places, of the lanes as drawn
+        self._lanes: list[TimeLane] = []
+        self.axis = RunAxis([])  # from moments to places, of the lanes as drawn
 
     @property
-    def lanes(self) -> list[Lane]:
+    def lanes(self) -> list[TimeLane]:
         """The lanes as drawn."""
         return self._lanes
 
     def show_stages(self, stages: Sequence[Stage]) -> None:
         """Draw these stages in place of those before."""
         self._lanes = lanes(stages)
-        self.axis = Axis(self._lanes)
+        self.axis = RunAxis(self._lanes)
         self.setAccessibleDescription("; ".join(map(_describe, self._lanes)))
         self._fit()
         self.viewport().update()
 
-    def lane_at(self, y: float) -> Lane | None:
+    def lane_at(self, y: float) -> TimeLane | None:
         """Return the lane at a height of the viewport."""
         number = int((y + self.verticalScrollBar().value()) // self.row_height())
         return self._lanes[number] if 0 <= number < len(self._lanes) else None
 
-    def bar_rect(self, lane: Lane, bar: Bar) -> QRectF:
+    def bar_rect(self, lane: TimeLane, bar: Stretch) -> QRectF:
         """Return where a bar is drawn."""
         left, right = self._span()
         start = left + self.axis.place(bar.start) * (right - left)
@@ -272,15 +272,15 @@ class TimeLine(QAbstractScrollArea):
         return super().viewportEvent(event)
 
 
-def _indent(lane: Lane) -> int:
+def _indent(lane: TimeLane) -> int:
     return 12 if lane.inner else 0
 
 
-def _text(lane: Lane) -> str:
+def _text(lane: TimeLane) -> str:
     return duration(lane.seconds)
 
 
-def _describe(lane: Lane) -> str:
+def _describe(lane: TimeLane) -> str:
     """Return a lane in words: its name, time, start and remark."""
     start = min(bar.start for bar in lane.bars)
     parts = [f"{lane.name}: {_text(lane)}", f"from {duration(max(start, 0.0))}"]

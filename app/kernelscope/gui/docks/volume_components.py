@@ -69,7 +69,7 @@ class _List(QListWidget):
             super().keyPressEvent(event)
 
 
-class Components(QWidget):
+class ComponentsPanel(QWidget):
     """One to four volumes in the order of the filter's components; one of them is shown.
 
     Signals

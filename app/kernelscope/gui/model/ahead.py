@@ -25,7 +25,7 @@ from kernelscope.base import jit
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.gui.model.sketches import Scene, kind_of_sketch, sketch
+from kernelscope.gui.model.sketches import ViewedPicture, kind_of_sketch, sketch
 from kernelscope.images.image import Image
 
 _SIDE = 80
@@ -37,7 +37,7 @@ _PATIENCE = 0.02
 _NICENESS = 15
 
 
-def order(scene: Scene, step: Step) -> str:
+def order(scene: ViewedPicture, step: Step) -> str:
     """Return a line that asks for the code of a sketch."""
     planes = scene.image.planes
     return json.dumps(
@@ -65,12 +65,12 @@ def serve(orders: Iterable[str], answers: TextIO) -> None:
         backend.close()
 
 
-def _stand_in(dtype: str, channels: int) -> Scene:
+def _stand_in(dtype: str, channels: int) -> ViewedPicture:
     """Return a picture of noise, for which the same code is compiled as for others of its type."""
     noise = np.random.default_rng(0).random((_SIDE, _SIDE, channels), np.float32)
     white = 1 if dtype == "float32" else np.iinfo(dtype).max
     image = Image.from_array((noise * white).astype(dtype), "noise")
-    return Scene(image, (_SIDE // 2, _SIDE // 2), image)
+    return ViewedPicture(image, (_SIDE // 2, _SIDE // 2), image)
 
 
 if __name__ == "__main__":

@@ -10,16 +10,16 @@ from pathlib import Path
 
 from kernelscope.base.durations import about, duration
 from kernelscope.base.text import without_name
-from kernelscope.big.batch import Item, Outcome, Stage, Status
+from kernelscope.big.batch import FileOutcome, FileStage, Item, Status
 
-Event = tuple[Item, Stage] | Outcome
+Event = tuple[Item, FileStage] | FileOutcome
 """A stage that begins, or what became of a file."""
 
 _FEWEST = 2
 """Files after which the time left is estimated: the first also waits for compiling."""
 
 
-class State(StrEnum):
+class FileState(StrEnum):
     """Where the work on a file is."""
 
     WAITING = "waiting"
@@ -31,20 +31,20 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-ENDED = frozenset((State.DONE, State.SKIPPED, State.FAILED))
+ENDED = frozenset((FileState.DONE, FileState.SKIPPED, FileState.FAILED))
 
 _STATES = {
-    Stage.READING: State.READING,
-    Stage.FILTERING: State.FILTERING,
-    Stage.WRITING: State.WRITING,
-    Status.DONE: State.DONE,
-    Status.SKIPPED: State.SKIPPED,
-    Status.FAILED: State.FAILED,
+    FileStage.READING: FileState.READING,
+    FileStage.FILTERING: FileState.FILTERING,
+    FileStage.WRITING: FileState.WRITING,
+    Status.DONE: FileState.DONE,
+    Status.SKIPPED: FileState.SKIPPED,
+    Status.FAILED: FileState.FAILED,
 }
 
 
 @dataclass(eq=False)
-class Row:
+class FileRow:
     """A file of the queue.
 
     Attributes
@@ -54,8 +54,8 @@ class Row:
     """
 
     item: Item
-    state: State = State.WAITING
-    outcome: Outcome | None = None
+    state: FileState = FileState.WAITING
+    outcome: FileOutcome | None = None
 
     @property
     def size(self) -> str:
@@ -65,7 +65,7 @@ class Row:
     @property
     def seconds(self) -> float | None:
         """The time that reading, filtering and writing took; None unless they were done."""
-        if self.outcome is None or self.state is not State.DONE:
+        if self.outcome is None or self.state is not FileState.DONE:
             return None
         return self.outcome.read + self.outcome.filtered + self.outcome.written
 
@@ -74,7 +74,7 @@ class Row:
         """The reason of a failure, or the time, the device and the notices; empty before."""
         if self.outcome is None:
             return ""
-        if self.state is State.FAILED:
+        if self.state is FileState.FAILED:
             return without_name(self.outcome.reason, self.item.source.name)
         done = (
             f"{duration(self.seconds)}, {self.outcome.device}" if self.seconds is not None else ""
@@ -84,7 +84,7 @@ class Row:
     @property
     def parts(self) -> str:
         """The times of a file that is done, and a line for each notice; or empty."""
-        if self.outcome is None or self.state is not State.DONE:
+        if self.outcome is None or self.state is not FileState.DONE:
             return ""
         done = self.outcome
         times = (
@@ -101,10 +101,10 @@ class BatchQueue:
     """
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[FileRow] = []
         self.running = self.paused = self.stopping = False
         self._places: dict[Path, int] = {}
-        self._counts: Counter[State] = Counter()
+        self._counts: Counter[FileState] = Counter()
         self._worked, self._since = 0.0, 0.0
 
     def __len__(self) -> int:
@@ -113,7 +113,7 @@ class BatchQueue:
     def show(self, items: Sequence[Item]) -> None:
         """Take these files; those that stay keep what became of them."""
         known = {row.item: row for row in self.rows}
-        self.rows = [known.get(item) or Row(item) for item in items]
+        self.rows = [known.get(item) or FileRow(item) for item in items]
         self._places = {row.item.source: place for place, row in enumerate(self.rows)}
         self._counts = Counter(row.state for row in self.rows)
 
@@ -123,7 +123,7 @@ class BatchQueue:
 
     def note(self, event: Event) -> int | None:
         """Follow a file; return its place, or None if it is no longer here."""
-        if isinstance(event, Outcome):
+        if isinstance(event, FileOutcome):
             item, state, outcome = event.item, _STATES[event.status], event
         else:
             item, state, outcome = event[0], _STATES[event[1]], None
@@ -139,7 +139,7 @@ class BatchQueue:
         """Begin a batch: all files wait."""
         for row in self.rows:
             row.outcome = None
-            self._set(row, State.WAITING)
+            self._set(row, FileState.WAITING)
         self.running, self.paused, self.stopping = True, False, False
         self._worked, self._since = 0.0, now
 
@@ -164,9 +164,9 @@ class BatchQueue:
         self.running = self.paused = self.stopping = False
         for row in self.rows:
             if row.state not in ENDED:
-                self._set(row, State.WAITING)
+                self._set(row, FileState.WAITING)
 
-    def _set(self, row: Row, state: State) -> None:
+    def _set(self, row: FileRow, state: FileState) -> None:
         self._counts[row.state] -= 1
         self._counts[state] += 1
         row.state = state
@@ -181,7 +181,7 @@ class BatchQueue:
     @property
     def failed(self) -> int:
         """Number of files that failed."""
-        return self._counts[State.FAILED]
+        return self._counts[FileState.FAILED]
 
     @property
     def left(self) -> int:
@@ -194,7 +194,7 @@ class BatchQueue:
 
     def seconds_left(self, now: float) -> float | None:
         """Return the estimated seconds of work left; None until some files are done."""
-        done = self._counts[State.DONE] + self._counts[State.FAILED]
+        done = self._counts[FileState.DONE] + self._counts[FileState.FAILED]
         if done < _FEWEST or not self.left:
             return None
         return self.seconds(now) / done * self.left
@@ -207,8 +207,8 @@ class BatchQueue:
         if not self.running and not self.ended:
             return f"{count} files" if count > 1 else "1 file"
         parts = [f"{self.ended} of {count} files"]
-        if self._counts[State.SKIPPED]:
-            parts.append(f"{self._counts[State.SKIPPED]} done before")
+        if self._counts[FileState.SKIPPED]:
+            parts.append(f"{self._counts[FileState.SKIPPED]} done before")
         if self.failed:
             parts.append(f"{self.failed} failed")
         left = self.seconds_left(now)

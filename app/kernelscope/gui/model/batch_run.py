@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelscope.big.batch import Batch, Handling, Hints, Item, Journal, Pause, Stage
+from kernelscope.big.batch import Batch, FileStage, Handling, Hints, Item, Journal, Pause
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.gui.model.batch_queue import Event
-from kernelscope.gui.model.pipeline import Card
+from kernelscope.gui.model.pipeline import PipelineStep
 from kernelscope.schema.devices import Device
 
 KEEP, REPLACE = "Keep, and skip files that are done", "Replace"
@@ -81,7 +81,7 @@ class BatchSettings:
 
 
 @dataclass(frozen=True)
-class Order:
+class BatchOrder:
     """What a batch is to do.
 
     Attributes
@@ -96,7 +96,7 @@ class Order:
     settings: BatchSettings
     resumes: bool = True
 
-    def same_work(self, other: Order | None) -> bool:
+    def same_work(self, other: BatchOrder | None) -> bool:
         """Return whether `other` would make the same results in the same folder."""
         return other is not None and replace(self, resumes=other.resumes) == other
 
@@ -110,7 +110,7 @@ class BatchRun:
         May be in use by others.
     """
 
-    def __init__(self, order: Order, backends: Mapping[str, Backend], costs: Costs) -> None:
+    def __init__(self, order: BatchOrder, backends: Mapping[str, Backend], costs: Costs) -> None:
         self.order, self._backends, self._costs = order, backends, costs
         self.pause = Pause()
         self._token = CancelToken()
@@ -129,7 +129,7 @@ class BatchRun:
             order.out, order.recipe, resume=order.resumes, anew=not order.resumes, hints=HINTS
         )
 
-        def begun(item: Item, stage: Stage) -> None:
+        def begun(item: Item, stage: FileStage) -> None:
             self._news.append((item, stage))
 
         try:
@@ -166,10 +166,10 @@ def default_out(inputs: Sequence[Path]) -> Path:
 
 def described(recipe: Recipe) -> str:
     """Return a recipe in a line: ``Median 5×5 → Mean 3×3, wrap border``."""
-    return " → ".join(_described(Card(step)) for step in recipe.steps)
+    return " → ".join(_described(PipelineStep(step)) for step in recipe.steps)
 
 
-def _described(card: Card) -> str:
+def _described(card: PipelineStep) -> str:
     """Return a step with its main settings, usual ones too."""
     usual = card.step.filter.chips(card.step.with_numbers().parameters)
     open_ = card.step.estimates

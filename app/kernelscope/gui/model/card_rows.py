@@ -16,14 +16,14 @@ from kernelscope.gui.model.figures import describe_gain
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run, thumbnail
 from kernelscope.gui.model.history import Moment, parts_of
-from kernelscope.gui.model.pipeline import Card, Facts, Pipeline
+from kernelscope.gui.model.pipeline import Facts, Pipeline, PipelineStep
 from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, duration
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 
 
 @dataclass(frozen=True)
-class Row:
+class StepRow:
     """A card as it is shown.
 
     Attributes
@@ -69,17 +69,17 @@ class Row:
         return ", ".join(filter(None, parts))
 
 
-class Subject(NamedTuple):
+class StepSubject(NamedTuple):
     """A card that is on, its result on the output of the one before, and the facts of that."""
 
-    card: Card
+    card: PipelineStep
     result: Result | None
     facts: Facts | None
 
 
 def rows_of(
-    pipeline: Pipeline, subjects: Sequence[Subject], last: MutableMapping[int, Facts]
-) -> list[Row]:
+    pipeline: Pipeline, subjects: Sequence[StepSubject], last: MutableMapping[int, Facts]
+) -> list[StepRow]:
     """Return a row for each card.
 
     Parameters
@@ -92,7 +92,7 @@ def rows_of(
     found = {subject.card.key: subject for subject in subjects}
     rows = []
     for place, card in enumerate(pipeline.cards):
-        subject = found.get(card.key, Subject(card, None, None))
+        subject = found.get(card.key, StepSubject(card, None, None))
         facts = subject.facts
         old = last.get(card.key)
         if facts is not None:
@@ -101,7 +101,7 @@ def rows_of(
         if picture is None and old is not None:
             picture = old.thumbnail
         rows.append(
-            Row(
+            StepRow(
                 card.key,
                 place + 1,
                 card.name,
@@ -121,7 +121,7 @@ def rows_of(
     return rows
 
 
-def _time(subject: Subject) -> str:
+def _time(subject: StepSubject) -> str:
     """Return the time of a step where it would run now; empty if it ran elsewhere."""
     card, result, facts = subject
     if facts is None or result is None:
@@ -144,7 +144,7 @@ def _gain(judgement: Judgement | None) -> str:
     return describe_gain(after - before)
 
 
-def _details(card: Card, facts: Facts | None) -> str:
+def _details(card: PipelineStep, facts: Facts | None) -> str:
     spec = card.step.filter
     lines = [spec.name, ", ".join(chip.text for chip in card.chips()) or "All settings: defaults."]
     if not card.on:
@@ -164,7 +164,7 @@ def _details(card: Card, facts: Facts | None) -> str:
 
 
 def examine(
-    subjects: Sequence[Subject],
+    subjects: Sequence[StepSubject],
     first: Moment[Any, Any],
     shown: Moment[Any, Any],
     reference: object,

@@ -13,7 +13,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.files.depth import to_grey
 from kernelscope.gui.model.histogram_plot import fine_histogram
-from kernelscope.gui.model.history import Moment, Opened, Origin, Part, Reference, parts_of
+from kernelscope.gui.model.history import Moment, Opened, Part, Reference, ReferenceOrigin, parts_of
 from kernelscope.gui.model.pipeline import card_of
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -85,8 +85,10 @@ def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
     references = {}
     for old, new in zip(parts_of(moment.source), parts_of(output), strict=True):
         reference = moment.references.get(cast(Part, old))
-        if step.filter.category == NOISE and (reference is None or reference.origin is Origin.KEPT):
-            reference = Reference(cast(Part, old), Origin.NOISE)
+        if step.filter.category == NOISE and (
+            reference is None or reference.origin is ReferenceOrigin.KEPT
+        ):
+            reference = Reference(cast(Part, old), ReferenceOrigin.NOISE)
         if reference is not None and isinstance(reference.image, Image):
             reference = replace(reference, image=like_output(reference.image, result))
         if reference is not None:

@@ -9,7 +9,7 @@ from kernelscope.gui.model.display import Display
 from kernelscope.images.image import Image
 
 
-class Side(StrEnum):
+class PaneSide(StrEnum):
     """A picture of the two."""
 
     INPUT = "input"
@@ -29,9 +29,9 @@ class Displays:
 
     def __init__(self) -> None:
         self.linked = True
-        self._images: dict[Side, Image | None] = dict.fromkeys(Side)
-        self._automatic: dict[Side, Display] = {}
-        self._chosen: WeakKeyDictionary[Image, dict[Side, Display]] = WeakKeyDictionary()
+        self._images: dict[PaneSide, Image | None] = dict.fromkeys(PaneSide)
+        self._automatic: dict[PaneSide, Display] = {}
+        self._chosen: WeakKeyDictionary[Image, dict[PaneSide, Display]] = WeakKeyDictionary()
 
     def show_input(self, image: Image, automatic: Display, *, follows: bool) -> None:
         """Draw another input, automatically unless a display was chosen for it.
@@ -43,43 +43,43 @@ class Displays:
         follows : bool
             The picture was made from the one before, and keeps a display chosen for that.
         """
-        before = self._images[Side.INPUT]
+        before = self._images[PaneSide.INPUT]
         if follows and before is not None and before.pixels.dtype == image.pixels.dtype:
             self._chosen.setdefault(image, dict(self._chosen.get(before, {})))
-        self._images = {Side.INPUT: image, Side.OUTPUT: None}
-        self._automatic = {Side.INPUT: automatic}
+        self._images = {PaneSide.INPUT: image, PaneSide.OUTPUT: None}
+        self._automatic = {PaneSide.INPUT: automatic}
 
     def show_output(self, image: Image | None, automatic: Display | None) -> None:
         """Draw another output."""
-        self._images[Side.OUTPUT] = image
-        self._automatic.pop(Side.OUTPUT, None)
+        self._images[PaneSide.OUTPUT] = image
+        self._automatic.pop(PaneSide.OUTPUT, None)
         if automatic is not None:
-            self._automatic[Side.OUTPUT] = automatic
+            self._automatic[PaneSide.OUTPUT] = automatic
 
-    def of(self, side: Side) -> Display | None:
+    def of(self, side: PaneSide) -> Display | None:
         """Return how a picture is drawn; None where there is none."""
         side = self.ruling(side)
         return self._choices.get(side) or self._automatic.get(side)
 
-    def ruling(self, side: Side) -> Side:
+    def ruling(self, side: PaneSide) -> PaneSide:
         """Return the side whose display holds for `side`."""
-        first, second = self._images[Side.INPUT], self._images[side]
+        first, second = self._images[PaneSide.INPUT], self._images[side]
         if first is None or second is None:
             return side
         same_type = first.pixels.dtype == second.pixels.dtype
-        return Side.INPUT if self.linked and same_type else side
+        return PaneSide.INPUT if self.linked and same_type else side
 
-    def image(self, side: Side) -> Image | None:
+    def image(self, side: PaneSide) -> Image | None:
         """Return the picture whose display holds for `side`."""
         return self._images[self.ruling(side)]
 
-    def is_automatic(self, side: Side) -> bool:
+    def is_automatic(self, side: PaneSide) -> bool:
         """Return whether the program chose the display."""
         return self.ruling(side) not in self._choices
 
-    def choose(self, side: Side, display: Display | None) -> None:
+    def choose(self, side: PaneSide, display: Display | None) -> None:
         """Draw a picture so, or automatically for None."""
-        image = self._images[Side.INPUT]
+        image = self._images[PaneSide.INPUT]
         if image is None:
             return
         side = self.ruling(side)
@@ -89,6 +89,6 @@ class Displays:
             choices[side] = display
 
     @property
-    def _choices(self) -> dict[Side, Display]:
-        image = self._images[Side.INPUT]
+    def _choices(self) -> dict[PaneSide, Display]:
+        image = self._images[PaneSide.INPUT]
         return self._chosen.get(image, {}) if image is not None else {}

@@ -38,7 +38,7 @@ _LINE = 1.35
 """Height of a line of text, in sizes of its letters."""
 
 
-class Area(NamedTuple):
+class FigureArea(NamedTuple):
     """A rectangle in millimetres."""
 
     left: float
@@ -98,7 +98,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Style:
+class FigureStyle:
     """How a figure is laid out.
 
     Attributes
@@ -134,14 +134,16 @@ class Layout:
     """Where the parts of a figure lie; an empty tuple or None for those that are not drawn."""
 
     size: tuple[float, float]
-    titles: tuple[Area, ...]
-    pictures: tuple[Area, ...]
-    bars: tuple[Area | None, ...]
+    titles: tuple[FigureArea, ...]
+    pictures: tuple[FigureArea, ...]
+    bars: tuple[FigureArea | None, ...]
     scale_bar: tuple[float, str] | None
-    caption: Area | None
+    caption: FigureArea | None
 
 
-def lay_out(figure: Figure, style: Style, text_height: Callable[[str, float], float]) -> Layout:
+def lay_out(
+    figure: Figure, style: FigureStyle, text_height: Callable[[str, float], float]
+) -> Layout:
     """Return the places of all parts.
 
     Parameters
@@ -158,14 +160,14 @@ def lay_out(figure: Figure, style: Style, text_height: Callable[[str, float], fl
     width = (style.width - _GAP * (count - 1)) / count
     top = _LINE * style.text if style.titles else 0.0
     lefts = [number * (width + _GAP) for number in range(count)]
-    titles = tuple(Area(left, 0.0, width, top) for left in lefts) if style.titles else ()
+    titles = tuple(FigureArea(left, 0.0, width, top) for left in lefts) if style.titles else ()
     pictures = tuple(
-        Area(left, top, width, width * each.aspect)
+        FigureArea(left, top, width, width * each.aspect)
         for left, each in zip(lefts, figure.pictures, strict=True)
     )
     bottom = max(each.bottom for each in pictures)
     bars = tuple(
-        Area(area.left, bottom + _GAP / 2, area.width, _BAR_HEIGHT) if each.bar else None
+        FigureArea(area.left, bottom + _GAP / 2, area.width, _BAR_HEIGHT) if each.bar else None
         for area, each in zip(pictures, figure.pictures, strict=True)
     )
     if any(bars):
@@ -173,7 +175,7 @@ def lay_out(figure: Figure, style: Style, text_height: Callable[[str, float], fl
     caption = None
     if style.caption and figure.caption:
         height = text_height(figure.caption, style.width)
-        caption = Area(0.0, bottom + _GAP / 2, style.width, height)
+        caption = FigureArea(0.0, bottom + _GAP / 2, style.width, height)
         bottom = caption.bottom
     bar = scale_bar(figure.pictures[0], width, figure.unit) if style.scale_bar else None
     return Layout((style.width, bottom), titles, pictures, bars, bar, caption)

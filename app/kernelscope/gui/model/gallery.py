@@ -37,7 +37,7 @@ THUMBNAIL_SIDE = 192
 """Longer side of a thumbnail in pixels: sharp at 200 % on a tile of 96."""
 
 
-class Order(StrEnum):
+class RunOrder(StrEnum):
     """The orders in which runs are shown."""
 
     NEWEST = "newest first"
@@ -132,12 +132,12 @@ class Gallery:
                 run.judgement = run.reference = None
         return [run for run in others if run.result is not None]
 
-    def sorted(self, order: Order) -> list[Run]:
+    def sorted(self, order: RunOrder) -> list[Run]:
         """Return the runs in an order; of equals the newer is first, those without a value last."""
         runs = list(self.runs)
-        if order is Order.FASTEST:
+        if order is RunOrder.FASTEST:
             runs.sort(key=lambda run: math.inf if run.seconds is None else run.seconds)
-        elif order is Order.BEST:
+        elif order is RunOrder.BEST:
             runs.sort(key=lambda run: -math.inf if run.psnr is None else run.psnr, reverse=True)
         return runs
 

@@ -45,7 +45,7 @@ _GAP = 1e-3
 """Smallest distance of the handles, as a share of the axis."""
 
 
-class Scale(StrEnum):
+class HeightScale(StrEnum):
     """How heights grow with counts; the value is the name in the interface."""
 
     LINEAR = "Linear"
@@ -61,11 +61,11 @@ class Scale(StrEnum):
         if top <= 0:
             return np.zeros(len(counts))
         match self:
-            case Scale.LINEAR:
+            case HeightScale.LINEAR:
                 result = counts / top
-            case Scale.ROOT:
+            case HeightScale.ROOT:
                 result = np.sqrt(counts / top)
-            case Scale.LOG:
+            case HeightScale.LOG:
                 lowest = min(0.5, top / 2)
                 result = np.log(np.maximum(counts, lowest) / lowest) / math.log(top / lowest)
         return result
@@ -74,7 +74,7 @@ class Scale(StrEnum):
         """Return counts that the axis names, from the lowest."""
         if top <= 0:
             return ()
-        if self is Scale.LOG:
+        if self is HeightScale.LOG:
             powers = range(math.floor(math.log10(max(top, 1))) + 1)
             every = max(1, round(len(powers) / 3))
             return tuple(10.0**power for power in powers[::every])
@@ -89,7 +89,7 @@ class Handle(StrEnum):
     HIGH = "White level"
 
 
-class Axis(NamedTuple):
+class ValueAxis(NamedTuple):
     """The values from the left to the right end of the plot, in stored units."""
 
     low: float
@@ -140,7 +140,7 @@ class Curve:
         place = min(max(place, 0), len(self.counts) - 1)
         return float(self.edges[place]), float(self.edges[place + 1]), int(self.counts[place])
 
-    def within(self, axis: Axis, bins: int = _BINS) -> Curve:
+    def within(self, axis: ValueAxis, bins: int = _BINS) -> Curve:
         """Return the part inside of the axis, in bins merged to about `bins`."""
         last = len(self.counts)
         start = min(max(int((axis.low - self.edges[0]) // self.bin_width), 0), last - 1)
@@ -158,7 +158,7 @@ class Curve:
         return replace(self, counts=np.add.reduceat(counts, starts), edges=ends)
 
 
-class Background(NamedTuple):
+class FrequentValues(NamedTuple):
     """Values that are so frequent that the scale leaves them out.
 
     Attributes
@@ -180,7 +180,7 @@ class Background(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Plot:
+class HistogramCurves:
     """Curves, and the scale that they are drawn in.
 
     Attributes
@@ -197,23 +197,23 @@ class Plot:
         Samples beyond either end of the axis.
     """
 
-    axis: Axis
+    axis: ValueAxis
     curves: tuple[Curve, ...]
-    scale: Scale
+    scale: HeightScale
     bin_width: float
     top: float
-    backgrounds: tuple[Background, ...]
+    backgrounds: tuple[FrequentValues, ...]
     beyond: int
 
     @classmethod
     def of(
         cls,
         histograms: Mapping[str, Histogram],
-        axis: Axis,
-        scale: Scale,
+        axis: ValueAxis,
+        scale: HeightScale,
         *,
         by_channel: bool = False,
-    ) -> Plot:
+    ) -> HistogramCurves:
         """Return a plot of “input” and “output”, as far as they are there."""
         whole = curves_of(histograms, by_channel=by_channel)
         curves = tuple(each.within(axis) for each in whole)
@@ -221,7 +221,7 @@ class Plot:
         found, tops = [], [0.0]
         for each in curves:
             factor = width / each.bin_width
-            background = None if scale is Scale.LOG else background_of(each)
+            background = None if scale is HeightScale.LOG else background_of(each)
             top = float(each.counts.max()) if background is None else background.top
             if background is not None:
                 found.append(background)
@@ -286,7 +286,7 @@ def curves_of(histograms: Mapping[str, Histogram], *, by_channel: bool) -> tuple
     )
 
 
-def axis_for(histograms: Iterable[Histogram], display: Display | None) -> Axis:
+def axis_for(histograms: Iterable[Histogram], display: Display | None) -> ValueAxis:
     """Return an axis of the values that occur and both ends of the display.
 
     For 8 bits it is the whole range. A few values far from all others do not decide.
@@ -310,15 +310,15 @@ def axis_for(histograms: Iterable[Histogram], display: Display | None) -> Axis:
         lows.append(display.low)
         highs.append(display.high)
     if not lows:
-        return Axis(0.0, 1.0)
+        return ValueAxis(0.0, 1.0)
     low, high = min(lows), max(highs)
     if (low, high) == (0.0, 256.0):
-        return Axis(low, high)
+        return ValueAxis(low, high)
     room = _PADDING * ((high - low) or 1.0)
-    return Axis(low - room, high + room)
+    return ValueAxis(low - room, high + room)
 
 
-def background_of(curve: Curve) -> Background | None:
+def background_of(curve: Curve) -> FrequentValues | None:
     """Return the lowest values if they would flatten the rest of a curve.
 
     That is one bin, for instance the zeros around a head, or a narrow hump with a valley behind
@@ -341,7 +341,7 @@ def background_of(curve: Curve) -> Background | None:
         if _FLATTENING * top <= counts[peak] and (alone or valley):
             share = float(counts[first : last + 1].sum() / counts.sum())
             ends = float(curve.edges[first]), float(curve.edges[last + 1])
-            return Background(curve.name, *ends, share, top)
+            return FrequentValues(curve.name, *ends, share, top)
     return None
 
 
@@ -360,7 +360,7 @@ def place_of(display: Display, handle: Handle) -> float:
 
 
 def moved(
-    display: Display, handle: Handle, value: float, axis: Axis, *, whole: bool = False
+    display: Display, handle: Handle, value: float, axis: ValueAxis, *, whole: bool = False
 ) -> Display:
     """Return the display with a handle moved to a value; handles do not pass each other.
 
@@ -382,7 +382,7 @@ def moved(
 
 
 def stepped(
-    display: Display, handle: Handle, steps: int, axis: Axis, *, whole: bool = False
+    display: Display, handle: Handle, steps: int, axis: ValueAxis, *, whole: bool = False
 ) -> Display:
     """Return the display with a handle moved by small steps; to the right if more than 0."""
     if handle is Handle.MIDDLE:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.pipeline import Outputs, Pipeline
+from kernelscope.gui.model.pipeline import Pipeline, StepOutputs
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -35,7 +35,7 @@ def parts_of(source: Image | Scan) -> tuple[Image, ...] | tuple[Volume, ...]:
     return source.volumes if isinstance(source, Scan) else (source,)
 
 
-class Origin(StrEnum):
+class ReferenceOrigin(StrEnum):
     """How a picture or volume became the reference, in words for the user."""
 
     TRUTH = "the truth"
@@ -49,7 +49,7 @@ class Reference(Generic[Part]):
     """The picture or volume that others are evaluated against."""
 
     image: Part
-    origin: Origin
+    origin: ReferenceOrigin
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class History(Generic[Opened, Part]):
         self._place = -1
         self.form: Callable[[], RunSettings | None] = lambda: None
         """Returns the current settings."""
-        self.outputs = Outputs()
+        self.outputs = StepOutputs()
         """The results of the steps that led to the present output."""
 
     @property

@@ -12,7 +12,7 @@ from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import History
 
 
-class Kept(NamedTuple):
+class KeptPictures(NamedTuple):
     """One place where pictures are kept."""
 
     name: str
@@ -26,19 +26,21 @@ class Kept(NamedTuple):
 
 def kept_by(
     histories: Iterable[History[Any, Any]], gallery: Gallery, documents: Documents
-) -> list[Kept]:
+) -> list[KeptPictures]:
     """Return the places, of which several may keep the same picture."""
     shown = list(histories)
     outputs = [each.outputs for each in shown]
     return [
-        Kept("undo", sum(each.bytes for each in shown), len(shown) * history.MOST_BYTES),
-        Kept("steps", sum(each.bytes for each in outputs), sum(each.limit for each in outputs)),
-        Kept("runs", gallery.bytes, gallery.limit),
-        Kept("pictures behind the one in front", documents.bytes_behind, documents.limit),
+        KeptPictures("undo", sum(each.bytes for each in shown), len(shown) * history.MOST_BYTES),
+        KeptPictures(
+            "steps", sum(each.bytes for each in outputs), sum(each.limit for each in outputs)
+        ),
+        KeptPictures("runs", gallery.bytes, gallery.limit),
+        KeptPictures("pictures behind the one in front", documents.bytes_behind, documents.limit),
     ]
 
 
-def describe(kept: Iterable[Kept]) -> str:
+def describe(kept: Iterable[KeptPictures]) -> str:
     """Return the memory of the process, as far as the system says, and its pictures."""
     whole = memory.resident()
     process = f"{_mebibytes(whole)} MiB in all, with libraries and compiled code. " if whole else ""

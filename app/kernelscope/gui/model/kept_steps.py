@@ -9,13 +9,13 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.text import enumerated
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.step import Step
-from kernelscope.gui.model.pipeline import Card, Pipeline
+from kernelscope.gui.model.pipeline import Pipeline, PipelineStep
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.source import Source
 from kernelscope.schema.samples import Kind
 
 
-class Kept(NamedTuple):
+class KeptSteps(NamedTuple):
     """The cards that can be applied, of which the form edits the first, and its settings.
 
     `lost` names each of the others, with the reason.
@@ -32,7 +32,7 @@ class Kept(NamedTuple):
         return "  ".join((f"Its steps: {names}.", *lost))
 
 
-def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> Kept | None:
+def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> KeptSteps | None:
     """Return the steps of `pipeline` that can be applied to `source`; None for none.
 
     Parameters
@@ -40,7 +40,7 @@ def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> Kept | None:
     axis : int
         Across which a filter for pictures takes the slices of volumes.
     """
-    cards: list[Card] = []
+    cards: list[PipelineStep] = []
     lost = []
     for card in pipeline.cards:
         card = replace(card, step=_fitted(card, source, axis))
@@ -56,17 +56,17 @@ def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> Kept | None:
         return None
     first = cards[place]
     form = RunSettings.of_open(first.step, first.options)
-    return Kept(Pipeline(tuple(cards), place), form, tuple(lost))
+    return KeptSteps(Pipeline(tuple(cards), place), form, tuple(lost))
 
 
-def _fitted(card: Card, source: Source, axis: int) -> Step:
+def _fitted(card: PipelineStep, source: Source, axis: int) -> Step:
     """Return the step of a card for data of another kind: volumes are grey, and have an axis."""
     if source.kind is Kind.PICTURE:
         return replace(card.step, axis=0)
     return replace(card.step, axis=axis if card.step.filter.kind is Kind.PICTURE else 0, grey=False)
 
 
-def _check(source: Source, cards: list[Card]) -> None:
+def _check(source: Source, cards: list[PipelineStep]) -> None:
     """Raise `AppError` if a step cannot work on the output of the one before."""
     first, *others = cards
     then = tuple(Follower(card.step, card.options) for card in others)

@@ -25,7 +25,7 @@ _ALIKE = 0.4
 
 
 @dataclass(frozen=True)
-class Line:
+class DifferenceLine:
     """A line of a difference.
 
     Attributes
@@ -50,7 +50,7 @@ def difference(
     files: Sequence[SourceFile],
     first: Sequence[tuple[PlannedLaunch, Sequence[Fact]]],
     second: Sequence[tuple[PlannedLaunch, Sequence[Fact]]],
-) -> list[Line]:
+) -> list[DifferenceLine]:
     """Return how the launches of two levels differ, and then their kernels' source.
 
     Parameters
@@ -60,20 +60,20 @@ def difference(
     first, second
         Every launch of a level, with the facts about it.
     """
-    lines: list[Line] = []
+    lines: list[DifferenceLine] = []
     pairs = list(itertools.zip_longest((facts for _, facts in first), (f for _, f in second)))
     for number, (before, after) in enumerate(pairs, start=1):
         which = f" {number} of {len(pairs)}" if len(pairs) > 1 else ""
-        lines.append(Line(HEADING, f"// Launch{which}"))
+        lines.append(DifferenceLine(HEADING, f"// Launch{which}"))
         lines += _of_facts(before or (), after or ())
-    lines.append(Line(HEADING, "// Kernel" if len(pairs) == 1 else "// Kernels"))
+    lines.append(DifferenceLine(HEADING, "// Kernel" if len(pairs) == 1 else "// Kernels"))
     sources = [
         _joined(_function(files, plan.launch) for plan, _ in side) for side in (first, second)
     ]
     return [*lines, *_of_texts(*sources)]
 
 
-def text_difference(before: str, after: str) -> list[Line]:
+def text_difference(before: str, after: str) -> list[DifferenceLine]:
     """Return how two sources differ, all of their lines included."""
     return list(_of_texts(before.split("\n"), after.split("\n")))
 
@@ -95,37 +95,41 @@ def _function(files: Sequence[SourceFile], launch: Launch) -> list[str]:
     return text.split("\n")[place.start : place.stop]
 
 
-def _of_facts(before: Sequence[Fact], after: Sequence[Fact]) -> Iterator[Line]:
+def _of_facts(before: Sequence[Fact], after: Sequence[Fact]) -> Iterator[DifferenceLine]:
     """Yield facts of both, in the order of the first; those of one name follow each other."""
     first, second = ({fact.name: _said(fact) for fact in facts} for facts in (before, after))
     width = max(map(len, (*first, *second)), default=0)
     for name in dict.fromkeys((*first, *second)):
         values = first.get(name), second.get(name)
         if values[0] == values[1]:
-            yield Line(SAME, f"//   {name:{width}}  {values[0]}")
+            yield DifferenceLine(SAME, f"//   {name:{width}}  {values[0]}")
             continue
         for kind, value in zip((GONE, NEW), values, strict=True):
             if value is not None:
-                yield Line(kind, f"//   {name:{width}}  {value}")
+                yield DifferenceLine(kind, f"//   {name:{width}}  {value}")
 
 
 def _said(fact: Fact) -> str:
     return f"{fact.value} {fact.unit}".rstrip()
 
 
-def _of_texts(before: list[str], after: list[str]) -> Iterator[Line]:
+def _of_texts(before: list[str], after: list[str]) -> Iterator[DifferenceLine]:
     """Yield the lines of both, common ones once."""
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal":
-            yield from (Line(SAME, text) for text in before[i:j])
+            yield from (DifferenceLine(SAME, text) for text in before[i:j])
             continue
         gone, new = before[i:j], after[k:m]
         spans = [_spans(a, b) for a, b in zip(gone, new, strict=False)]
         rest = [((), ())] * (max(len(gone), len(new)) - len(spans))
         paired: list[tuple[_Spans, _Spans]] = [*spans, *rest]
-        yield from (Line(GONE, text, own) for text, (own, _) in zip(gone, paired, strict=False))
-        yield from (Line(NEW, text, own) for text, (_, own) in zip(new, paired, strict=False))
+        yield from (
+            DifferenceLine(GONE, text, own) for text, (own, _) in zip(gone, paired, strict=False)
+        )
+        yield from (
+            DifferenceLine(NEW, text, own) for text, (_, own) in zip(new, paired, strict=False)
+        )
 
 
 _Spans = tuple[tuple[int, int], ...]

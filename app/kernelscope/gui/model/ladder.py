@@ -1,6 +1,6 @@
 """The ladder: the levels of a filter as rungs, their times, and whether their results agree.
 
-A `Rung` is a place where the filter can run, or a reason why it cannot. `Ladder` keeps the times
+A `Rung` is a place where the filter can run, or a reason why it cannot. `LadderModel` keeps the times
 of measured runs and hands out only those that belong to the settings and the picture in question;
 after a change of either there are none, and they come back with the settings. Results agree if
 they were compared: the reference is the serial level, or the first rung that has a result.
@@ -20,12 +20,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kernelscope.bench.recorded import Figure, Recorded, Wanted
+from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted
 from kernelscope.bench.rows import Difference
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.rungs import Place, Rung
+from kernelscope.gui.model.rungs import Rung, RungPlace
 from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, duration
 from kernelscope.gui.model.timing import Timing
 from kernelscope.images.source import Source
@@ -57,7 +57,7 @@ class Agreement(StrEnum):
 
 
 @dataclass(frozen=True)
-class Parity:
+class RungParity:
     """The comparison of a result with that of the reference level.
 
     Attributes
@@ -89,14 +89,14 @@ ROUNDING = 1e-4
 """Share of the largest value up to which floats may differ: levels add up in other orders."""
 
 
-def compare(reference: str, expected: Pixels, found: Pixels) -> Parity:
+def compare(reference: str, expected: Pixels, found: Pixels) -> RungParity:
     """Compare two results of the same request; takes as long as reading both."""
     difference = Difference.between(expected, found)
     if not difference.largest:
-        return Parity(Agreement.EQUAL, reference, difference)
+        return RungParity(Agreement.EQUAL, reference, difference)
     most = max(abs(float(expected.max())), abs(float(expected.min())))
     small = expected.dtype.kind == "f" and difference.largest <= ROUNDING * most
-    return Parity(Agreement.ROUNDING if small else Agreement.DIFFERENT, reference, difference)
+    return RungParity(Agreement.ROUNDING if small else Agreement.DIFFERENT, reference, difference)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Time:
         )
 
 
-class Ladder:
+class LadderModel:
     """Times and agreement of levels, by the picture and the settings that they belong to."""
 
     def __init__(self) -> None:
@@ -141,19 +141,19 @@ class Ladder:
             weakref.WeakKeyDictionary()
         )
         """None for a run that was emulated."""
-        self._parity: weakref.WeakKeyDictionary[Source, dict[Hashable, dict[Place, Parity]]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._parity: weakref.WeakKeyDictionary[
+            Source, dict[Hashable, dict[RungPlace, RungParity]]
+        ] = weakref.WeakKeyDictionary()
         self._compared: Request | None = None
         """A request of the work that `_outputs` are results of."""
-        self._outputs: dict[Place, Source] = {}
+        self._outputs: dict[RungPlace, Source] = {}
 
     def add(self, result: Result) -> bool:
         """Keep time and output of a run that was measured or emulated; return whether it was."""
         request, time = result.request, Time.of(result)
         if request.region is not None or (time is None and not result.is_emulated):
             return False
-        place = Place(Device(result.device), result.level)
+        place = RungPlace(Device(result.device), result.level)
         key = _key(request, replace(request.options, device=place.device, level=place.level))
         self._times.setdefault(request.source, {})[key] = time
         if not self._is_compared(request):
@@ -174,13 +174,13 @@ class Ladder:
         """Return whether the work of `request` was done with these options, timed or emulated."""
         return _key(request, options) in self._times.get(request.source, {})
 
-    def parity(self, request: Request, place: Place) -> Parity | None:
+    def parity(self, request: Request, place: RungPlace) -> RungParity | None:
         """Return how the result of a level compares with the reference, if that is known."""
         return self._parity.get(request.source, {}).get(request.work, {}).get(place)
 
     def to_compare(
         self, request: Request, offered: Sequence[Rung]
-    ) -> tuple[Rung, dict[Place, tuple[Source, Source]]] | None:
+    ) -> tuple[Rung, dict[RungPlace, tuple[Source, Source]]] | None:
         """Return the reference and the results that have not been compared with it.
 
         The pairs are those of the reference and of the other level.
@@ -203,9 +203,11 @@ class Ladder:
         }
         return reference, pairs
 
-    def learn(self, request: Request, reference: Rung, found: Mapping[Place, Parity]) -> None:
+    def learn(
+        self, request: Request, reference: Rung, found: Mapping[RungPlace, RungParity]
+    ) -> None:
         """Keep the outcome of comparisons."""
-        own = {reference.place: Parity(Agreement.REFERENCE, reference.full_name)}
+        own = {reference.place: RungParity(Agreement.REFERENCE, reference.full_name)}
         known = self._parity.setdefault(request.source, {}).setdefault(request.work, {})
         known.update({**found, **own} if found else {})
 
@@ -214,7 +216,7 @@ class Ladder:
         kept = self._compared
         return kept is not None and kept.source is request.source and kept.work == request.work
 
-    def _drop_outputs(self, newest: Place) -> None:
+    def _drop_outputs(self, newest: RungPlace) -> None:
         """Drop the oldest results beyond the limit; one that is dropped cannot be compared."""
         for place in list(self._outputs):
             held = sum(array.nbytes for each in self._outputs.values() for array in each.arrays())
@@ -228,7 +230,7 @@ def _key(request: Request, options: RunOptions) -> Hashable:
     return request.work, request.at(replace(options, repeat=1)).cost_key
 
 
-class Axis:
+class TimeScale:
     """The logarithmic axis of the bars, from just below the shortest time to the longest."""
 
     def __init__(self, seconds: Iterable[float]) -> None:
@@ -243,7 +245,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Entry:
+class KnownRung:
     """A rung with all that is known about it.
 
     Attributes
@@ -260,9 +262,9 @@ class Entry:
 
     rung: Rung
     time: Time | None = None
-    figure: Figure | None = None
+    figure: RecordedTime | None = None
     per_million: bool = False
-    parity: Parity | None = None
+    parity: RungParity | None = None
     remark: str = ""
     has_run: bool = False
 
@@ -329,7 +331,7 @@ def describe_time(time: Time) -> str:
     return f"{text}; whole run {duration(time.total)}. Measured here, with these settings."
 
 
-def describe_figure(figure: Figure) -> str:
+def describe_figure(figure: RecordedTime) -> str:
     """Return a recorded time with its setting, machine and date."""
     about = "≈ " if figure.scaled else ""
     part = f" Timed on {figure.row.timed_size} and scaled." if figure.scaled else ""
@@ -340,7 +342,9 @@ def describe_figure(figure: Figure) -> str:
     )
 
 
-def race(offered: Sequence[Rung], expected: Mapping[Place, float]) -> tuple[list[Rung], list[Rung]]:
+def race(
+    offered: Sequence[Rung], expected: Mapping[RungPlace, float]
+) -> tuple[list[Rung], list[Rung]]:
     """Return the rungs to run one after the other, and those that would take too long.
 
     They run in the order of their expected time. Those whose time is unknown follow, the last
@@ -364,9 +368,9 @@ def race(offered: Sequence[Rung], expected: Mapping[Place, float]) -> tuple[list
 def expected_times(
     request: Request,
     offered: Sequence[Rung],
-    known: Mapping[Place, float],
+    known: Mapping[RungPlace, float],
     recorded: Recorded,
-) -> dict[Place, float]:
+) -> dict[RungPlace, float]:
     """Estimate the computing of levels in seconds, from one that was measured.
 
     Its time is multiplied by the ratio of the two levels in the recorded figures of that kind of

@@ -13,7 +13,7 @@ import numpy as np
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.comparison import like_output, offset_of
-from kernelscope.gui.model.profiles import CHANNELS, Measured, Steps, length_of, profile
+from kernelscope.gui.model.profiles import CHANNELS, ProfiledPicture, Steps, length_of, profile
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
 from kernelscope.images.image import Image
@@ -30,7 +30,7 @@ ALL_CHANNELS = "all"
 
 
 @dataclass(frozen=True)
-class Row:
+class RegionRow:
     """The figures of one region in one channel of one picture.
 
     Attributes
@@ -93,7 +93,9 @@ def _text(value: float | None, form: str, unit: str = "") -> str:
     return ("∞" if math.isinf(value) else format(value, form)) + unit
 
 
-def pictures(source: Image, result: Result | None, reference: Image | None) -> list[Measured]:
+def pictures(
+    source: Image, result: Result | None, reference: Image | None
+) -> list[ProfiledPicture]:
     """Return the pictures to measure, each with the part of the reference to compare with.
 
     Takes a while for large pictures: call it off the GUI thread.
@@ -103,16 +105,18 @@ def pictures(source: Image, result: Result | None, reference: Image | None) -> l
     white = source.white if source.dtype.kind == "f" else None
     peak = reference.white if reference is not None and reference.dtype == source.dtype else None
     own = target if same else None
-    measured = [Measured("input", colours(source.planes), own, white=white, peak=peak)]
+    measured = [ProfiledPicture("input", colours(source.planes), own, white=white, peak=peak)]
     if result is not None:
         offset = offset_of(result.request)
         other = colours(like_output(reference, result).planes) if reference is not None else None
         planes = colours(result.image.planes)
         same_size = other is not None and other.shape[:2] == planes.shape[:2]
         target_of = other if same_size else None
-        measured.append(Measured("output", planes, target_of, offset, white=white, peak=peak))
+        measured.append(
+            ProfiledPicture("output", planes, target_of, offset, white=white, peak=peak)
+        )
     if target is not None and same:
-        measured.append(Measured("reference", target, white=white))
+        measured.append(ProfiledPicture("reference", target, white=white))
     return measured
 
 
@@ -122,7 +126,7 @@ def slices(
     reference: Volume | None,
     planes: Sequence[Plane],
     position: Position,
-) -> list[Measured]:
+) -> list[ProfiledPicture]:
     """Return the slices to measure, through one voxel: those of each plane and each volume.
 
     As elsewhere, the range of the reference from 0 counts as white for PSNR. Takes a while for
@@ -140,7 +144,7 @@ def slices(
             if reference is not None and each is not reference:
                 target = plane.cut(reference.voxels, index)[:, :, np.newaxis]
             measured.append(
-                Measured(
+                ProfiledPicture(
                     name,
                     plane.cut(each.voxels, index)[:, :, np.newaxis],
                     target,
@@ -178,8 +182,8 @@ def size_of(region: Interest, steps: Steps | None) -> str:
 
 
 def measure(
-    regions: Sequence[Interest], against: str, measured: Sequence[Measured]
-) -> tuple[Row, ...]:
+    regions: Sequence[Interest], against: str, measured: Sequence[ProfiledPicture]
+) -> tuple[RegionRow, ...]:
     """Return the figures of all regions, each in the slices of its plane.
 
     Parameters
@@ -207,13 +211,13 @@ def measure(
                 is_float = picture.planes.dtype.kind == "f" or is_line
                 names = region.name, picture.name, channel
                 rows.append(
-                    Row(*names, each, picture.unit, is_float, cnr, picture.slice, area),
+                    RegionRow(*names, each, picture.unit, is_float, cnr, picture.slice, area),
                 )
     order = {region.name: number for number, region in enumerate(regions)}
     return tuple(sorted(rows, key=lambda row: order[row.region]))
 
 
-def _by_channel(region: Interest, picture: Measured) -> dict[str, Statistics]:
+def _by_channel(region: Interest, picture: ProfiledPicture) -> dict[str, Statistics]:
     """Return the figures of all channels together, and of each colour."""
     height, width, channels = picture.planes.shape
     if region.shape is Shape.LINE:
@@ -236,7 +240,7 @@ def _by_channel(region: Interest, picture: Measured) -> dict[str, Statistics]:
     return figures
 
 
-def as_csv(rows: Sequence[Row], units: Units, against: str) -> str:
+def as_csv(rows: Sequence[RegionRow], units: Units, against: str) -> str:
     """Return the table with all digits; empty where there is no figure."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

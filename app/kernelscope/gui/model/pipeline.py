@@ -4,7 +4,7 @@
                      before      present                                         then
 
 A pipeline is frozen: each change returns another one, which the history keeps with the picture.
-`Outputs` keeps the output of each step, so that nothing is computed twice.
+`StepOutputs` keeps the output of each step, so that nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_OF_SOURCE = 3
 
 
 @dataclass(frozen=True)
-class Card:
+class PipelineStep:
     """A step of a pipeline.
 
     Attributes
@@ -84,9 +84,9 @@ class Card:
         return ", ".join(chip.text for chip in self.chips())
 
 
-def card_of(request: Request) -> Card:
+def card_of(request: Request) -> PipelineStep:
     """Return the card of a request that the form makes: automatic numbers are left open."""
-    return Card(asked(request), request.options)
+    return PipelineStep(asked(request), request.options)
 
 
 def asked(each: Request | Follower) -> Step:
@@ -106,7 +106,7 @@ class Pipeline:
         Show the output of this card instead of that of the last one.
     """
 
-    cards: tuple[Card, ...]
+    cards: tuple[PipelineStep, ...]
     place: int
     alone: bool = False
 
@@ -114,25 +114,25 @@ class Pipeline:
         assert self.cards[self.place].on, "the form edits a step that is on"
 
     @classmethod
-    def of(cls, requests: Iterable[Request], present: Card) -> Pipeline:
+    def of(cls, requests: Iterable[Request], present: PipelineStep) -> Pipeline:
         """Return the steps that led to an input, and `present` after them."""
-        cards = (*(Card(each.step, each.options) for each in requests), present)
+        cards = (*(PipelineStep(each.step, each.options) for each in requests), present)
         return cls(cards, len(cards) - 1)
 
     # --- contents ---
 
     @property
-    def present(self) -> Card:
+    def present(self) -> PipelineStep:
         """The card that the form edits."""
         return self.cards[self.place]
 
     @property
-    def before(self) -> tuple[Card, ...]:
+    def before(self) -> tuple[PipelineStep, ...]:
         """The cards that are on before the one that the form edits."""
         return tuple(card for card in self.cards[: self.place] if card.on)
 
     @property
-    def after(self) -> tuple[Card, ...]:
+    def after(self) -> tuple[PipelineStep, ...]:
         """The cards that are on after the one that the form edits."""
         return tuple(card for card in self.cards[self.place + 1 :] if card.on)
 
@@ -166,7 +166,7 @@ class Pipeline:
         cards = (replace(card, step=steps.get(id(card), card.step)) for card in self.cards)
         return replace(self, cards=tuple(cards))
 
-    def edited(self, card: Card) -> Pipeline:
+    def edited(self, card: PipelineStep) -> Pipeline:
         """Return the same with the settings of `card` for the card that the form edits."""
         if (card.step, card.options) == (self.present.step, self.present.options):
             return self
@@ -238,10 +238,10 @@ class Pipeline:
         """Return the same with these further steps, if it has others: an earlier run is shown."""
         if then == self.then:
             return self
-        cards = (*self.cards[: self.place + 1], *(Card(*follower) for follower in then))
+        cards = (*self.cards[: self.place + 1], *(PipelineStep(*follower) for follower in then))
         return Pipeline(cards, self.place)
 
-    def _with(self, place: int, card: Card) -> Pipeline:
+    def _with(self, place: int, card: PipelineStep) -> Pipeline:
         return replace(self, cards=(*self.cards[:place], card, *self.cards[place + 1 :]))
 
     def _tidy(self) -> Pipeline:
@@ -249,7 +249,7 @@ class Pipeline:
         return self if self.after or not self.alone else replace(self, alone=False)
 
 
-def _nearest(cards: Sequence[Card], place: int) -> int:
+def _nearest(cards: Sequence[PipelineStep], place: int) -> int:
     """Return the place of the next card from `place` that is on, or of the last one before."""
     later = (number for number in range(place, len(cards)) if cards[number].on)
     earlier = (number for number in range(min(place, len(cards)) - 1, -1, -1) if cards[number].on)
@@ -296,7 +296,7 @@ class _Entry:
     facts: Facts
 
 
-class Outputs:
+class StepOutputs:
     """The results of steps by their input, in bounded memory; the last ones are kept.
 
     Parameters

@@ -27,7 +27,7 @@ Steps: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProfiledPicture:
     """A picture, or a slice of a volume, that is measured.
 
     Attributes
@@ -79,7 +79,7 @@ class Profile:
     white : float
         White of the picture, by which units are converted.
     steps : tuple of float, optional
-        As in `Measured`.
+        As in `ProfiledPicture`.
     """
 
     line: Interest
@@ -123,7 +123,7 @@ class Profile:
         return self.levels * ((255 if units is Units.BYTES else 1) / self.white)
 
 
-def profile(line: Interest, picture: Measured) -> Profile:
+def profile(line: Interest, picture: ProfiledPicture) -> Profile:
     """Return the samples along a line, at equal steps of at most a pixel, with both ends.
 
     A line of more than `MOST_POINTS` pixels, most of which lie outside, has larger steps.

@@ -19,7 +19,7 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import GPU_LEVELS, Level
 
 
-class Place(NamedTuple):
+class RungPlace(NamedTuple):
     """Device and level of a run; without a level the fastest of the device."""
 
     device: Device
@@ -31,7 +31,7 @@ class Place(NamedTuple):
         return Device.GPU if self.device is Device.EMULATED else self.device
 
 
-AUTO = Place(Device.AUTO)
+AUTO = RungPlace(Device.AUTO)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Rung:
         Of Auto: how it chooses, and why it cannot choose if it cannot.
     """
 
-    place: Place
+    place: RungPlace
     name: str
     device: str = ""
     level: Level | None = None
@@ -94,7 +94,7 @@ def rungs(
                 missing = f"{state.summary}{without_gpu(availability)}"
         for level in with_gaps(levels, gaps):
             gap = gaps.get(level.id, "")
-            place = Place(Device(backend.id), level.id)
+            place = RungPlace(Device(backend.id), level.id)
             found.append(Rung(place, level.name, backend.name, level, gap or missing, bool(gap)))
     usable = [rung for rung in found if not rung.obstacle]
     devices = dict.fromkeys(rung.device for rung in usable)
@@ -126,7 +126,7 @@ def _emulated(
     if backend is None or state is None or not state.available:
         return []
     return [
-        Rung(Place(Device.EMULATED, level.id), level.name, backend.name, level)
+        Rung(RungPlace(Device.EMULATED, level.id), level.name, backend.name, level)
         for level in backend.levels(spec)
     ]
 
@@ -167,7 +167,7 @@ def with_gaps(levels: Iterable[Level], gaps: Mapping[str, str]) -> list[Level]:
     return found
 
 
-def chosen_place(wanted: Place, offered: Sequence[Rung]) -> Place:
+def chosen_place(wanted: RungPlace, offered: Sequence[Rung]) -> RungPlace:
     """Return the place where a run goes: the wanted one, else the device's fastest, else Auto."""
     usable = [rung.place for rung in offered if not rung.obstacle]
     if wanted in usable:
@@ -176,10 +176,10 @@ def chosen_place(wanted: Place, offered: Sequence[Rung]) -> Place:
         real = (place for place in usable if place.device is not Device.EMULATED)
         return next((place for place in real if place.level == wanted.level), AUTO)
     has_device = any(place.device is wanted.device for place in usable)
-    return Place(wanted.device) if has_device else AUTO
+    return RungPlace(wanted.device) if has_device else AUTO
 
 
-def marked(place: Place, offered: Sequence[Rung]) -> Place:
+def marked(place: RungPlace, offered: Sequence[Rung]) -> RungPlace:
     """Return the rung that stands for a place: for a device alone, its fastest usable level."""
     usable = [rung.place for rung in offered if not rung.obstacle]
     if place in usable:

@@ -23,7 +23,7 @@ from kernelscope.engine.measuring import SLOW_SECONDS
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Metric, Repeats, Stage
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.model.times import NOT_TIMED, SpeedUp, Spread
+from kernelscope.gui.model.times import NOT_TIMED, RunSpeedUp, Spread
 from kernelscope.gui.model.timing import Timing
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
@@ -43,7 +43,7 @@ _TRANSFERS = {"upload": "↑", "hand over": "↑", "download": "↓"}
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """A part of a run, drawn as a bar of its length."""
 
     name: str
@@ -221,7 +221,7 @@ class Run:
         return self.spread(KERNEL).median if self.kernels else None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[RunPart, ...]:
         """The parts that add up to the total; of overlapped transfers, the time that they add."""
         if self.seconds is None or self.kernel is None:
             return ()
@@ -232,7 +232,7 @@ class Run:
         )
         kernel = min(self.kernel, self.seconds - other) if self.overlapped else self.kernel
         carried = max(0.0, self.seconds - other - kernel)
-        return Part(KERNEL, kernel), Part(TRANSFERS, carried), Part(OTHER, other)
+        return RunPart(KERNEL, kernel), RunPart(TRANSFERS, carried), RunPart(OTHER, other)
 
     @property
     def arrows(self) -> str:
@@ -323,7 +323,7 @@ class Runs:
         timed = {each.where for each in self._alike[run.work] if each.seconds is not None}
         return len(timed | {run.where}) > 1
 
-    def speed_up(self, run: Run, quantity: str) -> SpeedUp | None:
+    def speed_up(self, run: Run, quantity: str) -> RunSpeedUp | None:
         """Divide the *kernel* or *total* of the baseline by that of `run`, as their rows show them.
 
         None at the level of the baseline, for cold runs, and until both were measured.
@@ -337,7 +337,7 @@ class Runs:
         if not own.median or not other.median:
             return None
         names = f"{base.where} (run {base.number})", f"{run.where} (run {run.number})"
-        return SpeedUp(quantity, *names, other, own)
+        return RunSpeedUp(quantity, *names, other, own)
 
     def is_fastest(self, run: Run, quantity: str) -> bool:
         """Return whether no other run of this work was as fast, as surely as repeats show it.

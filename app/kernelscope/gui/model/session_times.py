@@ -10,7 +10,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.times import duration
 from kernelscope.gui.model.timing import Timing
-from kernelscope.teach.lecture import Measured
+from kernelscope.teach.lecture import MeasuredTime
 
 _MOST = 4
 """Runs of a filter that a page has room for."""
@@ -20,7 +20,7 @@ class SessionTimes:
     """Keeps the newest run of each setting and level on a GPU; emulated runs have no time."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, Measured] = {}
+        self._runs: dict[str, MeasuredTime] = {}
         self._kernels: dict[tuple[str, tuple[int, ...]], float] = {}
 
     def add(self, result: Result) -> None:
@@ -31,7 +31,7 @@ class SessionTimes:
         what = f"{result.caption}, {result.request.source.title}: kernels"
         self._runs.pop(what, None)
         seconds = statistics.median(kernels)
-        self._runs[what] = Measured(result.request.step.filter.id, what, duration(seconds))
+        self._runs[what] = MeasuredTime(result.request.step.filter.id, what, duration(seconds))
         if not result.first:
             self._kernels[_place(result.request, result.level)] = seconds
 
@@ -44,9 +44,9 @@ class SessionTimes:
         known = {level: self._kernels.get(_place(request, level)) for level in levels}
         return {level: seconds for level, seconds in known.items() if seconds is not None}
 
-    def newest(self) -> tuple[Measured, ...]:
+    def newest(self) -> tuple[MeasuredTime, ...]:
         """Return the newest runs of each filter, the oldest of them first."""
-        kept: list[Measured] = []
+        kept: list[MeasuredTime] = []
         for run in reversed(self._runs.values()):
             if sum(each.filter_id == run.filter_id for each in kept) < _MOST:
                 kept.append(run)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.images.planes import Window, planes_of
+from kernelscope.images.planes import GreyWindow, planes_of
 from kernelscope.images.volume import Volume
 
 _FLATTEST = 89.0
@@ -72,7 +72,7 @@ class Camera:
 
 
 @dataclass(frozen=True)
-class Style:
+class SpaceStyle:
     """How lines of sight become brightness.
 
     Attributes
@@ -91,7 +91,7 @@ class Style:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class ViewedVolume:
     """A volume in the steps in which it is drawn.
 
     Attributes
@@ -111,7 +111,7 @@ class Scene:
     kept: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, volume: Volume, window: Window) -> Scene:
+    def of(cls, volume: Volume, window: GreyWindow) -> ViewedVolume:
         """Return the scene of a volume; takes a while for large ones."""
         return cls(window.grey(volume.voxels), np.array(volume.spacing), _front(volume))
 
@@ -141,7 +141,7 @@ class Rendering(NamedTuple):
     matrix: NDArray[np.float64]
 
 
-def render(scene: Scene, camera: Camera, style: Style) -> Rendering:
+def render(scene: ViewedVolume, camera: Camera, style: SpaceStyle) -> Rendering:
     """Return the picture of a volume from a side."""
     axes = camera.axes(scene.front)
     toward = axes[2]
@@ -177,7 +177,7 @@ def _combine(
     shifts: NDArray[np.int_],
     shape: NDArray[np.int_],
     order: range,
-    style: Style,
+    style: SpaceStyle,
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Return the maximum, and the slice in which the surface is, NaN where there is none."""
     highest, width = slices.shape[1:]

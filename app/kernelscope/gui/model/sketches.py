@@ -54,7 +54,7 @@ _OPTIONS = RunOptions(device=Device.CPU)
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class ViewedPicture:
     """The picture that is looked at, and its middle.
 
     Attributes
@@ -135,7 +135,7 @@ class _Deadline(CancelToken):
 
 
 def sketch(
-    scene: Scene,
+    scene: ViewedPicture,
     step: Step,
     backend: Backend,
     token: CancelToken,
@@ -187,7 +187,7 @@ def _run(
 
 
 def _of_whole(
-    scene: Scene, step: Step, backend: Backend, token: CancelToken, patience: float
+    scene: ViewedPicture, step: Step, backend: Backend, token: CancelToken, patience: float
 ) -> Sketch:
     """Return the sketch of a filter for which every pixel looks at all the others.
 
@@ -207,7 +207,7 @@ def _of_whole(
     return Sketch(problem="Every pixel looks at the whole picture.", cost=cost / core_count())
 
 
-def kind_of_sketch(scene: Scene, step: Step) -> str:
+def kind_of_sketch(scene: ViewedPicture, step: Step) -> str:
     """Return a text that is equal for sketches that need the same compiled code."""
     numbers = step.with_numbers()
     if step.filter.kind is Kind.VOLUME:
@@ -218,7 +218,7 @@ def kind_of_sketch(scene: Scene, step: Step) -> str:
     return ", ".join((kind, step.border, *step.estimates))
 
 
-def _request(scene: Scene, step: Step) -> tuple[Request, str]:
+def _request(scene: ViewedPicture, step: Step) -> tuple[Request, str]:
     """Return the request of a sketch, and the part of the picture that it shows in words."""
     whole = Request(scene.image, step, _OPTIONS, live=True)
     if step.filter.uncroppable(step.parameters):
@@ -229,7 +229,7 @@ def _request(scene: Scene, step: Step) -> tuple[Request, str]:
     return replace(whole, region=region), place
 
 
-def _middle(scene: Scene, shape: tuple[int, ...]) -> tuple[Region, str]:
+def _middle(scene: ViewedPicture, shape: tuple[int, ...]) -> tuple[Region, str]:
     """Return the part of a result of `shape` in the middle of the view, and its name."""
     height, width = shape[:2]
     rows, columns = min(HEIGHT, height), min(WIDTH, width)
@@ -257,7 +257,7 @@ def _reduced(image: Image) -> Image:
     return Image.from_array(reduced(image.planes, factor), image.title)
 
 
-def _with_estimates(scene: Scene, step: Step) -> Step:
+def _with_estimates(scene: ViewedPicture, step: Step) -> Step:
     """Return the step with numbers for all parameters, estimated from the middle of the view."""
     names = step.estimates
     if not names:
@@ -277,14 +277,14 @@ class Sketches:
     def __init__(self) -> None:
         self._known: OrderedDict[int, _Kept] = OrderedDict()
 
-    def of(self, scene: Scene, step: Step) -> Sketch | None:
+    def of(self, scene: ViewedPicture, step: Step) -> Sketch | None:
         """Return a sketch that is there already."""
         kept = self._known.get(id(scene.anchor))
         if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:
             return None
         return kept.sketches.get(settings_of(step, scene.image))
 
-    def keep(self, scene: Scene, step: Step, sketch: Sketch) -> None:
+    def keep(self, scene: ViewedPicture, step: Step, sketch: Sketch) -> None:
         """Keep a sketch; those of other scenes of its picture are forgotten."""
         kept = self._known.pop(id(scene.anchor), None)
         if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:

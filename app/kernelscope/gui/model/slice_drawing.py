@@ -12,7 +12,7 @@ from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.projection import Projection
 from kernelscope.images.image import Image
-from kernelscope.images.planes import Plane, Window
+from kernelscope.images.planes import GreyWindow, Plane
 from kernelscope.images.volume import Volume
 
 _FAINTEST = 64
@@ -50,14 +50,16 @@ class Look:
     opacity: float = 0.8
     threshold: float = 0.0
 
-    def steps(self, plane: NDArray[Any], window: Window) -> NDArray[np.uint8]:
+    def steps(self, plane: NDArray[Any], window: GreyWindow) -> NDArray[np.uint8]:
         """Return the steps of the colour map in which a slice is drawn, C-ordered."""
         if self.gamma == 1:
             return window.grey(plane)
         display = Display(window.low, window.low + window.width, self.gamma)
         return np.ascontiguousarray(display.steps(plane))
 
-    def layer(self, change: NDArray[np.float32], window: Window, gain: int) -> NDArray[np.uint8]:
+    def layer(
+        self, change: NDArray[np.float32], window: GreyWindow, gain: int
+    ) -> NDArray[np.uint8]:
         """Return differences as colours to be drawn over anatomy.
 
         The size of a difference decides on its opacity, so that the anatomy shows through where
@@ -79,7 +81,7 @@ class Look:
         return result
 
 
-def drawn_slice(volume: Volume, plane: Plane, index: int, window: Window) -> Image:
+def drawn_slice(volume: Volume, plane: Plane, index: int, window: GreyWindow) -> Image:
     """Return a slice as it is drawn, for the filters for pictures.
 
     Bytes stay as they are; other values become floats from 0, drawn black, to 1, drawn white.

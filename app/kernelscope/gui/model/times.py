@@ -61,7 +61,7 @@ FEWEST_REPEATS = 3
 
 
 @dataclass(frozen=True)
-class SpeedUp:
+class RunSpeedUp:
     """How many times as fast a run is as another that did the same work.
 
     Attributes

@@ -17,7 +17,7 @@ _ALONE = "Open it alone, then add the others."
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundFile:
     """A file that was opened together with others.
 
     Attributes
@@ -33,7 +33,7 @@ class Found:
     problem: str = ""
 
 
-def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found]:
+def read_together(paths: Sequence[Path], nan: float | None = None) -> list[FoundFile]:
     """Read files one after the other; takes a while.
 
     Files of a DICOM series that was read already are not read again, and copies are left out.
@@ -48,7 +48,7 @@ def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found
     NotANumber
         If some voxels are NaN, and there is no `nan`.
     """
-    found: list[Found] = []
+    found: list[FoundFile] = []
     series: dict[tuple[Path, str], Path] = {}
     for path in paths:
         try:
@@ -56,21 +56,21 @@ def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found
             earlier = series.setdefault((path.parent, name), path) if name else path
             if earlier is not path:
                 text = f"It belongs to the same series as {earlier.name}."
-                found.append(Found(path, problem=text))
+                found.append(FoundFile(path, problem=text))
                 continue
             volume = read_volume(path, nan=nan)
         except NotANumber:
             raise
         except SeveralVolumes as error:
             problem = f"{without_name(error.message, path.name)} {_ALONE}"
-            found.append(Found(path, problem=problem))
+            found.append(FoundFile(path, problem=problem))
         except AppError as error:
-            found.append(Found(path, problem=without_name(str(error), path.name)))
+            found.append(FoundFile(path, problem=without_name(str(error), path.name)))
         else:
             copies = (each.path for each in found if each.volume and _equal(each.volume, volume))
             copy = next(copies, None)
             problem = f"It holds the same voxels as {copy.name}." if copy is not None else ""
-            found.append(Found(path, None if problem else volume, problem))
+            found.append(FoundFile(path, None if problem else volume, problem))
     return found
 
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.compiler_messages import CompilerMessage
 from kernelscope.backends.trial.on_card import ORIGINAL, OWN, REPEATS
-from kernelscope.backends.trial.parent import Outcome, Work, try_out
+from kernelscope.backends.trial.parent import TrialOutcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.protocol import Ending, Job, Limits, Report
+from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits, TrialReport
 from kernelscope.backends.trial.source_text import header_text
 from kernelscope.backends.trial.targets import CARD, CHECKED, EMULATED, TRACED
 from kernelscope.base.errors import AppError, InvalidImage, InvalidParameter
@@ -51,7 +51,7 @@ CHECKED_OPERATIONS = 5e7
 CHECKED_SIDES = 24, 96
 """Least and longest side of that part: a few blocks, so that their edges are in it."""
 
-_CHECK_LIMITS = Limits(run=15.0)
+_CHECK_LIMITS = TrialLimits(run=15.0)
 
 _RUN = (Ending.DONE, Ending.FAULT, Ending.DIED)
 """The endings of a kernel that ran."""
@@ -194,7 +194,7 @@ def _pixels(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Subject:
+class TrialSubject:
     """The kernel whose versions are shown.
 
     Attributes
@@ -271,7 +271,7 @@ class Tried:
         The kernel in each case, for a look at single pixels.
     """
 
-    outcome: Outcome
+    outcome: TrialOutcome
     obstacle: str = ""
     titles: tuple[str, ...] = ()
     place: str = ""
@@ -291,7 +291,7 @@ class Version:
     work : Work
     """
 
-    job: Job
+    job: TrialJob
     work: Work
 
     def trace(self, x: int, y: int, token: CancelToken) -> tuple[Trace, int]:
@@ -303,7 +303,7 @@ class Version:
             If the kernel does not end, dies, or cannot be traced.
         """
         job = replace(self.job, target=TRACED, pixel=(x, y))
-        made = try_out(job, [self.work], Limits(), token)
+        made = try_out(job, [self.work], TrialLimits(), token)
         if made.trace is None:
             raise AppError(made.report.text, made.report.hint)
         return made.trace
@@ -314,8 +314,8 @@ class Version:
 
 
 def try_subject(
-    subject: Subject,
-    job: Job,
+    subject: TrialSubject,
+    job: TrialJob,
     token: CancelToken,
     report: Callable[[int, int], None],
     *,
@@ -351,7 +351,7 @@ def try_subject(
         begun = number
         report(number, len(works))
 
-    outcome = try_out(job, works, Limits(), token, note)
+    outcome = try_out(job, works, TrialLimits(), token, note)
     titles = tuple(work.title for work in works)
     stopped = begun and len(works) > 1 and outcome.report.ending is not Ending.DONE
     title = titles[begun - 1] if begun else ""
@@ -366,7 +366,7 @@ def try_subject(
 
 
 def _on_card(
-    work: Callable[[], Work], subject: Subject, job: Job, token: CancelToken
+    work: Callable[[], Work], subject: TrialSubject, job: TrialJob, token: CancelToken
 ) -> Tried | None:
     """Try a version on the card; None if that is refused, so that it is emulated."""
     try:
@@ -374,7 +374,7 @@ def _on_card(
     except AppError:
         return None
     job = replace(job, target=CARD, reference=subject.reference or Path(job.name).stem)
-    outcome = try_out(job, works, Limits(memory=0), token)  # drivers reserve addresses
+    outcome = try_out(job, works, TrialLimits(memory=0), token)  # drivers reserve addresses
     if outcome.report.ending is Ending.REFUSED:
         _logger.warning("a kernel was not tried on the card: %s", outcome.report.text)
         return None
@@ -383,7 +383,7 @@ def _on_card(
     return _checked(Tried(outcome, versions=(Version(job, works[0]),)), subject, job, works, token)
 
 
-def times_of(report: Report) -> str:
+def times_of(report: TrialReport) -> str:
     """Return the times of a trial on a card as a sentence; empty without any."""
     if not report.times or not report.device:
         return ""
@@ -398,7 +398,7 @@ def times_of(report: Report) -> str:
 
 
 def _checked(
-    tried: Tried, subject: Subject, job: Job, works: Sequence[Work], token: CancelToken
+    tried: Tried, subject: TrialSubject, job: TrialJob, works: Sequence[Work], token: CancelToken
 ) -> Tried:
     """Return a trial with what its kernel does wrong with memory, if it ran."""
     if tried.outcome.report.ending not in _RUN or token.cancelled:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kernelscope.gui.model.history import Origin, Reference
+from kernelscope.gui.model.history import Reference, ReferenceOrigin
 from kernelscope.images.volume import Volume
 
 References = Mapping[Volume, Reference[Volume]]
@@ -28,11 +28,15 @@ def references_of(
         That of the volume on the screen: one that was chosen is kept for a volume of its size.
     """
     if truth:
-        truths = (Reference(volume, Origin.TRUTH) for volume in truth)
+        truths = (Reference(volume, ReferenceOrigin.TRUTH) for volume in truth)
         return dict(zip(volumes, truths, strict=True))
     references = {volume: known[volume] for volume in volumes if volume in known}
-    if shown and shown.origin in (Origin.CHOSEN, Origin.KEPT) and len(volumes) == 1:
+    if (
+        shown
+        and shown.origin in (ReferenceOrigin.CHOSEN, ReferenceOrigin.KEPT)
+        and len(volumes) == 1
+    ):
         (volume,) = volumes
         if volume.voxels.shape == shown.image.voxels.shape:
-            references.setdefault(volume, Reference(shown.image, Origin.KEPT))
+            references.setdefault(volume, Reference(shown.image, ReferenceOrigin.KEPT))
     return references

@@ -12,24 +12,38 @@ from numpy.typing import NDArray
 
 from kernelscope.traffic.requests import requests
 from kernelscope.traffic.totals import Totals, branches, launch_totals, thread_totals, warp_totals
-from kernelscope.traffic.trace import OUTPUT, OUTSIDE, SOURCE, WARP, Event, Place, Space, Trace
+from kernelscope.traffic.trace import (
+    OUTPUT,
+    OUTSIDE,
+    SOURCE,
+    WARP,
+    Event,
+    MemorySpace,
+    SourceLine,
+    Trace,
+)
 
 Cell = tuple[int, int]
 """Column and row of a pixel."""
 
-SIGNS = {Space.GLOBAL: "●", Space.SHARED: "■", Space.TEXTURE: "▲", Space.CONSTANT: "◆"}
+SIGNS = {
+    MemorySpace.GLOBAL: "●",
+    MemorySpace.SHARED: "■",
+    MemorySpace.TEXTURE: "▲",
+    MemorySpace.CONSTANT: "◆",
+}
 """Shapes of the memories: colour alone would not do."""
 
 NAMES = {
-    Space.GLOBAL: "global",
-    Space.SHARED: "shared",
-    Space.TEXTURE: "texture",
-    Space.CONSTANT: "constant",
+    MemorySpace.GLOBAL: "global",
+    MemorySpace.SHARED: "shared",
+    MemorySpace.TEXTURE: "texture",
+    MemorySpace.CONSTANT: "constant",
 }
 
 
 @dataclass(frozen=True)
-class Step:
+class ThreadStep:
     """Something that the thread does.
 
     Attributes
@@ -49,12 +63,12 @@ class Step:
     """
 
     event: Event
-    space: Space | None
+    space: MemorySpace | None
     array: str
     index: int
     value: int
     cell: Cell | None
-    place: Place | None
+    place: SourceLine | None
 
     def text(self) -> str:
         """Return the step in words."""
@@ -125,8 +139,10 @@ class Xray:
         """
         records = self.trace.records
         spaces = self.scene.spaces()[records["array"]]
-        reads = (records["event"] == Event.READ) & np.isin(spaces, (Space.GLOBAL, Space.TEXTURE))
-        writes = (records["event"] == Event.WRITE) & (spaces == Space.SHARED)
+        reads = (records["event"] == Event.READ) & np.isin(
+            spaces, (MemorySpace.GLOBAL, MemorySpace.TEXTURE)
+        )
+        writes = (records["event"] == Event.WRITE) & (spaces == MemorySpace.SHARED)
         both = np.flatnonzero(reads | writes)
         both = both[np.argsort(records["thread"][both], kind="stable")]  # each thread's in order
         # For each record, the place in `both` of the last read that precedes it.
@@ -150,11 +166,11 @@ class Xray:
         before = bisect.bisect_left(copies, position, key=lambda copy: copy[0])
         return copies[before - 1][1] if before else None
 
-    def _steps(self) -> list[Step]:
+    def _steps(self) -> list[ThreadStep]:
         every = self.trace.records
         own = (every["thread"] == self.thread) & (every["event"] != Event.BRANCH)
         records, positions = every[own], np.flatnonzero(own).tolist()
-        places: dict[int, Place | None] = {
+        places: dict[int, SourceLine | None] = {
             int(site): self.scene.place(int(site), self._file)
             for site in np.unique(records["site"])
         }
@@ -165,19 +181,21 @@ class Xray:
             positions, direct, *(records[name].tolist() for name in names), strict=True
         ):
             if kind == Event.BARRIER:
-                steps.append(Step(Event.BARRIER, None, "", 0, 0, None, places[site]))
+                steps.append(ThreadStep(Event.BARRIER, None, "", 0, 0, None, places[site]))
                 continue
             array = self.scene.arrays[number]
             index = -1 if offset == OUTSIDE else offset // array.item
             event = Event.READ if kind == Event.READ else Event.WRITE
             done = position + (kind == Event.WRITE)  # a write is the copy itself
             behind = cell or self._copied(number, offset, done)
-            steps.append(Step(event, array.space, array.name, index, value, behind, places[site]))
+            steps.append(
+                ThreadStep(event, array.space, array.name, index, value, behind, places[site])
+            )
         return steps
 
-    def cells(self, count: int) -> dict[Cell, tuple[int, Space]]:
+    def cells(self, count: int) -> dict[Cell, tuple[int, MemorySpace]]:
         """Return pixels whose values the first `count` steps read: when last, and from where."""
-        found: dict[Cell, tuple[int, Space]] = {}
+        found: dict[Cell, tuple[int, MemorySpace]] = {}
         for number, step in enumerate(self.steps[:count], start=1):
             if step.event is Event.READ and step.cell is not None and step.space is not None:
                 found[step.cell] = number, step.space
@@ -204,7 +222,7 @@ class Xray:
         )
         output = next(each for each in arrays if each.name == OUTPUT)
         totals = launch_totals(self.trace)
-        spaces = Space.GLOBAL, Space.TEXTURE
+        spaces = MemorySpace.GLOBAL, MemorySpace.TEXTURE
         loads = sum(totals.get((each, Event.READ), Totals()).accesses for each in spaces)
         return loads * output.item * output.shape[-1] / written
 
@@ -247,7 +265,7 @@ class Xray:
             launch_totals(self.trace),
         )
         rows = []
-        for space in Space:
+        for space in MemorySpace:
             for event, verb in ((Event.READ, "loads"), (Event.WRITE, "stores")):
                 key = space, event
                 if key not in scopes[2]:
@@ -261,8 +279,8 @@ class Xray:
                     ("sectors asked for", "sectors"),
                     ("sectors needed", "needed"),
                 )
-                if space in (Space.SHARED, Space.CONSTANT):
-                    name = "bank conflicts" if space is Space.SHARED else "more turns"
+                if space in (MemorySpace.SHARED, MemorySpace.CONSTANT):
+                    name = "bank conflicts" if space is MemorySpace.SHARED else "more turns"
                     fields = (("requests of warps", "requests"), (name, "conflicts"))
                 for name, field in fields:
                     values = (f"{getattr(each, field):,}" for each in (warp, block))

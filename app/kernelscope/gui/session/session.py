@@ -22,7 +22,7 @@ from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.model.rungs import AUTO, Place, Rung, chosen_place, rungs
+from kernelscope.gui.model.rungs import AUTO, Rung, RungPlace, chosen_place, rungs
 from kernelscope.schema.blocks import block_name, read_block, takes_block
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
@@ -231,14 +231,14 @@ class Session(Observed):
             raise self.problem
         return self.settings
 
-    def options_at(self, place: Place) -> RunOptions:
+    def options_at(self, place: RungPlace) -> RunOptions:
         """Return the options of a run at another place; raises `InvalidParameter`."""
         if self.refused is not None:
             raise self.refused
         block = self._wished.block if self.takes_block(place) else None
         return replace(self._wished, device=place.device, level=place.level, block=block)
 
-    def takes_block(self, place: Place) -> bool:
+    def takes_block(self, place: RungPlace) -> bool:
         """Return whether the user may choose the blocks there."""
         return place.level is not None and takes_block(self.spec, place.level)
 
@@ -359,7 +359,7 @@ class Session(Observed):
             self._within = self.region[1] if limited else None
             self._settle()
 
-    def choose_place(self, place: Place) -> None:
+    def choose_place(self, place: RungPlace) -> None:
         """Run there from now on; where the filter cannot, the nearest place stands in."""
         self.set_options(replace(self._wished, device=place.device, level=place.level))
 
@@ -378,7 +378,7 @@ class Session(Observed):
                 self.set_filter(settings.filter_id)
             step, options = settings.step, settings.options
             self._values[self.filter_id] = Values(step.parameters, settings.automatic)
-            place = Place(options.device, options.level)
+            place = RungPlace(options.device, options.level)
             if place == chosen_place(self._wished_place, self.rungs):
                 place = self._wished_place
             block = options.block if self.takes_block(place) else self._wished.block
@@ -394,8 +394,8 @@ class Session(Observed):
             self._settle()
 
     @property
-    def _wished_place(self) -> Place:
-        return Place(self._wished.device, self._wished.level)
+    def _wished_place(self) -> RungPlace:
+        return RungPlace(self._wished.device, self._wished.level)
 
     def _settle(self) -> None:
         """Check everything once, and note what is new."""

@@ -12,7 +12,7 @@ from PySide6.QtGui import QBrush, QGuiApplication, QKeyEvent, QKeySequence, QPal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from kernelscope.base.text import one_line
-from kernelscope.gui.model.batch_queue import BatchQueue, Row, State
+from kernelscope.gui.model.batch_queue import BatchQueue, FileRow, FileState
 from kernelscope.gui.tools.batch_thumbnails import SIZE, Thumbnails
 from kernelscope.gui.widgets import theme
 
@@ -22,7 +22,7 @@ _Index = QModelIndex | QPersistentModelIndex
 _Roles = Qt.ItemDataRole
 _ROOT = QModelIndex()
 
-_BUSY = (State.READING, State.FILTERING, State.WRITING)
+_BUSY = (FileState.READING, FileState.FILTERING, FileState.WRITING)
 
 
 class BatchRows(QAbstractTableModel):
@@ -43,7 +43,7 @@ class BatchRows(QAbstractTableModel):
     def show_failed(self) -> None:
         """Show those that failed."""
         rows = self._queue.rows
-        self._reset([k for k, row in enumerate(rows) if row.state is State.FAILED])
+        self._reset([k for k, row in enumerate(rows) if row.state is FileState.FAILED])
 
     def _reset(self, only: list[int] | None) -> None:
         self.beginResetModel()
@@ -64,7 +64,7 @@ class BatchRows(QAbstractTableModel):
         """Return the place in the queue of a row that is shown."""
         return row if self._only is None else self._only[row]
 
-    def row(self, index: _Index) -> Row:
+    def row(self, index: _Index) -> FileRow:
         return self._queue.rows[self.place(index.row())]
 
     # --- Qt ---
@@ -104,7 +104,7 @@ class BatchRows(QAbstractTableModel):
             self.dataChanged.emit(index, index, [_Roles.DecorationRole])
 
 
-def _text(row: Row, column: int) -> str:
+def _text(row: FileRow, column: int) -> str:
     match column:
         case 0:
             return _name(row)
@@ -115,16 +115,16 @@ def _text(row: Row, column: int) -> str:
     return one_line(row.remark)
 
 
-def _name(row: Row) -> str:
+def _name(row: FileRow) -> str:
     """Return the name of a file; of a series, that of its first file and how many it has."""
     name, count = one_line(row.item.source.name), len(row.item.slices)
     return f"{name}, {count} slices" if count > 1 else name
 
 
-def _ink(row: Row, column: int) -> QBrush | None:
+def _ink(row: FileRow, column: int) -> QBrush | None:
     """Return the colour of a text; None for the usual one."""
     palette = QGuiApplication.palette()
-    if column in (_STATE, _RESULT) and row.state is State.FAILED:
+    if column in (_STATE, _RESULT) and row.state is FileState.FAILED:
         return QBrush(theme.error_text(palette))
     if column == _STATE and row.state in _BUSY:
         return QBrush(palette.color(QPalette.ColorRole.Link))
@@ -133,7 +133,7 @@ def _ink(row: Row, column: int) -> QBrush | None:
     return QBrush(theme.quiet_text(palette))
 
 
-def _tip(row: Row, column: int) -> str:
+def _tip(row: FileRow, column: int) -> str:
     """Return the tip as HTML, with names and notices as they are."""
     if column == _RESULT and row.remark:
         text = row.parts or row.remark

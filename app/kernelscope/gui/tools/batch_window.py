@@ -31,14 +31,14 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.errors import AppError
-from kernelscope.big.batch import Found, find_items
+from kernelscope.big.batch import FoundFiles, find_items
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.files import READABLE
 from kernelscope.files.volumes import READABLE_VOLUMES
 from kernelscope.gui.model.batch_queue import BatchQueue
-from kernelscope.gui.model.batch_run import BatchRun, BatchSettings, Order, default_out
+from kernelscope.gui.model.batch_run import BatchOrder, BatchRun, BatchSettings, default_out
 from kernelscope.gui.tools.batch_form import BatchForm
 from kernelscope.gui.tools.batch_table import BatchRows, BatchTable
 from kernelscope.gui.tools.batch_thumbnails import Thumbnails
@@ -94,7 +94,7 @@ class BatchWindow(QDialog):
         self._listing = self._starts = False
         """Whether files are looked for, and whether the batch starts when they are found."""
         self._run: BatchRun | None = None
-        self._stopped: Order | None = None
+        self._stopped: BatchOrder | None = None
         """The order of a batch that was stopped, which Start resumes."""
         self._then: Callable[[], object] | None = None
         """To be called when the batch has ended."""
@@ -228,10 +228,10 @@ class BatchWindow(QDialog):
             return
         if not inputs or folder is None:
             self._background.forget("batch list")
-            self._on_listed(Found())
+            self._on_listed(FoundFiles())
             return
 
-        def find() -> Found:
+        def find() -> FoundFiles:
             found = find_items(inputs, folder, suffix)
             found.items = [item for item in found.items if item.source not in left_out]
             return found
@@ -240,7 +240,7 @@ class BatchWindow(QDialog):
         self._show_state()
         self._background.start("batch list", find, self._on_listed, self._on_unlisted)
 
-    def _on_listed(self, found: Found) -> None:
+    def _on_listed(self, found: FoundFiles) -> None:
         self._listing = False
         notes = [f"{path} cannot be read: {reason}." for path, reason in found.problems]
         if found.left_out:
@@ -255,7 +255,7 @@ class BatchWindow(QDialog):
             self.start()
 
     def _on_unlisted(self, error: Exception) -> None:
-        self._on_listed(Found())
+        self._on_listed(FoundFiles())
         if isinstance(error, AppError):
             self._inputs.clear()
             self._note.set_full_text(str(error))
@@ -314,9 +314,9 @@ class BatchWindow(QDialog):
             return
         settings = replace(self.form.settings(), device=self.form.device)
         items = tuple(row.item for row in self.queue.rows)
-        order = Order(recipe, items, folder, settings, resumes=not settings.replaces)
+        order = BatchOrder(recipe, items, folder, settings, resumes=not settings.replaces)
         if order.same_work(self._stopped):
-            order = Order(recipe, items, folder, settings, resumes=True)
+            order = BatchOrder(recipe, items, folder, settings, resumes=True)
         run = self._run = BatchRun(order, self._backends, self._costs)
         self._stopped = None
         self.only_failed.setChecked(False)

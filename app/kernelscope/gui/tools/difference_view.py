@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtGui import QColor, QPalette, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QTextEdit, QWidget
 
-from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, Line
+from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, DifferenceLine
 from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.widgets import theme
 
@@ -22,7 +22,7 @@ _BEFORE = 3
 class DifferenceView(CodeView):
     """Lines of a difference, highlighted as the language is."""
 
-    def __init__(self, lines: Sequence[Line], parent: QWidget | None = None) -> None:
+    def __init__(self, lines: Sequence[DifferenceLine], parent: QWidget | None = None) -> None:
         self._lines = list(lines)
         super().__init__("difference", "\n".join(map(str, lines)), parent)
         self.setAccessibleName("Difference of two levels")
@@ -34,7 +34,7 @@ class DifferenceView(CodeView):
         self.verticalScrollBar().setValue(max(0, next(changed, 0) - _BEFORE))
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[DifferenceLine]:
         """The text in view."""
         return self._lines
 

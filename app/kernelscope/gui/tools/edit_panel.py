@@ -20,14 +20,14 @@ from PySide6.QtWidgets import (
 
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
 from kernelscope.backends.trial.grading import grade_of
-from kernelscope.backends.trial.protocol import Ending, Job
+from kernelscope.backends.trial.protocol import Ending, TrialJob
 from kernelscope.backends.trial.targets import COMPILE_ONLY
 from kernelscope.base import sandbox
 from kernelscope.base.errors import AppError
 from kernelscope.engine.control import CancelToken
 from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
 from kernelscope.gui.model.new_kernel import files_for
-from kernelscope.gui.model.trials import Subject, Tried, Version, times_of, try_subject
+from kernelscope.gui.model.trials import TrialSubject, Tried, Version, times_of, try_subject
 from kernelscope.gui.tools.code_editor import CodeEditor
 from kernelscope.gui.tools.wrong_pixels import WrongPixelsBox
 from kernelscope.gui.widgets import theme
@@ -86,7 +86,7 @@ class EditPanel(QWidget):
         super().__init__(parent)
         self.setObjectName("editPanel")
         self._background, self._edits = background, edits
-        self._subject: Subject | None = None
+        self._subject: TrialSubject | None = None
         self._editor: CodeEditor | None = None
         self._token: CancelToken | None = None
         self._changed = False
@@ -176,7 +176,7 @@ class EditPanel(QWidget):
         """Name of the version in view; empty for the original."""
         return str(self.version_box.currentData() or "")
 
-    def show_subject(self, subject: Subject | None, version: str = "") -> None:
+    def show_subject(self, subject: TrialSubject | None, version: str = "") -> None:
         """Offer the versions of a kernel, and show one of them."""
         self.close_version()
         self._subject = subject
@@ -274,7 +274,7 @@ class EditPanel(QWidget):
         box = self.version_box
         box.setItemText(box.findData(self._name), self._name)  # no longer new
 
-    def _edit(self, subject: Subject, editor: CodeEditor, name: str) -> Edit:
+    def _edit(self, subject: TrialSubject, editor: CodeEditor, name: str) -> Edit:
         text = editor.toPlainText()
         return Edit(subject.filter_id, subject.level_id, name, digest(subject.text), text)
 
@@ -378,7 +378,9 @@ class EditPanel(QWidget):
         self.stop()
         self.keep()
         self._token = token = CancelToken()
-        job = Job(COMPILE_ONLY, subject.file, editor.toPlainText(), subject.kernel, subject.defines)
+        job = TrialJob(
+            COMPILE_ONLY, subject.file, editor.toPlainText(), subject.kernel, subject.defines
+        )
         self._buttons["stopTrial"].setEnabled(True)
         self._show_state("Compiling and running…" if subject.works else "Compiling…")
         self._result.show_comparison(None)
@@ -411,7 +413,7 @@ class EditPanel(QWidget):
         self._buttons["stopTrial"].setEnabled(False)
         self._show_state(text, problem=problem)
 
-    def _on_outcome(self, job: Job, tried: Tried) -> None:
+    def _on_outcome(self, job: TrialJob, tried: Tried) -> None:
         outcome, obstacle = tried.outcome, tried.obstacle
         report = outcome.report
         errors = sum(each.kind == ERROR for each in report.messages)
@@ -455,7 +457,7 @@ class EditPanel(QWidget):
         self.compiled.emit(report)
 
     def _show_messages(
-        self, editor: CodeEditor, job: Job, messages: tuple[CompilerMessage, ...]
+        self, editor: CodeEditor, job: TrialJob, messages: tuple[CompilerMessage, ...]
     ) -> None:
         editor.show_messages([each for each in messages if each.file == job.name])
         self._list.clear()

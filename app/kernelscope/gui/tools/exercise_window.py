@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from kernelscope.backends.trial.exercises import FOLDER, Exercise, exercises
 from kernelscope.backends.trial.grading import Grade
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
-from kernelscope.gui.model.trials import Subject
+from kernelscope.gui.model.trials import TrialSubject
 from kernelscope.gui.tools.code_editor import CodeEditor
 from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.tools.edit_panel import EditPanel
@@ -170,7 +170,7 @@ class ExerciseWindow(QDialog):
         self._tabs.addTab(CodeView(_HEADER, header), _HEADER)
         self._solution.setEnabled(True)
         self._show_text()
-        subject = Subject(
+        subject = TrialSubject(
             *("exercise", exercise.id, exercise.file, exercise.starter, exercise.launch.kernel),
             defines={},
             works=exercise.works,

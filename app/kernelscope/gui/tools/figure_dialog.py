@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 from kernelscope.base.errors import AppError
 from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.figure import WIDTHS, Figure, Style
+from kernelscope.gui.model.figure import WIDTHS, Figure, FigureStyle
 from kernelscope.gui.tools.places import folder_for
 from kernelscope.gui.viewer.figure_painter import UNITS, FigurePainter
 from kernelscope.gui.widgets import theme
@@ -179,7 +179,7 @@ class FigureDialog(QDialog):
         self.caption.setObjectName("figureCaption")
         self.caption.setAccessibleName("Caption")
         self.caption.setTabChangesFocus(True)
-        usual = Style()
+        usual = FigureStyle()
         self.widths.setCurrentIndex(self.widths.findData(usual.width))
         self.width_box.setValue(usual.width)
         self.points.setValue(usual.points)
@@ -226,9 +226,9 @@ class FigureDialog(QDialog):
     # --- the figure ---
 
     @property
-    def style_(self) -> Style:
+    def style_(self) -> FigureStyle:
         """How the figure is laid out now."""
-        return Style(
+        return FigureStyle(
             width=self.width_box.value(),
             points=self.points.value(),
             dpi=self.dpi.value(),

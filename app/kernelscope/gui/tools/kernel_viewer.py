@@ -28,15 +28,21 @@ from kernelscope.backends.cuda.inspection import (
 from kernelscope.backends.cuda.preprocessor import active_lines, find_kernel
 from kernelscope.backends.cuda.sources import SourceFile, source_files
 from kernelscope.backends.trial.compiler_messages import CompilerMessage
-from kernelscope.backends.trial.protocol import Report
+from kernelscope.backends.trial.protocol import TrialReport
 from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.launch_report import LaunchReport, Resources
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.kernel_difference import Line, difference, text_difference
+from kernelscope.gui.model.kernel_difference import DifferenceLine, difference, text_difference
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.new_kernel import template_for
-from kernelscope.gui.model.trials import Subject, card_work_for, cases_for, small_work_for, work_for
+from kernelscope.gui.model.trials import (
+    TrialSubject,
+    card_work_for,
+    cases_for,
+    small_work_for,
+    work_for,
+)
 from kernelscope.gui.tools.code_editor import CodeEditor
 from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.tools.difference_view import DifferenceView
@@ -262,7 +268,7 @@ class KernelViewer(QDialog):
         file, *_ = source_files(step.filter.id)
         radius = step.filter.radius(step.parameters)
         self.panel.show_subject(
-            Subject(
+            TrialSubject(
                 *(step.filter.id, level.id, file.name, file.text),
                 *(launch.kernel, launch.defines, lambda: [work_for(request, level)]),
                 cases=lambda: cases_for(request, level),
@@ -394,7 +400,7 @@ class KernelViewer(QDialog):
         if raised:
             self._tabs.setCurrentIndex(0)
 
-    def _differences(self, request: Request) -> tuple[list[Line], tuple[str, str]]:
+    def _differences(self, request: Request) -> tuple[list[DifferenceLine], tuple[str, str]]:
         """Return the chosen difference, and the names of its two sides."""
         if self._other.currentData() == _ORIGINAL:
             before, after = source_files(request.step.filter.id)[0], self._files()[0]
@@ -447,7 +453,7 @@ class KernelViewer(QDialog):
         if self._focused is not None and self._focused is self.focusWidget():
             self._compile.setFocus()
 
-    def _on_edit_compiled(self, report: Report) -> None:
+    def _on_edit_compiled(self, report: TrialReport) -> None:
         """Show the resources of the user's version."""
         self._add_resources(report.resources, report.compiler)
 

@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 
 from kernelscope.gui.tools.lecture_view import facts_of, paint_drawing, sources_of, text_of
 from kernelscope.teach.handbook.svg import Drawing
-from kernelscope.teach.lecture import Fact, Page
+from kernelscope.teach.lecture import LecturePage, NamedNumber
 
 _INK, _QUIET = QColor("#1a1a1a"), QColor("#5c5c5c")
 
@@ -31,9 +31,9 @@ _LEFT, _GAP, _FOOT = 440.0, 24.0, 20.0
 class Sheet(NamedTuple):
     """A page of the lecture, ready to be printed."""
 
-    page: Page
+    page: LecturePage
     drawing: Drawing
-    facts: tuple[Fact, ...]
+    facts: tuple[NamedNumber, ...]
 
 
 def set_up(device: QPagedPaintDevice) -> None:

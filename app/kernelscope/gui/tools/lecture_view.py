@@ -10,7 +10,7 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.teach.handbook.svg import Drawing
-from kernelscope.teach.lecture import Fact, Page
+from kernelscope.teach.lecture import LecturePage, NamedNumber
 from kernelscope.teach.lecture.board import HEIGHT, WIDTH
 from kernelscope.teach.lecture.quoting import credits, quote
 
@@ -70,7 +70,7 @@ def paint_drawing(painter: QPainter, drawing: Drawing, room: QRectF, ink: QColor
     renderer.render(painter, place)
 
 
-def text_of(page: Page) -> str:
+def text_of(page: LecturePage) -> str:
     """Return the text of a page as HTML."""
     parts = (html.escape(part) for part in page.text.split("\n\n"))
     return "".join(f"<p>{_emphasised(part)}</p>" for part in parts)
@@ -82,7 +82,7 @@ def _emphasised(text: str) -> str:
     return "".join(f"<i>{piece}</i>" if n % 2 else piece for n, piece in enumerate(pieces))
 
 
-def facts_of(facts: tuple[Fact, ...], quiet: QColor) -> str:
+def facts_of(facts: tuple[NamedNumber, ...], quiet: QColor) -> str:
     """Return the numbers of a page as a table of HTML: name, value and origin."""
     rows = (
         f"<tr><td>{html.escape(fact.name)}</td>"
@@ -94,7 +94,7 @@ def facts_of(facts: tuple[Fact, ...], quiet: QColor) -> str:
     return f"<table cellspacing='0' cellpadding='2' width='100%'>{''.join(rows)}</table>"
 
 
-def sources_of(page: Page) -> str:
+def sources_of(page: LecturePage) -> str:
     """Return the sources' figures of a page as HTML; empty if it has none."""
     figures = page.figures()
     if not figures:

@@ -41,7 +41,15 @@ from kernelscope.gui.widgets.messages import (
 )
 from kernelscope.gui.work.background import Background
 from kernelscope.images.source import Source
-from kernelscope.teach.lecture import PAGES, Fact, Measured, Origin, Page, Shown, Subject
+from kernelscope.teach.lecture import (
+    PAGES,
+    LecturePage,
+    MeasuredTime,
+    NamedNumber,
+    NumberOrigin,
+    Shown,
+    Subject,
+)
 from kernelscope.teach.lecture.counting import count
 
 _PAGES = tuple(PAGES.values())
@@ -72,7 +80,7 @@ class LectureWindow(QDialog):
         self,
         background: Background,
         source: Callable[[], Source | None],
-        measured: Callable[[], tuple[Measured, ...]],
+        measured: Callable[[], tuple[MeasuredTime, ...]],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent, Qt.WindowType.Window)
@@ -82,7 +90,7 @@ class LectureWindow(QDialog):
         self._background, self._source, self._measured = background, source, measured
         self._values = {page.id: page.defaults() for page in _PAGES}
         self._editors: dict[str, Editor] = {}
-        self._facts_shown: tuple[Fact, ...] = ()
+        self._facts_shown: tuple[NamedNumber, ...] = ()
         self._busy = self._late = False
         self._usual_size = self.font().pointSizeF()
         self.setStyleSheet(_type(_USUAL * self._usual_size))
@@ -207,7 +215,7 @@ class LectureWindow(QDialog):
     # --- pages ---
 
     @property
-    def page(self) -> Page:
+    def page(self) -> LecturePage:
         """The page that is shown."""
         return PAGES[str(self._chooser.currentData())]
 
@@ -219,7 +227,7 @@ class LectureWindow(QDialog):
     @property
     def counted(self) -> bool:
         """Whether counts of the emulated GPU are among the numbers."""
-        return any(fact.origin is Origin.EMULATED for fact in self._facts_shown)
+        return any(fact.origin is NumberOrigin.EMULATED for fact in self._facts_shown)
 
     def open(self) -> None:
         """Show the window in front of others, with the picture that is open now."""
@@ -306,13 +314,13 @@ class LectureWindow(QDialog):
 
         self._background.start("lecture", work, then, failed)
 
-    def _show(self, page: Page, subject: Subject, shown: Shown) -> None:
+    def _show(self, page: LecturePage, subject: Subject, shown: Shown) -> None:
         self.view.show_drawing(shown.drawing)
         self._show_facts(page.facts(shown, subject))
         self._about.setText(f"Picture: {subject.title}, {subject.size}, in grey, 8 bit")
         self.shown.emit(page.id)
 
-    def _show_facts(self, facts: tuple[Fact, ...]) -> None:
+    def _show_facts(self, facts: tuple[NamedNumber, ...]) -> None:
         self._facts_shown = facts
         self._facts.setText(facts_of(facts, theme.quiet_text(self.palette())))
 
@@ -325,7 +333,7 @@ class LectureWindow(QDialog):
         self._count.setEnabled(False)
         self._about.setText("Compiling and counting…")
 
-        def then(facts: tuple[Fact, ...]) -> None:
+        def then(facts: tuple[NamedNumber, ...]) -> None:
             self._about.setText("Counted on a part of the picture of at most 128×128 pixels")
             self._show_facts((*self._facts_shown, *facts))
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QV
 
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.ladder import Entry
+from kernelscope.gui.model.ladder import KnownRung
 from kernelscope.gui.tools.handbook_view import drawn
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.images.image import Image
@@ -49,7 +49,7 @@ class LevelDialog(QDialog):
         super().__init__(parent)
         self.setObjectName("levelDialog")
         self.setModal(False)
-        self._entry: Entry | None = None
+        self._entry: KnownRung | None = None
         self._request: Request | None = None
         self._ready = False
         self._drawing = QLabel(self)
@@ -88,7 +88,9 @@ class LevelDialog(QDialog):
         buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
         return button
 
-    def show_entry(self, entry: Entry, spec: FilterSpec, request: Request | None = None) -> None:
+    def show_entry(
+        self, entry: KnownRung, spec: FilterSpec, request: Request | None = None
+    ) -> None:
         """Explain a level of a filter; its drawing has the numbers of `request`, if given."""
         self._entry, self._request = entry, request
         rung = entry.rung
@@ -176,7 +178,7 @@ class LevelDialog(QDialog):
         self.bench_wanted.emit(figure.path if figure is not None else None)
 
 
-def _title(entry: Entry) -> str:
+def _title(entry: KnownRung) -> str:
     """Return the heading, with the colour of the level beside its name."""
     level = entry.rung.level
     mark = f"<span style='color:{colour(level)}'>■</span> " if level is not None else ""

@@ -6,12 +6,12 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QPainter, QPaintEvent, QPalette, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from kernelscope.bench.memory_ladder import MemoryLadder, Step
-from kernelscope.gui.model.ladder import Axis
+from kernelscope.bench.memory_ladder import MemoryLadder, TimedRung
+from kernelscope.gui.model.ladder import TimeScale
 from kernelscope.gui.model.xray import NAMES, SIGNS
 from kernelscope.gui.widgets import theme
 from kernelscope.schema.level_colours import colour
-from kernelscope.traffic.trace import Space
+from kernelscope.traffic.trace import MemorySpace
 
 _ROW = 1.9
 """Height of a row in lines of text."""
@@ -23,10 +23,10 @@ _SHORTEST = 60
 """Pixels that the longest bar has at least, where texts are long."""
 
 _FILLS = {
-    Space.GLOBAL: Qt.BrushStyle.SolidPattern,
-    Space.TEXTURE: Qt.BrushStyle.Dense2Pattern,
-    Space.SHARED: Qt.BrushStyle.Dense5Pattern,
-    Space.CONSTANT: Qt.BrushStyle.BDiagPattern,
+    MemorySpace.GLOBAL: Qt.BrushStyle.SolidPattern,
+    MemorySpace.TEXTURE: Qt.BrushStyle.Dense2Pattern,
+    MemorySpace.SHARED: Qt.BrushStyle.Dense5Pattern,
+    MemorySpace.CONSTANT: Qt.BrushStyle.BDiagPattern,
 }
 """Density falls with the way to the memory."""
 
@@ -40,10 +40,10 @@ class MemoryLadderView(QWidget):
         super().__init__(parent)
         self.setObjectName("memoryLadderBars")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._steps: tuple[Step, ...] = ()
+        self._steps: tuple[TimedRung, ...] = ()
         self._card = ""
         self._more = 0
-        self._axis = Axis(())
+        self._axis = TimeScale(())
 
     def show_ladder(self, ladder: MemoryLadder, more: int = 0) -> None:
         """Show the levels on a card, and leave room for those that are still to be counted."""
@@ -52,7 +52,7 @@ class MemoryLadderView(QWidget):
         self._more = more
         times = [each.prediction.seconds for each in steps if each.prediction is not None]
         times += [each.seconds for each in steps if each.seconds is not None]
-        self._axis = Axis(times)
+        self._axis = TimeScale(times)
         self.setAccessibleName("Loads and least times of the levels")
         self.setAccessibleDescription(
             "\n".join(f"{each.rung.level.name}: {each.text()}" for each in steps)
@@ -115,14 +115,14 @@ class MemoryLadderView(QWidget):
         elide = Qt.TextElideMode.ElideRight
         painter.drawText(place, _MIDDLE, metrics.elidedText(text, elide, place.width()))
 
-    def _paint_name(self, painter: QPainter, step: Step, row: QRectF) -> None:
+    def _paint_name(self, painter: QPainter, step: TimedRung, row: QRectF) -> None:
         side = 0.7 * QFontMetricsF(self.font()).height()
         swatch = QRectF(2, row.center().y() - side / 2, side, side)
         painter.fillRect(swatch, QColor(colour(step.rung.level)))
         painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
         painter.drawText(row.adjusted(side + 10, 0, 0, 0), _MIDDLE, step.rung.level.name)
 
-    def _paint_loads(self, painter: QPainter, step: Step, row: QRectF, longest: float) -> None:
+    def _paint_loads(self, painter: QPainter, step: TimedRung, row: QRectF, longest: float) -> None:
         """Draw the loads as parts of one bar; lengths of all levels are in proportion."""
         most = max(sum(count for _, count in each.loads) for each in self._steps)
         shade, line = QColor(colour(step.rung.level)), QFontMetricsF(self.font()).height()
@@ -136,7 +136,7 @@ class MemoryLadderView(QWidget):
         painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
         self._write(painter, row.adjusted(x - row.left() + 8, 0, -8, 0), _loads_text(step))
 
-    def _paint_times(self, painter: QPainter, step: Step, row: QRectF, longest: float) -> None:
+    def _paint_times(self, painter: QPainter, step: TimedRung, row: QRectF, longest: float) -> None:
         assert step.prediction is not None
         line = QFontMetricsF(self.font()).height()
         length = max(2.0, self._axis.share(step.prediction.seconds) * longest)
@@ -149,7 +149,7 @@ class MemoryLadderView(QWidget):
         painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
         self._write(painter, row.adjusted(end - row.left() + 8, 0, 0, 0), step.brief())
 
-    def _paint_mark(self, painter: QPainter, step: Step, bar: QRectF, x: float) -> float:
+    def _paint_mark(self, painter: QPainter, step: TimedRung, bar: QRectF, x: float) -> float:
         """Draw the measured time as a line with a diamond, and return its right end."""
         ink = self.palette().color(QPalette.ColorRole.WindowText)
         if step.is_far:
@@ -166,5 +166,5 @@ class MemoryLadderView(QWidget):
         return x + half
 
 
-def _loads_text(step: Step) -> str:
+def _loads_text(step: TimedRung) -> str:
     return "  ".join(f"{SIGNS[space]} {count:.3g}" for space, count in step.loads)

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.base.errors import AppError, Cancelled
-from kernelscope.bench.memory_ladder import LEAST, SIDES, MemoryLadder, Rung, with_side
+from kernelscope.bench.memory_ladder import LEAST, SIDES, CountedRung, MemoryLadder, with_side
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
@@ -74,7 +74,7 @@ class MemoryLadderWindow(QDialog):
         self._counted: Request | None = None
         self._recorded = Recorded()
         self._times = times or SessionTimes()
-        self._found: tuple[Rung, ...] = ()
+        self._found: tuple[CountedRung, ...] = ()
         self._left: tuple[Level, ...] = ()
         self._title = QLabel()
         self._title.setObjectName("memoryLadderTitle")
@@ -220,15 +220,15 @@ class MemoryLadderWindow(QDialog):
             return
         level, token = self._left[0], self._token
 
-        def work() -> Rung:
+        def work() -> CountedRung:
             with self._busy:
                 tracer = Tracer()
                 try:
-                    return Rung(level, tracer.count(request, level, token))
+                    return CountedRung(level, tracer.count(request, level, token))
                 finally:
                     tracer.close()
 
-        def keep(rung: Rung) -> None:
+        def keep(rung: CountedRung) -> None:
             self._found, self._left = (*self._found, rung), self._left[1:]
             self._count_next(request)
 
@@ -237,7 +237,7 @@ class MemoryLadderWindow(QDialog):
                 return
             if not isinstance(error, AppError):
                 raise error
-            keep(Rung(level, refusal=f"{error.message} {error.hint}".strip()))
+            keep(CountedRung(level, refusal=f"{error.message} {error.hint}".strip()))
 
         self._background.start(_TOPIC, work, keep, fail)
 

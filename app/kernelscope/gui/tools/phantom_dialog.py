@@ -22,7 +22,7 @@ from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.images.phantom import (
     BRIGHTEST,
     Contrast,
-    Noise,
+    ScannerNoise,
     Shape,
     Voxel,
     add_noise,
@@ -36,16 +36,16 @@ _FIRST_SIZE = (112, 128, 96)
 
 _MOST = 1024
 _NOISES = {
-    Noise.RICIAN: ("Rician", "magnitude images"),
-    Noise.VARYING_RICIAN: ("varying Rician", "parallel imaging"),
-    Noise.GAUSSIAN: ("Gaussian", "real images"),
-    Noise.UNIFORM: ("uniform", "no scanner"),
+    ScannerNoise.RICIAN: ("Rician", "magnitude images"),
+    ScannerNoise.VARYING_RICIAN: ("varying Rician", "parallel imaging"),
+    ScannerNoise.GAUSSIAN: ("Gaussian", "real images"),
+    ScannerNoise.UNIFORM: ("uniform", "no scanner"),
 }
 """Names of the kinds of noise, and their origin."""
 
 
 @dataclass(frozen=True)
-class Order:
+class PhantomOrder:
     """Which phantom to make.
 
     Attributes
@@ -60,7 +60,7 @@ class Order:
 
     shape: Shape
     contrasts: tuple[Contrast, ...]
-    noise: Noise
+    noise: ScannerNoise
     sigma: float
     seed: int = 0
     voxel: Voxel | None = None
@@ -177,14 +177,14 @@ class PhantomDialog(QDialog):
         self._seed.setToolTip("The same number gives the same noise")
 
     @property
-    def order(self) -> Order:
+    def order(self) -> PhantomOrder:
         """The chosen settings."""
         width, height, depth = (box.value() for box in self._sides)
         chosen = tuple(contrast for contrast, box in self._contrasts.items() if box.isChecked())
-        return Order(
+        return PhantomOrder(
             (depth, height, width),
             chosen,
-            Noise(self._noise.currentData()),
+            ScannerNoise(self._noise.currentData()),
             self._sigma.value(),
             self._seed.value(),
             (self._voxel[2].value(), self._voxel[1].value(), self._voxel[0].value())

@@ -22,14 +22,14 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from kernelscope.gui.model.shear_warp import Camera, Rendering, Scene, Style, render
+from kernelscope.gui.model.shear_warp import Camera, Rendering, SpaceStyle, ViewedVolume, render
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.camera import ZOOM_STEP
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, Slider
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.images.planes import Window
+from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
 
 _DEGREES = 0.4
@@ -161,10 +161,12 @@ class SpaceWindow(QDialog):
         self.setWindowTitle("3-D View")
         self.resize(900, 560)
         self._background, self._report = background, report
-        self.camera, self.style_ = Camera(), Style(surface=True, threshold=_THRESHOLD)
+        self.camera, self.style_ = Camera(), SpaceStyle(surface=True, threshold=_THRESHOLD)
         self._volumes: tuple[Volume | None, ...] = (None, None)
-        self._window = Window(0.5, 1)
-        self._scenes: WeakKeyDictionary[Volume, tuple[Window, Scene]] = WeakKeyDictionary()
+        self._window = GreyWindow(0.5, 1)
+        self._scenes: WeakKeyDictionary[Volume, tuple[GreyWindow, ViewedVolume]] = (
+            WeakKeyDictionary()
+        )
         self._busy = self._late = False
         self.views = (SpaceView("Input", self), SpaceView("Output", self))
         self._lay_out()
@@ -172,7 +174,9 @@ class SpaceWindow(QDialog):
             view.turned.connect(self._turn)
             view.zoomed.connect(self._zoom)
 
-    def show_volumes(self, source: Volume | None, output: Volume | None, window: Window) -> None:
+    def show_volumes(
+        self, source: Volume | None, output: Volume | None, window: GreyWindow
+    ) -> None:
         """Show these volumes, with level and window of the slices."""
         if (source, output, window) != (*self._volumes, self._window):
             self._volumes, self._window = (source, output), window
@@ -321,11 +325,11 @@ class SpaceWindow(QDialog):
 
         self._background.start("space", work, show, failed)
 
-    def _scene(self, volume: Volume, window: Window) -> Scene:
+    def _scene(self, volume: Volume, window: GreyWindow) -> ViewedVolume:
         """Return the scene of a volume; called on one thread at a time."""
         known = self._scenes.get(volume)
         if known is None or known[0] != window:
-            known = window, Scene.of(volume, window)
+            known = window, ViewedVolume.of(volume, window)
             self._scenes[volume] = known
         return known[1]
 

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.gui.model.together import Found, misfit
+from kernelscope.gui.model.together import FoundFile, misfit
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button
 from kernelscope.images.scan import MAX_COMPONENTS
@@ -83,7 +83,7 @@ class TogetherDialog(QDialog):
     together = Signal(object)
     each = Signal(object)
 
-    def __init__(self, found: Sequence[Found], parent: QWidget | None = None) -> None:
+    def __init__(self, found: Sequence[FoundFile], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("togetherDialog")
         set_help(self, "volumes#several-volumes")
@@ -134,7 +134,7 @@ class TogetherDialog(QDialog):
 
     # --- building ---
 
-    def _add(self, found: Found) -> None:
+    def _add(self, found: FoundFile) -> None:
         item = QListWidgetItem()
         item.setData(_FOUND, found)
         flags = item.flags() & ~Qt.ItemFlag.ItemIsDropEnabled

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.base.errors import AppError, NotANumber
-from kernelscope.gui.model.together import Found, read_together
+from kernelscope.gui.model.together import FoundFile, read_together
 from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.messages import open_dialog, show_error, show_notice
 from kernelscope.gui.widgets.settings import Settings
@@ -61,7 +61,7 @@ class VolumesTogether(QObject):
 
         self._background.start("together", lambda: read_together(paths, nan), self._show, failed)
 
-    def _show(self, found: list[Found]) -> None:
+    def _show(self, found: list[FoundFile]) -> None:
         self.announced.emit("")
         volumes = [each.volume for each in found if each.volume is not None]
         if len(volumes) < 2:
@@ -80,7 +80,7 @@ class VolumesTogether(QObject):
                 self._settings.add_recent(volume.path)
         show(list(volumes))
 
-    def _explain(self, found: Sequence[Found]) -> None:
+    def _explain(self, found: Sequence[FoundFile]) -> None:
         """Say why files were not opened."""
         problems = [f"{each.path.name}: {each.problem}" for each in found if each.problem]
         if not problems:

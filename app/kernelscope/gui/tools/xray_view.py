@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.model.xray import Cell, Xray
 from kernelscope.gui.widgets import theme
-from kernelscope.traffic.trace import Space
+from kernelscope.traffic.trace import MemorySpace
 
 _COLOURS = {
-    Space.GLOBAL: "#ff9d3c",
-    Space.SHARED: "#4cc3ff",
-    Space.TEXTURE: "#8be36a",
-    Space.CONSTANT: "#e58bff",
+    MemorySpace.GLOBAL: "#ff9d3c",
+    MemorySpace.SHARED: "#4cc3ff",
+    MemorySpace.TEXTURE: "#8be36a",
+    MemorySpace.CONSTANT: "#e58bff",
 }
 _MOST = 48
 """Cells in a row: more would be too small to see."""
@@ -95,7 +95,7 @@ class XrayView(QWidget):
         self._paint_frames(painter, side)
 
     def _paint_cell(
-        self, painter: QPainter, place: QRectF, cell: Cell, read: tuple[int, Space] | None
+        self, painter: QPainter, place: QRectF, cell: Cell, read: tuple[int, MemorySpace] | None
     ) -> None:
         assert self._xray is not None
         grey = int(self._pixels[cell[1], cell[0]])
@@ -135,13 +135,13 @@ class XrayView(QWidget):
         painter.drawRect(own)
 
 
-def _draw_sign(painter: QPainter, place: QRectF, space: Space) -> None:
+def _draw_sign(painter: QPainter, place: QRectF, space: MemorySpace) -> None:
     """Draw the shape of a memory into a cell."""
     side = place.width()
     inner = place.adjusted(0.14 * side, 0.14 * side, -0.14 * side, -0.14 * side)
-    if space is Space.GLOBAL:
+    if space is MemorySpace.GLOBAL:
         painter.drawEllipse(inner)
-    elif space is Space.SHARED:
+    elif space is MemorySpace.SHARED:
         painter.drawRect(inner)
     else:
         top = QPointF(inner.center().x(), inner.top())

@@ -42,7 +42,7 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.levels import GLOBAL, Level
-from kernelscope.traffic.trace import Event, Space
+from kernelscope.traffic.trace import Event, MemorySpace
 
 _TOPIC = "xray"
 _PAUSE = 150
@@ -52,7 +52,7 @@ _NOTHING = "–"
 _SCOPES = ("Thread", "Warp", "Block")
 
 _LEGEND = (
-    f"{SIGNS[Space.GLOBAL]} global   {SIGNS[Space.SHARED]} shared   {SIGNS[Space.TEXTURE]} texture"
+    f"{SIGNS[MemorySpace.GLOBAL]} global   {SIGNS[MemorySpace.SHARED]} shared   {SIGNS[MemorySpace.TEXTURE]} texture"
     "   numbers: order   dotted: read by the warp   bright: read by the block"
     "   yellow frame: the pixel"
 )

@@ -20,7 +20,7 @@ _FORMULAS = {View.RESIDUAL: "output – input", View.DIFFERENCE: "output – ref
 
 
 @dataclass(frozen=True, eq=False)
-class Drawing:
+class DrawnView:
     """A view, ready for the screen.
 
     Attributes
@@ -68,7 +68,7 @@ def draw(
     reference: Reference[Image] | None,
     gain: int | None,
     scale: float = 1.0,
-) -> Drawing:
+) -> DrawnView:
     """Return a view of `result`; without a `gain`, with the one that shows most.
 
     Takes a while for large images: call it off the GUI thread.
@@ -81,11 +81,11 @@ def draw(
     automatic = Display.automatic(result.image.planes)
     if view is View.OUTPUT:
         pyramid = Pyramid(result.image.planes).prepare(scale)
-        return Drawing(view, result.image, pyramid, automatic)
+        return DrawnView(view, result.image, pyramid, automatic)
     if view is View.RESIDUAL:
         other = like_output(result.request.image, result)
     elif reference is None:
-        return Drawing(view, None, None, automatic, problem=NO_REFERENCE)
+        return DrawnView(view, None, None, automatic, problem=NO_REFERENCE)
     else:
         other = like_output(reference.image, result)
     first, second = colours(result.image.planes), colours(other.planes)
@@ -97,9 +97,9 @@ def draw(
         shown = difference(first, second, chosen)
         image = Image.from_array(shown, result.request.image.title)
     except Incomparable as error:
-        return Drawing(view, None, None, automatic, problem=str(error))
+        return DrawnView(view, None, None, automatic, problem=str(error))
     pyramid = Pyramid(image.planes).prepare(scale)
-    return Drawing(view, image, pyramid, automatic, chosen, other, window=width)
+    return DrawnView(view, image, pyramid, automatic, chosen, other, window=width)
 
 
 def _window_of(image: Image) -> float | None:

@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 from PySide6.QtSvg import QSvgGenerator
 
 from kernelscope.gui.model.colour_maps import STEPS, table
-from kernelscope.gui.model.figure import Area, Figure, Layout, Picture, Style, lay_out
+from kernelscope.gui.model.figure import Figure, FigureArea, FigureStyle, Layout, Picture, lay_out
 from kernelscope.gui.viewer.layer import as_qimage, is_smooth
 
 UNITS = 20
@@ -39,7 +39,7 @@ class FigurePainter:
         In millimetres.
     """
 
-    def __init__(self, figure: Figure, style: Style) -> None:
+    def __init__(self, figure: Figure, style: FigureStyle) -> None:
         self._figure, self._style = figure, style
         self._font = QFont()
         self._font.setPixelSize(round(style.text * UNITS))
@@ -109,7 +109,7 @@ class FigurePainter:
         layout, style = self.layout, self._style
         ground = QColor(Qt.GlobalColor.black if style.dark else Qt.GlobalColor.white)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.fillRect(_rect(Area(0, 0, *layout.size)), ground)
+        painter.fillRect(_rect(FigureArea(0, 0, *layout.size)), ground)
         painter.setFont(self._font)
         painter.setPen(QColor(Qt.GlobalColor.white if style.dark else Qt.GlobalColor.black))
         for number, area in enumerate(layout.titles):
@@ -131,7 +131,7 @@ class FigurePainter:
             wrapped.setWrapMode(QTextOption.WrapMode.WordWrap)
             painter.drawText(_rect(layout.caption), self._figure.caption, wrapped)
 
-    def _draw_picture(self, painter: QPainter, picture: Picture, area: Area) -> None:
+    def _draw_picture(self, painter: QPainter, picture: Picture, area: FigureArea) -> None:
         image, room = as_qimage(picture.planes, picture.display), _rect(area)
         seen = painter.transform().map(QPointF(room.width(), 0)).x()
         scale = (seen - painter.transform().dx()) / image.width()
@@ -144,7 +144,7 @@ class FigurePainter:
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, is_smooth(scale))
         painter.drawImage(room, image)
 
-    def _draw_bar(self, painter: QPainter, picture: Picture, area: Area) -> None:
+    def _draw_bar(self, painter: QPainter, picture: Picture, area: FigureArea) -> None:
         """Draw the colours from the lowest to the highest value, and three of the values."""
         assert picture.bar is not None
         colours, room = table(picture.display.colour_map), _rect(area)
@@ -161,7 +161,9 @@ class FigurePainter:
         for text, side in zip(picture.bar, sides, strict=True):
             painter.drawText(below, int(side | Qt.AlignmentFlag.AlignVCenter), text)
 
-    def _draw_scale_bar(self, painter: QPainter, area: Area, length: float, text: str) -> None:
+    def _draw_scale_bar(
+        self, painter: QPainter, area: FigureArea, length: float, text: str
+    ) -> None:
         """Draw a white bar with its length over it, seen on light and dark pictures alike."""
         room, size = _rect(area), self._font.pixelSize()
         left, bottom = room.left() + 0.6 * size, room.bottom() - 0.6 * size
@@ -187,5 +189,5 @@ def _averaged(image: QImage, width: int, height: int) -> QImage:
     )
 
 
-def _rect(area: Area) -> QRectF:
+def _rect(area: FigureArea) -> QRectF:
     return QRectF(*(UNITS * each for each in area))

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.viewer.layer import Layer, Placed
 from kernelscope.gui.viewer.pane import Pane
@@ -46,7 +46,9 @@ class ImageView(Pane):
     patched = Signal(object)
     resized = Signal()
 
-    def __init__(self, side: Side, heading: str, hint: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, side: PaneSide, heading: str, hint: str, parent: QWidget | None = None
+    ) -> None:
         super().__init__(side.value, heading, hint, parent, padding=24)
         self.image: Image | None = None
         self.layer: Layer | None = None

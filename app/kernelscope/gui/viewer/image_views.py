@@ -13,12 +13,12 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Displays, Side
+from kernelscope.gui.model.displays import Displays, PaneSide
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.viewer.camera import PictureCamera
 from kernelscope.gui.viewer.image_view import ImageView, text_of, words_of
 from kernelscope.gui.viewer.layer import Layer
-from kernelscope.gui.viewer.marks import Line
+from kernelscope.gui.viewer.marks import ProbeLine
 from kernelscope.gui.viewer.picture_canvas import Probe
 from kernelscope.gui.viewer.tools import Overlay, Tool
 from kernelscope.images.image import Image
@@ -74,8 +74,8 @@ class ImagePair(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("images")
-        self.input = ImageView(Side.INPUT, "Input", "Open a picture (Ctrl+O) or drop one here")
-        self.output = ImageView(Side.OUTPUT, "Output", "Press Run (F5)")
+        self.input = ImageView(PaneSide.INPUT, "Input", "Open a picture (Ctrl+O) or drop one here")
+        self.output = ImageView(PaneSide.OUTPUT, "Output", "Press Run (F5)")
         self.reference: Image | None = None
         self.displays = Displays()
         self.difference_map = ColourMap.DIVERGING
@@ -185,7 +185,7 @@ class ImagePair(QWidget):
 
     def apply_displays(self) -> None:
         """Draw the pictures as `displays` says."""
-        for side, view in ((Side.INPUT, self.input), (Side.OUTPUT, self.output)):
+        for side, view in ((PaneSide.INPUT, self.input), (PaneSide.OUTPUT, self.output)):
             display, layer = self.displays.of(side), view.layer
             if layer is None:
                 continue
@@ -198,18 +198,18 @@ class ImagePair(QWidget):
         self._describe()
         self.displayed.emit()
 
-    def choose_display(self, side: Side, display: Display | None) -> None:
+    def choose_display(self, side: PaneSide, display: Display | None) -> None:
         """Draw a picture so from now on, or automatically for None."""
         self.displays.choose(side, display)
         self.apply_displays()
 
-    def choose_full(self, side: Side) -> None:
+    def choose_full(self, side: PaneSide) -> None:
         """Draw black black, white white, and the rest in proportion."""
         image = self.displays.image(side)
         if image is not None:
             self.choose_display(side, Display.full(image.pixels.dtype))
 
-    def level(self, side: Side, right: float, up: float) -> None:
+    def level(self, side: PaneSide, right: float, up: float) -> None:
         """Widen the window by a drag to the right, lower the level by one upwards, in pixels."""
         display = self.displays.of(side)
         if display is None:
@@ -430,11 +430,11 @@ class ImagePair(QWidget):
         text = "   ".join([f"x {x}, y {y}", *(f"{name} {value}" for name, value in values)])
         self.described.emit(f"{text}   {display}" if display else text)
         for view in self._views:
-            lines = [Line(f"x {x}, y {y}", "")]
+            lines = [ProbeLine(f"x {x}, y {y}", "")]
             own = "" if self.arrangement.is_divided else self._spoken[view is self.output]
-            lines += [Line(name, value, name == own) for name, value in values]
+            lines += [ProbeLine(name, value, name == own) for name, value in values]
             if display:
-                lines.append(Line(display, ""))
+                lines.append(ProbeLine(display, ""))
             view.canvas.set_probe(Probe(x, y, tuple(lines) if self._shows_values else ()))
 
     def _values(self) -> list[tuple[str, str]]:
@@ -466,7 +466,7 @@ class ImagePair(QWidget):
     def _display_text(self) -> str:
         """Return how pictures are drawn, unless values are drawn as they are."""
         texts = []
-        for side, view in ((Side.INPUT, self.input), (Side.OUTPUT, self.output)):
+        for side, view in ((PaneSide.INPUT, self.input), (PaneSide.OUTPUT, self.output)):
             display = self.displays.of(side)
             image = view.image
             if display is not None and image is not None:

@@ -30,7 +30,7 @@ _SMALLEST_TEXT = 7.0
 _HANDLE = 22.0
 
 
-class Line(NamedTuple):
+class ProbeLine(NamedTuple):
     """A line of the probe: a name and a value; bold for the pane's own picture."""
 
     name: str
@@ -91,7 +91,7 @@ def draw_marker(painter: QPainter, cell: QRectF) -> None:
             painter.drawRect(cell)
 
 
-def draw_chip(painter: QPainter, at: QRectF, room: QRectF, lines: Sequence[Line]) -> None:
+def draw_chip(painter: QPainter, at: QRectF, room: QRectF, lines: Sequence[ProbeLine]) -> None:
     """Write the values of the probe beside the pixel `at`, inside of `room`."""
     plain = QFont(painter.font())
     bold = QFont(plain)

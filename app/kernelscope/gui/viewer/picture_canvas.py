@@ -21,10 +21,10 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
-from kernelscope.gui.viewer.tools import Overlay, Place, Tool, Touch
+from kernelscope.gui.viewer.tools import Overlay, OverlayPlace, Tool, Touch
 from kernelscope.gui.widgets import theme
 
 _NOTCH = 120
@@ -49,7 +49,7 @@ class Probe:
 
     x: int
     y: int
-    lines: tuple[marks.Line, ...] = ()
+    lines: tuple[marks.ProbeLine, ...] = ()
 
 
 class PictureCanvas(QWidget):
@@ -108,7 +108,7 @@ class PictureCanvas(QWidget):
     wanted = Signal(object, int)
     resized = Signal()
 
-    def __init__(self, side: Side, parent: QWidget | None = None) -> None:
+    def __init__(self, side: PaneSide, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.side = side
         self.front: Layer | None = None
@@ -305,7 +305,7 @@ class PictureCanvas(QWidget):
         painter.scale(self._scale, self._scale)
         for overlay in self.overlays:
             painter.save()
-            overlay.paint(painter, Place(self.side, self._scale, self.seen()))
+            overlay.paint(painter, OverlayPlace(self.side, self._scale, self.seen()))
             painter.restore()
         painter.restore()
 

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPainterPath, QPen, QTran
 
 from kernelscope.engine.area import Corner
 from kernelscope.gui.model.regions import Interest, Point, Regions, Shape, box_of
-from kernelscope.gui.viewer.tools import Place, Touch
+from kernelscope.gui.viewer.tools import OverlayPlace, Touch
 
 _GRIP = 8.0
 """Screen pixels around a handle within which it is taken."""
@@ -216,7 +216,7 @@ class RegionTool:
 
     # --- painting ---
 
-    def paint(self, painter: QPainter, place: Place) -> None:
+    def paint(self, painter: QPainter, place: OverlayPlace) -> None:
         to_screen = painter.worldTransform()
         painter.resetTransform()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

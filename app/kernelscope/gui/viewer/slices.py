@@ -16,7 +16,7 @@ from kernelscope.gui.model.projection import Projection, project, project_change
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.viewer.slice_images import Drawn
 from kernelscope.gui.widgets import theme
-from kernelscope.images.planes import Plane, Position, Window
+from kernelscope.images.planes import GreyWindow, Plane, Position
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
 
@@ -29,7 +29,7 @@ _KEPT = 24
 
 
 @dataclass(frozen=True)
-class Content:
+class PaneContent:
     """The contents of a pane.
 
     Attributes
@@ -48,7 +48,7 @@ class Content:
     volume: Volume | None = None
     minus: Volume | None = None
     gain: int = 1
-    window: Window | None = None
+    window: GreyWindow | None = None
     part: Box | None = None
 
     def at(self, voxel: Position) -> Volume | None:
@@ -69,21 +69,21 @@ class OutputContent:
         Axes of the planes that show an output of earlier settings, while others do not.
     """
 
-    def __init__(self, whole: Content | None = None) -> None:
-        self.whole = whole or Content()
+    def __init__(self, whole: PaneContent | None = None) -> None:
+        self.whole = whole or PaneContent()
         self.previews: Mapping[int, tuple[int, Volume, Box | None]] = {}
         self.earlier: frozenset[int] = frozenset()
 
-    def at(self, position: Position, planes: Sequence[Plane], look: Look) -> Content:
+    def at(self, position: Position, planes: Sequence[Plane], look: Look) -> PaneContent:
         """Return the preview that shows a voxel in one of `planes`, or else the whole."""
         if look.projection is Projection.SLICE:
             for plane in planes:
                 index, preview, part = self.previews.get(plane.axis, (-1, None, None))
                 if preview is not None and index == position[plane.axis]:
-                    return Content(preview, part=part)
+                    return PaneContent(preview, part=part)
         return self.whole
 
-    def state(self, plane: Plane, content: Content) -> str:
+    def state(self, plane: Plane, content: PaneContent) -> str:
         """Return how a plane relates to the settings, where planes differ."""
         if plane.axis in self.earlier:
             return "Earlier settings"
@@ -148,7 +148,7 @@ class Slabs:
         made[key] = values
 
     def draw(
-        self, content: Content, plane: Plane, index: int, window: Window, look: Look
+        self, content: PaneContent, plane: Plane, index: int, window: GreyWindow, look: Look
     ) -> Drawn | None:
         """Return a slice or a projection as it is painted; None if it is computed elsewhere.
 

@@ -16,11 +16,11 @@ from typing import Protocol
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QKeyEvent, QPainter
 
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 
 
 @dataclass(frozen=True)
-class Place:
+class OverlayPlace:
     """Where an overlay is drawn.
 
     Attributes
@@ -35,7 +35,7 @@ class Place:
         The plane of a volume, by its number; None for a picture.
     """
 
-    side: Side
+    side: PaneSide
     scale: float
     seen: QRectF
     plane: int | None = None
@@ -52,13 +52,13 @@ class Touch:
     scale : float
         Screen pixels per pixel of the picture, across.
     plane : int or None
-        As in `Place`.
+        As in `OverlayPlace`.
     aspect : float
         Height of a pixel of the picture over its width.
     """
 
     point: QPointF
-    side: Side
+    side: PaneSide
     scale: float
     modifiers: Qt.KeyboardModifier
     plane: int | None = None
@@ -73,7 +73,7 @@ class Touch:
 class Overlay(Protocol):
     """Draws over a picture."""
 
-    def paint(self, painter: QPainter, place: Place) -> None:
+    def paint(self, painter: QPainter, place: OverlayPlace) -> None:
         """Draw in picture coordinates; pens are cosmetic so that lines keep their width."""
 
 

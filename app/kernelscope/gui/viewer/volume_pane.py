@@ -9,7 +9,7 @@ from PySide6.QtCore import QSignalBlocker, QSizeF, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.plane_rows import lies_beside
 from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.viewer.volume_plane_view import PlaneView
@@ -29,7 +29,7 @@ def numbers(part: range) -> str:
 class VolumePane(Pane):
     """The planes of one volume under their caption."""
 
-    def __init__(self, name: str, side: Side, heading: str, hint: str, parent: QWidget) -> None:
+    def __init__(self, name: str, side: PaneSide, heading: str, hint: str, parent: QWidget) -> None:
         super().__init__(name, heading, hint, parent, padding=12)
         self.volume: Volume | None = None
         self._has_parts = False

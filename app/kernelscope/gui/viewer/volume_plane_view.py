@@ -23,11 +23,11 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.camera import ZOOM_STEP
 from kernelscope.gui.viewer.slice_images import Drawn, layer_of, picture_of
-from kernelscope.gui.viewer.tools import Overlay, Place, Tool, Touch
+from kernelscope.gui.viewer.tools import Overlay, OverlayPlace, Tool, Touch
 from kernelscope.gui.widgets import theme
 
 _GAP = 8
@@ -117,7 +117,9 @@ class PlaneView(QWidget):
     probed = Signal(int, int)
     resized = Signal()
 
-    def __init__(self, name: str, number: int, side: Side, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, name: str, number: int, side: PaneSide, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setObjectName(name)
         self.number, self.side = number, side
@@ -134,7 +136,7 @@ class PlaneView(QWidget):
         """Written into the lower left corner."""
         self._layer: QImage | None = None
         self._arrangement, self._divide = Arrangement.SIDE_BY_SIDE, 0.5
-        self._probe: tuple[tuple[int, int], tuple[marks.Line, ...]] | None = None
+        self._probe: tuple[tuple[int, int], tuple[marks.ProbeLine, ...]] | None = None
         self._cross = (0, 0)
         self._letters = ""
         self._area = QRectF()
@@ -168,7 +170,7 @@ class PlaneView(QWidget):
             self.note = note
             self.update()
 
-    def show_probe(self, place: tuple[int, int] | None, lines: tuple[marks.Line, ...]) -> None:
+    def show_probe(self, place: tuple[int, int] | None, lines: tuple[marks.ProbeLine, ...]) -> None:
         """Mark a column and row, with its values beside it; nothing for None."""
         probe = None if place is None else (place, lines)
         if probe != self._probe:
@@ -440,7 +442,7 @@ class PlaneView(QWidget):
         painter.scale(cell.width(), cell.height())
         for overlay in self.overlays:
             painter.save()
-            overlay.paint(painter, Place(self.side, cell.width(), self.seen(), self.number))
+            overlay.paint(painter, OverlayPlace(self.side, cell.width(), self.seen(), self.number))
             painter.restore()
         painter.restore()
 

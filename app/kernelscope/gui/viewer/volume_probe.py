@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.viewer import volume_values as values
-from kernelscope.gui.viewer.slices import Content, Slabs
+from kernelscope.gui.viewer.slices import PaneContent, Slabs
 from kernelscope.gui.viewer.volume_pane import VolumePane
 from kernelscope.images.planes import Plane, Position
 from kernelscope.images.volume import Volume
@@ -93,7 +93,7 @@ class VolumeProbe:
         volume: Volume,
         planes: Sequence[Plane],
         position: Position,
-        content_at: Callable[[Position, Sequence[Plane]], Content],
+        content_at: Callable[[Position, Sequence[Plane]], PaneContent],
         slabs: Slabs,
         look: Look,
     ) -> str:

@@ -10,8 +10,8 @@ from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import white_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
-from kernelscope.gui.viewer.marks import Line
-from kernelscope.gui.viewer.slices import Content, Slabs
+from kernelscope.gui.viewer.marks import ProbeLine
+from kernelscope.gui.viewer.slices import PaneContent, Slabs
 from kernelscope.gui.viewer.volume_pane import numbers
 from kernelscope.images.planes import Plane, Position, millimetres
 from kernelscope.images.volume import Volume
@@ -23,7 +23,7 @@ _LOW = 200
 def values_at(
     position: Position,
     volume: Volume,
-    content: Content,
+    content: PaneContent,
     slabs: Slabs,
     look: Look,
     plane: Plane | None,
@@ -45,7 +45,7 @@ def values_at(
         By which values are multiplied; see `factor_of`.
     """
     second = "map" if content.window else "output"
-    contents = [("input", Content(volume)), (second, Content(content.at(position)))]
+    contents = [("input", PaneContent(volume)), (second, PaneContent(content.at(position)))]
     if content.minus is not None:
         contents.append(("residual" if content.minus is volume else "difference", content))
     texts = []
@@ -62,9 +62,9 @@ def values_at(
     return texts
 
 
-def probe_lines(values: Sequence[tuple[str, str]], own: str, height: int) -> tuple[Line, ...]:
+def probe_lines(values: Sequence[tuple[str, str]], own: str, height: int) -> tuple[ProbeLine, ...]:
     """Return the lines beside the cursor in a view of this height; `own` names its value."""
-    lines = tuple(Line(*value, value[0] == own) for value in values)
+    lines = tuple(ProbeLine(*value, value[0] == own) for value in values)
     # In a low view, all lines would cover the slice.
     return tuple(line for line in lines if line.bold or height >= _LOW)
 
@@ -93,7 +93,7 @@ def _text(value: float, factor: float | None) -> str:
 
 
 def _projected(
-    content: Content,
+    content: PaneContent,
     slabs: Slabs,
     look: Look,
     plane: Plane,

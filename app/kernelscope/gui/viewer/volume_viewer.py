@@ -19,7 +19,7 @@ from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement, Units
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.projection import Projection, slab
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.viewer import volume_values as values
@@ -28,7 +28,7 @@ from kernelscope.gui.viewer.overlay_bar import OverlayBar
 from kernelscope.gui.viewer.plane_switches import PlaneSwitches
 from kernelscope.gui.viewer.projection_control import ProjectionControl
 from kernelscope.gui.viewer.slice_images import Drawn
-from kernelscope.gui.viewer.slices import Content, Key, OutputContent, Slabs
+from kernelscope.gui.viewer.slices import Key, OutputContent, PaneContent, Slabs
 from kernelscope.gui.viewer.tools import Overlay, Tool
 from kernelscope.gui.viewer.volume_camera import VolumeCamera
 from kernelscope.gui.viewer.volume_pane import PaneBox, SliceSliders, VolumePane
@@ -36,7 +36,7 @@ from kernelscope.gui.viewer.volume_plane_view import PlaneView
 from kernelscope.gui.viewer.volume_probe import VolumeProbe
 from kernelscope.gui.viewer.window_control import WindowControl
 from kernelscope.gui.widgets.folding_row import FoldingRow
-from kernelscope.images.planes import Plane, Position, Window, planes_of
+from kernelscope.images.planes import GreyWindow, Plane, Position, planes_of
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
 
@@ -86,8 +86,8 @@ class VolumeViewer(QWidget):
         """The state that each view was last drawn from; an equal one is not drawn again."""
 
         hint = "Open a volume (Ctrl+O)"
-        self.input = VolumePane("volumeInput", Side.INPUT, "Input", hint, self)
-        self.output = VolumePane("volumeOutput", Side.OUTPUT, "Output", "Press Run (F5)", self)
+        self.input = VolumePane("volumeInput", PaneSide.INPUT, "Input", hint, self)
+        self.output = VolumePane("volumeOutput", PaneSide.OUTPUT, "Output", "Press Run (F5)", self)
         self._panes = (self.input, self.output)
         self._views = (*self.input.views, *self.output.views)
         self._camera, self.probe = VolumeCamera(self._panes), VolumeProbe(self._panes)
@@ -110,7 +110,7 @@ class VolumeViewer(QWidget):
         return self._active % 3 if self.plane_number is None else self.plane_number
 
     @property
-    def window_(self) -> Window:
+    def window_(self) -> GreyWindow:
         """The values that are drawn black and white."""
         return self.control.window_
 
@@ -142,7 +142,7 @@ class VolumeViewer(QWidget):
         *,
         minus: Volume | None = None,
         gain: int = 1,
-        window: Window | None = None,
+        window: GreyWindow | None = None,
         hint: str = "",
         brief: str = "",
     ) -> None:
@@ -157,7 +157,7 @@ class VolumeViewer(QWidget):
         brief : str
             Shown in place of `caption`, which its tooltip has.
         """
-        self.content = OutputContent(Content(volume, minus, gain, window))
+        self.content = OutputContent(PaneContent(volume, minus, gain, window))
         self.output.show_volume(volume, caption, hint, brief)
         self._show_panes()
         self.output.place_hint()
@@ -225,7 +225,7 @@ class VolumeViewer(QWidget):
         self._draw()
         self.moved.emit()
 
-    def set_window(self, window: Window) -> None:
+    def set_window(self, window: GreyWindow) -> None:
         """Choose the values drawn black and white, for this volume and the results from it."""
         self.control.choose(window)
 
@@ -436,13 +436,13 @@ class VolumeViewer(QWidget):
             for pane in self._panes:
                 view = pane.views[number]
                 own = pane is self.output and not instead
-                content = Content(volume)
+                content = PaneContent(volume)
                 if own:
                     content = self.content.at(self.position, (plane,), look)
                 view.show_marks(plane.place(self.position, shape), plane.letters)
                 drawn = self._draw_slice(view, "front", content, plane, index)
                 if pane is self.output:
-                    behind = Content(volume) if divided else Content()
+                    behind = PaneContent(volume) if divided else PaneContent()
                     drawn = self._draw_slice(view, "behind", behind, plane, index) and drawn
                     view.show_divide(self.arrangement, self._divide)
                 named = "Input" if instead and pane is self.output else ""
@@ -455,7 +455,7 @@ class VolumeViewer(QWidget):
         self._show_probe()
 
     def _draw_slice(
-        self, view: PlaneView, layer: str, content: Content, plane: Plane, index: int
+        self, view: PlaneView, layer: str, content: PaneContent, plane: Plane, index: int
     ) -> bool:
         """Draw a slice unless it is drawn already; return False if it is computed elsewhere."""
         state = (content, plane, index, self.window_, self.look)

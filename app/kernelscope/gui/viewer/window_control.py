@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.widgets.switch import Switch
-from kernelscope.images.planes import Window, auto_window
+from kernelscope.images.planes import GreyWindow, auto_window
 from kernelscope.images.volume import Volume
 
 _DRAG = 1 / 300
@@ -35,10 +35,10 @@ class WindowControl(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.window_ = Window(0.5, 1)
+        self.window_ = GreyWindow(0.5, 1)
         self._volume: Volume | None = None
-        self._chosen: WeakKeyDictionary[Volume, Window] = WeakKeyDictionary()
-        self._automatic: WeakKeyDictionary[Volume, Window] = WeakKeyDictionary()
+        self._chosen: WeakKeyDictionary[Volume, GreyWindow] = WeakKeyDictionary()
+        self._automatic: WeakKeyDictionary[Volume, GreyWindow] = WeakKeyDictionary()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(3)
@@ -67,7 +67,7 @@ class WindowControl(QWidget):
         self.auto_button.setChecked(volume not in self._chosen)
         self._set(self._chosen.get(volume) or self._auto_window(volume))
 
-    def choose(self, window: Window) -> None:
+    def choose(self, window: GreyWindow) -> None:
         """Use `window` for the volume that is shown, now and later."""
         if self._volume is not None:
             self._chosen[self._volume] = window
@@ -81,7 +81,7 @@ class WindowControl(QWidget):
         """
         step = self.window_.width * _DRAG
         width = max(self.window_.width + right * step, _NARROWEST)
-        self.choose(Window(self.window_.level - up * step, width))
+        self.choose(GreyWindow(self.window_.level - up * step, width))
 
     def choose_automatic(self) -> None:
         """Use the automatic window for the volume that is shown."""
@@ -92,18 +92,18 @@ class WindowControl(QWidget):
         """Draw the smallest voxel black and the largest white."""
         if self._volume is not None:
             low, high = self._volume.value_range
-            self.choose(Window((low + high) / 2, (high - low) or 1.0))
+            self.choose(GreyWindow((low + high) / 2, (high - low) or 1.0))
 
-    def cache_window(self, volume: Volume, window: Window) -> None:
+    def cache_window(self, volume: Volume, window: GreyWindow) -> None:
         """Store the automatic window of `volume`, which takes a while to find."""
         self._automatic[volume] = window
 
-    def _auto_window(self, volume: Volume) -> Window:
+    def _auto_window(self, volume: Volume) -> GreyWindow:
         if volume not in self._automatic:
             self._automatic[volume] = auto_window(volume)
         return self._automatic[volume]
 
-    def _set(self, window: Window) -> None:
+    def _set(self, window: GreyWindow) -> None:
         self.window_ = window
         digits = 0 if window.width >= 100 else 2 if window.width >= 1 else 5
         for box, value in ((self._level, window.level), (self._width, window.width)):
@@ -115,7 +115,7 @@ class WindowControl(QWidget):
         self.changed.emit()
 
     def _on_boxes(self) -> None:
-        self.choose(Window(self._level.value(), self._width.value()))
+        self.choose(GreyWindow(self._level.value(), self._width.value()))
 
     def _on_auto(self, checked: bool) -> None:
         if self._volume is None:

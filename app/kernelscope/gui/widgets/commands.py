@@ -15,7 +15,7 @@ _Method = TypeVar("_Method", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
-class State:
+class WindowState:
     """The facts about the window on which it depends which actions are enabled."""
 
     source: bool = False
@@ -58,7 +58,7 @@ class State:
 class Need:
     """A condition under which an action is enabled, and the sentence to show if it is not met."""
 
-    met: Callable[[State], bool]
+    met: Callable[[WindowState], bool]
     why: str
 
 

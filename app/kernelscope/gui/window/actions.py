@@ -19,7 +19,7 @@ from kernelscope.bench import recorded
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
 from kernelscope.gui.tools.command_palette import Command
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import Action, State, declared_by
+from kernelscope.gui.widgets.commands import Action, WindowState, declared_by
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.icons import icon
 from kernelscope.gui.window import menus
@@ -52,7 +52,7 @@ class Actions(Mapping[str, QAction]):
         self, window: Frame, docks: Mapping[DockName, QDockWidget], parts: Iterable[type]
     ) -> None:
         self._window, self._docks = window, docks
-        self.state = State()
+        self.state = WindowState()
         self._made: dict[str, _Made] = {}
         self._choices: dict[str, QActionGroup] = {}
         self._menus: dict[str, QMenu] = {}
@@ -132,14 +132,14 @@ class Actions(Mapping[str, QAction]):
             for made in self._made.values()
         ]
 
-    def refresh(self, state: State) -> None:
+    def refresh(self, state: WindowState) -> None:
         """Enable the actions that this state allows, and name the steps of Undo and Redo."""
         self.apply(state)
         if self["run"].iconText() != (word := "Restart" if state.busy else "Run"):
             self["run"].setIconText(word)
         self._name_steps(state.undo, state.redo)
 
-    def apply(self, state: State) -> None:
+    def apply(self, state: WindowState) -> None:
         """Enable the actions that this state allows."""
         if state != self.state:
             self.state = state

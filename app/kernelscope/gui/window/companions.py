@@ -22,8 +22,8 @@ from kernelscope.engine.result import Result
 from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.kernel_edits import Edits
-from kernelscope.gui.model.ladder import Entry
-from kernelscope.gui.model.rungs import Place, without_gpu
+from kernelscope.gui.model.ladder import KnownRung
+from kernelscope.gui.model.rungs import RungPlace, without_gpu
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.model.trials import Version
 from kernelscope.gui.session.session import Session
@@ -38,7 +38,7 @@ from kernelscope.gui.tools.lecture_window import LectureWindow
 from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
-from kernelscope.gui.tools.phantom_dialog import Order, PhantomDialog
+from kernelscope.gui.tools.phantom_dialog import PhantomDialog, PhantomOrder
 from kernelscope.gui.tools.preferences import Preferences
 from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.tools.xray_window import XrayWindow
@@ -98,7 +98,7 @@ class Companions:
     source: Callable[[], Source | None]
     palette: Callable[[], list[Command]]
     shortcuts: Callable[[], list[tuple[str, str, tuple[str, ...]]]]
-    order_phantom: Callable[[Order], None]
+    order_phantom: Callable[[PhantomOrder], None]
     display: Callable[[Request], Display]
     pixel: Callable[[], tuple[int, int] | None]
     report: Callable[[Exception], None]
@@ -141,7 +141,7 @@ class Companions:
         label="Kernel",
         help="window#kernels-benchmark-and-console",
     )
-    def show_kernel(self, place: Place | None = None) -> None:
+    def show_kernel(self, place: RungPlace | None = None) -> None:
         """Show the CUDA source of the chosen filter, at its level or at that of `place`."""
         try:
             request = self.runner.create()
@@ -229,7 +229,7 @@ class Companions:
         "without one, in the middle of the view",
         need=commands.SOURCE,
     )
-    def show_xray(self, place: Place | None = None) -> None:
+    def show_xray(self, place: RungPlace | None = None) -> None:
         """Show which cells a pixel is computed from, at a level or at the one that is selected."""
         try:
             request = self.runner.create()
@@ -318,7 +318,7 @@ class Companions:
         if path is not None and self.bench is not None:
             self.bench.open_results(with_cpu(path))
 
-    def show_level(self, entry: Entry) -> None:
+    def show_level(self, entry: KnownRung) -> None:
         """Explain a level of the chosen filter."""
         explained = self.window.findChild(LevelDialog)
         if explained is None:

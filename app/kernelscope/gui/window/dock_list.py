@@ -23,7 +23,7 @@ from kernelscope.gui.widgets.commands import Action, action
 from kernelscope.gui.widgets.help_place import set_help
 
 
-class Side(StrEnum):
+class DockSide(StrEnum):
     """Edge of the window at which a dock lies."""
 
     LEFT = "left"
@@ -54,7 +54,7 @@ class Dock:
 
     name: DockName
     title: str
-    side: Side
+    side: DockSide
     help: str
     """Page of the manual that explains it, or ``page#heading``."""
     entry: str = ""
@@ -77,18 +77,25 @@ class Dock:
 
 DOCKS = (
     Dock(
-        DockName.FILTERS, "Filters", Side.LEFT, "window#finding-a-filter", "&Filters", ("Ctrl+F8",)
+        DockName.FILTERS,
+        "Filters",
+        DockSide.LEFT,
+        "window#finding-a-filter",
+        "&Filters",
+        ("Ctrl+F8",),
     ),
-    Dock(DockName.STEPS, "Steps", Side.LEFT, "window#recipes", "S&teps", ("Ctrl+F9",)),
-    Dock(DockName.CONTROLS, "Settings", Side.RIGHT, "window", "&Settings", ("F8",)),
-    Dock(DockName.RUNS, "Runs", Side.BOTTOM, "window#the-list-of-runs", "&Runs", ("Ctrl+F7",)),
-    Dock(DockName.TIMING, "Timing", Side.BOTTOM, "window#the-list-of-runs", "Ti&ming", ("F9",)),
-    Dock(DockName.QUALITY, "Quality", Side.BOTTOM, "window#denoising", "&Quality", ("F7",)),
-    Dock(DockName.MEASURE, "Measure", Side.BOTTOM, "window#measuring", "M&easure", ("Ctrl+F10",)),
+    Dock(DockName.STEPS, "Steps", DockSide.LEFT, "window#recipes", "S&teps", ("Ctrl+F9",)),
+    Dock(DockName.CONTROLS, "Settings", DockSide.RIGHT, "window", "&Settings", ("F8",)),
+    Dock(DockName.RUNS, "Runs", DockSide.BOTTOM, "window#the-list-of-runs", "&Runs", ("Ctrl+F7",)),
+    Dock(DockName.TIMING, "Timing", DockSide.BOTTOM, "window#the-list-of-runs", "Ti&ming", ("F9",)),
+    Dock(DockName.QUALITY, "Quality", DockSide.BOTTOM, "window#denoising", "&Quality", ("F7",)),
+    Dock(
+        DockName.MEASURE, "Measure", DockSide.BOTTOM, "window#measuring", "M&easure", ("Ctrl+F10",)
+    ),
     Dock(
         DockName.CONSOLE,
         "Console",
-        Side.BOTTOM,
+        DockSide.BOTTOM,
         "window#kernels-benchmark-and-console",
         visible=False,
     ),
@@ -96,9 +103,9 @@ DOCKS = (
 
 
 _AREAS = {
-    Side.LEFT: Qt.DockWidgetArea.LeftDockWidgetArea,
-    Side.RIGHT: Qt.DockWidgetArea.RightDockWidgetArea,
-    Side.BOTTOM: Qt.DockWidgetArea.BottomDockWidgetArea,
+    DockSide.LEFT: Qt.DockWidgetArea.LeftDockWidgetArea,
+    DockSide.RIGHT: Qt.DockWidgetArea.RightDockWidgetArea,
+    DockSide.BOTTOM: Qt.DockWidgetArea.BottomDockWidgetArea,
 }
 
 _BOTTOM_HEIGHT = 190
@@ -120,17 +127,17 @@ def make_docks(
     window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
     docks: dict[DockName, QDockWidget] = {}
     declared = [dock for dock in DOCKS if dock.name in contents]
-    first: dict[Side, QDockWidget] = {}
+    first: dict[DockSide, QDockWidget] = {}
     for each in declared:
         dock = QDockWidget(each.title, window)
         dock.setObjectName(each.object_name)
         dock.setWidget(Boundary(contents[each.name]))
         _let_buttons_grow(dock)
         set_help(dock, each.help)
-        if each.side is not Side.BOTTOM:
-            dock.setAllowedAreas(_AREAS[Side.LEFT] | _AREAS[Side.RIGHT])
+        if each.side is not DockSide.BOTTOM:
+            dock.setAllowedAreas(_AREAS[DockSide.LEFT] | _AREAS[DockSide.RIGHT])
         window.addDockWidget(_AREAS[each.side], dock)
-        if each.side is Side.BOTTOM and each.side in first:
+        if each.side is DockSide.BOTTOM and each.side in first:
             window.tabifyDockWidget(first[each.side], dock)
         first.setdefault(each.side, dock)
         docks[each.name] = dock
@@ -141,9 +148,9 @@ def make_docks(
     for dock in docks.values():
         _Title(dock, docks.values())
     for side, size, direction in (
-        (Side.BOTTOM, _BOTTOM_HEIGHT, Qt.Orientation.Vertical),
-        (Side.LEFT, _LEFT_WIDTH, Qt.Orientation.Horizontal),
-        (Side.RIGHT, _RIGHT_WIDTH, Qt.Orientation.Horizontal),
+        (DockSide.BOTTOM, _BOTTOM_HEIGHT, Qt.Orientation.Vertical),
+        (DockSide.LEFT, _LEFT_WIDTH, Qt.Orientation.Horizontal),
+        (DockSide.RIGHT, _RIGHT_WIDTH, Qt.Orientation.Horizontal),
     ):
         if side in first:
             window.resizeDocks([first[side]], [size], direction)

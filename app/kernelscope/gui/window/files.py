@@ -16,11 +16,11 @@ from kernelscope.files import read_image
 from kernelscope.files.samples import truth_of
 from kernelscope.gui.model import replay
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.history import Origin
+from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.model.pipeline import asked
 from kernelscope.gui.tools.figure_dialog import FigureDialog
 from kernelscope.gui.tools.file_dialogs import Pictures
-from kernelscope.gui.tools.phantom_dialog import Order
+from kernelscope.gui.tools.phantom_dialog import PhantomOrder
 from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
@@ -29,7 +29,7 @@ from kernelscope.gui.window.pages.evaluation import Savable
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.window.runner import Runner
-from kernelscope.gui.window.space import Space
+from kernelscope.gui.window.space import SpaceOpener
 from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -73,7 +73,7 @@ class Files(QObject):
         self._window, self._dialogs, self._recipes, self._runner = window, dialogs, recipes, runner
         self._background, self._volumes = background, volumes
         self._open_picture = open_picture
-        self.space = Space(window, dialogs, background, volumes, report)
+        self.space = SpaceOpener(window, dialogs, background, volumes, report)
         self._page_for, self._page, self._show_status, self._report = (
             page_for,
             page,
@@ -243,7 +243,7 @@ class Files(QObject):
         if picture is not None:
             self._open(picture)
 
-    def make_phantom(self, order: Order) -> None:
+    def make_phantom(self, order: PhantomOrder) -> None:
         """Compute the phantom that the user described, and open it."""
         self._show_status("Making a phantom…")
         self._background.start(
@@ -282,8 +282,8 @@ class Files(QObject):
     def _set_truth(self, page: Page[Any, Any], opened: object, ideal: Image) -> None:
         """Evaluate a sample against its truth, unless another picture is open by now."""
         known = page.reference
-        if page.source is opened and (known is None or known.origin is Origin.KEPT):
-            page.set_reference(ideal, Origin.TRUTH)
+        if page.source is opened and (known is None or known.origin is ReferenceOrigin.KEPT):
+            page.set_reference(ideal, ReferenceOrigin.TRUTH)
 
     def _report_member(self, error: Exception) -> None:
         """Report that a volume of a file cannot be read any more."""

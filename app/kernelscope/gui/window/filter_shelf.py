@@ -25,7 +25,7 @@ from kernelscope.engine.step import Step
 from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import by_category
-from kernelscope.gui.model.sketches import Scene, Sketch, Sketches, kind_of_sketch, sketch
+from kernelscope.gui.model.sketches import Sketch, Sketches, ViewedPicture, kind_of_sketch, sketch
 from kernelscope.gui.session.session import FILTER, Fields, Session
 from kernelscope.gui.viewer.layer import as_qimage
 from kernelscope.gui.widgets.commands import action
@@ -92,7 +92,7 @@ class FilterShelf(QObject):
         self._live, self._background, self._page = live, background, page
         self._sketches = Sketches()
         self._kind: Kind | None = None
-        self._scene: Scene | None = None
+        self._scene: ViewedPicture | None = None
         self._token: CancelToken | None = None
         self._compiled: set[str] = set()
         """Kinds of sketches whose code is in the cache."""
@@ -228,7 +228,7 @@ class FilterShelf(QObject):
                 self.browser.show_sketch(filter_id, None, _PROBLEM, error.message)
         return found
 
-    def _draw(self, scene: Scene, wanted: _Wanted) -> None:
+    def _draw(self, scene: ViewedPicture, wanted: _Wanted) -> None:
         token = self._token = CancelToken()
 
         def work() -> Sketch | None:
@@ -252,7 +252,7 @@ class FilterShelf(QObject):
 
         self._background.start(_TOPIC, work, show, failed)
 
-    def _show(self, scene: Scene, wanted: _Wanted, made: Sketch) -> None:
+    def _show(self, scene: ViewedPicture, wanted: _Wanted, made: Sketch) -> None:
         if made.planes is not None:
             image = self._image_of(scene, made)
             self.browser.show_sketch(wanted.filter_id, image, "", f"Shown: {made.place}.")
@@ -264,14 +264,14 @@ class FilterShelf(QObject):
         tip = f"{made.problem} The whole picture should take {cost} on this CPU."
         self.browser.show_sketch(wanted.filter_id, None, f"{_SLOW}\n{cost}", tip)
 
-    def _image_of(self, scene: Scene, made: Sketch) -> QImage:
+    def _image_of(self, scene: ViewedPicture, made: Sketch) -> QImage:
         display = self._page().display_of_scene(scene)
         assert made.planes is not None
         return as_qimage(made.planes, display)
 
     # --- code that is not compiled yet ---
 
-    def _compile(self, scene: Scene, missing: list[_Wanted]) -> None:
+    def _compile(self, scene: ViewedPicture, missing: list[_Wanted]) -> None:
         """Let the helper compile for thumbnails; each is asked for once."""
         orders: dict[str, str] = {}
         for wanted in missing:

@@ -22,7 +22,7 @@ from kernelscope.gui.docks.console import Console
 from kernelscope.gui.docks.film_strip import FilmStrip
 from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.docks.headline import Headline
-from kernelscope.gui.docks.levels import Levels, PictureLevels, VolumeLevels
+from kernelscope.gui.docks.levels import GreyLevels, PictureLevels, VolumeLevels
 from kernelscope.gui.docks.measure_panel import MeasurePanel
 from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.docks.quality_panel import QualityPanel
@@ -166,7 +166,7 @@ class Frame(QMainWindow):
             self.actions_.of_choice("view"),
             self.actions_["displayControls"],
         )
-        self._levels: dict[object, Levels] = {
+        self._levels: dict[object, GreyLevels] = {
             self.pictures: PictureLevels(self.pictures.images),
             self.volumes: VolumeLevels(self.volumes.viewer),
         }

@@ -28,14 +28,14 @@ from kernelscope.engine.result import Result
 from kernelscope.gui.docks.ladder import Ladder
 from kernelscope.gui.model.ladder import (
     LIMIT,
-    Entry,
-    Parity,
+    KnownRung,
+    RungParity,
     compare,
     expected_times,
     race,
 )
-from kernelscope.gui.model.ladder import Ladder as State
-from kernelscope.gui.model.rungs import Place, Rung, marked, only_cpu
+from kernelscope.gui.model.ladder import LadderModel as State
+from kernelscope.gui.model.rungs import Rung, RungPlace, marked, only_cpu
 from kernelscope.gui.session.session import PLACES, Fields, Session
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
@@ -64,11 +64,11 @@ class Race:
 
     def __init__(self) -> None:
         self.request: Request | None = None
-        self.done: dict[Place, str] = {}
+        self.done: dict[RungPlace, str] = {}
         self.running: Rung | None = None
 
 
-class Levels(QObject):
+class LevelRunner(QObject):
     """Connects the ladder with the settings, the runner and the page.
 
     Parameters
@@ -108,7 +108,7 @@ class Levels(QObject):
         self._reading = False
         self.race: Race | None = None
         self._note = ""
-        self._remarks: dict[Place, str] = {}
+        self._remarks: dict[RungPlace, str] = {}
         self._remarks_of: object = None
         self._closed = False
         self._limit = QTimer(self)
@@ -144,7 +144,7 @@ class Levels(QObject):
 
     # --- commands ---
 
-    def run_at(self, place: Place) -> None:
+    def run_at(self, place: RungPlace) -> None:
         """Choose a place and run there, measured."""
         self._end_race()
         self._session.choose_place(place)
@@ -197,11 +197,11 @@ class Levels(QObject):
         except AppError:
             return None
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[KnownRung]:
         """Return the rungs with all that is known about them for the present settings."""
         request = self.request()
         if request is None:
-            return [Entry(rung) for rung in self._session.rungs]
+            return [KnownRung(rung) for rung in self._session.rungs]
         figures, wanted = {}, Wanted.by(request)
         if self._recorded is not None and any(map(_is_missing, self._session.rungs)):
             figures = self._recorded.nearest(wanted)
@@ -211,7 +211,7 @@ class Levels(QObject):
             options = self._session.options_at(rung.place)
             figure = figures.get(rung.place.level or "") if _is_missing(rung) else None
             found.append(
-                Entry(
+                KnownRung(
                     rung,
                     time=self._state.time(request, options),
                     figure=figure,
@@ -305,13 +305,13 @@ class Levels(QObject):
             return
         reference, pairs = found
 
-        def work() -> dict[Place, Parity]:
+        def work() -> dict[RungPlace, RungParity]:
             return {
                 place: compare(reference.full_name, expected.planes, other.planes)
                 for place, (expected, other) in pairs.items()
             }
 
-        def learn(parities: dict[Place, Parity]) -> None:
+        def learn(parities: dict[RungPlace, RungParity]) -> None:
             self._state.learn(request, reference, parities)
             self.refresh()
             self._next.start()
@@ -368,7 +368,7 @@ class Levels(QObject):
         self._limit.start(round(1000 * self.limit))
         self.refresh()
 
-    def _known(self, request: Request) -> dict[Place, float]:
+    def _known(self, request: Request) -> dict[RungPlace, float]:
         """Return the levels with a time for these settings, in seconds."""
         known = {}
         for rung in self._session.rungs:
@@ -377,7 +377,7 @@ class Levels(QObject):
                 known[rung.place] = time.computing
         return known
 
-    def _finish(self, ended: Race, slow: list[Rung], expected: dict[Place, float]) -> None:
+    def _finish(self, ended: Race, slow: list[Rung], expected: dict[RungPlace, float]) -> None:
         """Say which levels are left, and why."""
         self._remarks = {place: text for place, text in ended.done.items() if text}
         for rung in slow:
@@ -449,7 +449,7 @@ def _is_missing(rung: Rung) -> bool:
     return bool(rung.obstacle) and not rung.gap
 
 
-def _folds(entries: list[Entry], wanted: Wanted | None) -> dict[Device, str]:
+def _folds(entries: list[KnownRung], wanted: Wanted | None) -> dict[Device, str]:
     """Return the lines over the levels of a missing GPU and of the emulated one."""
     folds = {}
     missing = [entry for entry in entries if _is_missing(entry.rung)]
@@ -461,7 +461,7 @@ def _folds(entries: list[Entry], wanted: Wanted | None) -> dict[Device, str]:
     return folds
 
 
-def _fold_of_missing(missing: list[Entry], wanted: Wanted | None) -> str:
+def _fold_of_missing(missing: list[KnownRung], wanted: Wanted | None) -> str:
     """Return the line over the levels of the device that is missing.
 
     If there are recorded times, a second line has the settings and the size that they are of.

@@ -48,7 +48,7 @@ from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.keeper import Keeper
-from kernelscope.gui.window.levels import Levels
+from kernelscope.gui.window.levels import LevelRunner
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.measuring import Measuring
 from kernelscope.gui.window.menu_keys import MenuKeys
@@ -56,8 +56,8 @@ from kernelscope.gui.window.open_pictures import OpenPictures
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
-from kernelscope.gui.window.space import Space
-from kernelscope.gui.window.steps import Steps
+from kernelscope.gui.window.space import SpaceOpener
+from kernelscope.gui.window.steps import StepCommands
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.later import Later
@@ -86,7 +86,7 @@ class MainWindow(Frame):
         Drawer,
         FilterShelf,
         Files,
-        Levels,
+        LevelRunner,
         Live,
         Measuring,
         OpenPictures,
@@ -96,8 +96,8 @@ class MainWindow(Frame):
         Recipes,
         RunShelf,
         Runner,
-        Space,
-        Steps,
+        SpaceOpener,
+        StepCommands,
         Viewer,
         VolumeSteps,
     )
@@ -161,13 +161,13 @@ class MainWindow(Frame):
         self.live = Live(self.runner, self.session, self.background, settings, lambda: self.page)
         self.measuring = self._make_measuring()
         self.run_shelf = self._make_shelf()
-        self.levels = Levels(self.session, self.runner, self.background, lambda: self.page)
+        self.levels = LevelRunner(self.session, self.runner, self.background, lambda: self.page)
         self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])
         self._settings_column.ladder.put(self.levels.ladder)
         self.levels.recorded_read.connect(self.live.use_recorded)
         self.levels.recorded_read.connect(self.companions.use_recorded)
         self.filter_shelf = self._make_filter_shelf()
-        self.steps = Steps(self.steps_panel, self.live, self.actions_)
+        self.steps = StepCommands(self.steps_panel, self.live, self.actions_)
         self._menu_keys = MenuKeys(self, self.actions_.values())
         self._connect()
         placement.restore(self, settings)

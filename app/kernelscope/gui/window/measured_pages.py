@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF, SignalInstance
 
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import pictures, size_of, slices, steps_of
-from kernelscope.gui.model.profiles import Measured
+from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.regions import Interest, Regions
 from kernelscope.gui.viewer.region_tool import RegionTool
@@ -50,7 +50,7 @@ class MeasuredPage(Protocol):
     def note(self) -> str:
         """A sentence about the figures, where they are not those of the values in view."""
 
-    def measured(self) -> Callable[[], list[Measured]]:
+    def measured(self) -> Callable[[], list[ProfiledPicture]]:
         """Return a function that returns the pictures; call it off the GUI thread."""
 
     def size_of(self, region: Interest) -> str:
@@ -99,7 +99,7 @@ class MeasuredPictures:
     def note(self) -> str:
         return ""
 
-    def measured(self) -> Callable[[], list[Measured]]:
+    def measured(self) -> Callable[[], list[ProfiledPicture]]:
         moment, reference = self._page.moment, self._page.reference
         image = reference.image if reference is not None else None
         return lambda: pictures(moment.source, moment.result, image)
@@ -148,7 +148,7 @@ class MeasuredVolumes:
     def note(self) -> str:
         return "" if self._viewer.look.projection is Projection.SLICE else _PROJECTED
 
-    def measured(self) -> Callable[[], list[Measured]]:
+    def measured(self) -> Callable[[], list[ProfiledPicture]]:
         page, viewer = self._page, self._viewer
         volume, output, reference = page.part, page.shown_output, page.reference
         truth = reference.image if reference is not None else None

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QDockWidget, QWidget
 from kernelscope.engine.area import Area
 from kernelscope.gui.docks.measure_panel import MeasurePanel
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.measurements import Row, measure
+from kernelscope.gui.model.measurements import RegionRow, measure
 from kernelscope.gui.model.profiles import Profile, profile
 from kernelscope.gui.model.regions import Regions, Shape
 from kernelscope.gui.viewer.region_tool import RegionTool
@@ -211,13 +211,13 @@ class Measuring(QObject):
         chosen, take = front.regions.chosen, front.measured()
         line = chosen if chosen is not None and chosen.shape is Shape.LINE else None
 
-        def work() -> tuple[tuple[Row, ...], list[Profile]]:
+        def work() -> tuple[tuple[RegionRow, ...], list[Profile]]:
             measured = take()
             along = [each for each in measured if line is not None and each.plane == line.plane]
             profiles = [profile(line, each) for each in along] if line is not None else []
             return measure(regions, against, measured), profiles
 
-        def show(figures: tuple[tuple[Row, ...], list[Profile]]) -> None:
+        def show(figures: tuple[tuple[RegionRow, ...], list[Profile]]) -> None:
             if self._front is not front:
                 return
             rows, profiles = figures

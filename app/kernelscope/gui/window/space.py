@@ -15,7 +15,7 @@ from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.work.background import Background
 
 
-class Space(QObject):
+class SpaceOpener(QObject):
     """Opens the 3-D view and shows the component in it that is on the page.
 
     Attributes

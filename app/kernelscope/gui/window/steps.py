@@ -25,11 +25,11 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import prepared
 from kernelscope.gui.docks.steps_panel import StepsPanel
-from kernelscope.gui.model.card_rows import Subject, carried, examine, rows_of
+from kernelscope.gui.model.card_rows import StepSubject, carried, examine, rows_of
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import Moment
-from kernelscope.gui.model.kept_steps import Kept, kept_steps
-from kernelscope.gui.model.pipeline import Card, Facts, Pipeline, card_of
+from kernelscope.gui.model.kept_steps import KeptSteps, kept_steps
+from kernelscope.gui.model.pipeline import Facts, Pipeline, PipelineStep, card_of
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
@@ -43,7 +43,7 @@ _SOON_MS = 60
 """The cards follow a slider so often; the picture is more urgent."""
 
 
-class Steps(QObject):
+class StepCommands(QObject):
     """Carries out the commands of the menu of steps, and keeps the cards true."""
 
     def __init__(self, panel: StepsPanel, live: Live, actions: Actions) -> None:
@@ -79,7 +79,7 @@ class Steps(QObject):
         for signal in (page.changed, page.drawn, page.history_changed, page.evaluated):
             signal.connect(self._touch)
 
-    def _kept(self, page: Page[Any, Any], source: Source) -> Kept | None:
+    def _kept(self, page: Page[Any, Any], source: Source) -> KeptSteps | None:
         """Return the steps that are shown, or else those of `page`, as far as they fit `source`."""
         for front, pipeline in ((self._page(), self.pipeline), (page, self._behind(page))):
             if pipeline is None or len(pipeline.cards) < 2:
@@ -129,16 +129,16 @@ class Steps(QObject):
             self._derived = moment.steps, Pipeline.of(moment.steps, present)
         return self._derived[1].edited(present)
 
-    def _present(self) -> Card:
+    def _present(self) -> PipelineStep:
         """Return the settings of the form as a card; the last valid ones if these are not."""
         page, settings = self._page(), self._runner.settings()
         if settings is None:
             if page.result is not None:
-                return Card(page.result.request.step, page.result.request.options)
-            return Card(Step.create(self._session.filter_id))
+                return PipelineStep(page.result.request.step, page.result.request.options)
+            return PipelineStep(Step.create(self._session.filter_id))
         with contextlib.suppress(AppError):
             return card_of(page.request(settings))  # volumes have an axis
-        return Card(settings.open_step, settings.options)
+        return PipelineStep(settings.open_step, settings.options)
 
     def refresh(self) -> None:
         """Show the cards as they are now."""
@@ -159,11 +159,11 @@ class Steps(QObject):
         if self._live.resting and not self._runner.busy and not page.is_behind:
             self._examine(subjects)
 
-    def _subjects(self, pipeline: Pipeline) -> list[Subject]:
+    def _subjects(self, pipeline: Pipeline) -> list[StepSubject]:
         """Return the card, the result and the facts of each step that is on."""
         page = self._page()
         outputs, source = page.history.outputs, self._base
-        found: list[Subject] = []
+        found: list[StepSubject] = []
         for place, card in enumerate(pipeline.cards):
             if place == pipeline.place and self._pending is None:
                 source = page.source
@@ -171,7 +171,7 @@ class Steps(QObject):
                 continue
             result = outputs.find(source, card.step) if source is not None else None
             facts = outputs.facts(result) if result is not None else None
-            found.append(Subject(card, result, facts))
+            found.append(StepSubject(card, result, facts))
             source = result.output if result is not None else None
         return found
 
@@ -186,7 +186,7 @@ class Steps(QObject):
             return str(error)
         return ""
 
-    def _examine(self, subjects: Sequence[Subject]) -> None:
+    def _examine(self, subjects: Sequence[StepSubject]) -> None:
         """Make thumbnails and compare with the reference, where that is still to be done."""
         page = self._page()
         reference = page.reference.image if page.reference is not None else None
@@ -369,7 +369,7 @@ class Steps(QObject):
         self._prepare(source, missing, lambda parts: self._build([*kept, *parts]))
 
     def _prepare(
-        self, source: Any, cards: Sequence[Card], then: Callable[[Sequence[Result]], None]
+        self, source: Any, cards: Sequence[PipelineStep], then: Callable[[Sequence[Result]], None]
     ) -> None:
         """Compute the steps of `cards`, the first of which may have numbers to estimate."""
         page, (first, *others) = self._page(), cards

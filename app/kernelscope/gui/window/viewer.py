@@ -12,7 +12,7 @@ from kernelscope.gui.docks.volume_display_panel import VolumeDisplayPanel
 from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.settings import Settings
@@ -162,7 +162,7 @@ class Viewer(QObject):
         if self._of_volumes():
             self._volumes.control.choose_automatic()
             return
-        for side in Side:
+        for side in PaneSide:
             self._pair.choose_display(side, None)
 
     @action(
@@ -177,7 +177,7 @@ class Viewer(QObject):
         if self._of_volumes():
             self._volumes.control.choose_full()
             return
-        for side in Side:
+        for side in PaneSide:
             self._pair.choose_full(side)
 
     @action(
@@ -240,7 +240,7 @@ class Viewer(QObject):
             self._volumes.choose_look(look)
             self.refresh()  # the action of the chosen map stays ticked if it is chosen again
             return
-        for side in Side:
+        for side in PaneSide:
             display = self._pair.displays.of(side)
             if display is not None:
                 new = Display(display.low, display.high, display.gamma, ColourMap(name))
@@ -319,7 +319,7 @@ class Viewer(QObject):
     def _colour_map(self) -> ColourMap:
         if self._of_volumes():
             return self._volumes.look.colour_map
-        display = self._pair.displays.of(Side.INPUT)
+        display = self._pair.displays.of(PaneSide.INPUT)
         return display.colour_map if display is not None else ColourMap.GREY
 
     @property

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kernelscope.base.durations import duration
-from kernelscope.bench.recorded import Figure, Recorded, Wanted
+from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted
 from kernelscope.engine.step import Step, default_text
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
@@ -128,7 +128,7 @@ def recorded() -> Recorded:
     return Recorded.read()
 
 
-def nearest(spec: FilterSpec, device: str) -> dict[str, Figure]:
+def nearest(spec: FilterSpec, device: str) -> dict[str, RecordedTime]:
     """Return the recorded time of each level, at the setting nearest to the defaults."""
     step = Step.of_numbers(spec.id)
     sides = (181, 217, 181) if spec.kind is Kind.VOLUME else (4096, 4096)
@@ -154,7 +154,7 @@ def _cost(spec: FilterSpec) -> Iterator[str]:
             yield f"{name} levels that it does not have:\n\n" + "\n".join(lines)
 
 
-def _settings(measured: Mapping[str, Figure], spec: FilterSpec) -> str:
+def _settings(measured: Mapping[str, RecordedTime], spec: FilterSpec) -> str:
     """Return where and with which settings the times of a table were measured."""
     if not measured:
         return "No times of this filter were recorded."
@@ -165,7 +165,7 @@ def _settings(measured: Mapping[str, Figure], spec: FilterSpec) -> str:
     )
 
 
-def _origin(figure: Figure) -> str:
+def _origin(figure: RecordedTime) -> str:
     return f"{figure.setting} ({figure.machine}, {figure.date})"
 
 
@@ -175,7 +175,7 @@ def _levels(spec: FilterSpec, device: str) -> str:
     several = len({_origin(figure) for figure in measured.values()}) > 1
     sizes = {figure.row.asked for figure in measured.values()}
 
-    def time(figure: Figure) -> str:
+    def time(figure: RecordedTime) -> str:
         return duration(figure.seconds) if len(sizes) == 1 else figure.by_million
 
     heading = ["level", *(["operations"] if device == Device.GPU else []), "time"]

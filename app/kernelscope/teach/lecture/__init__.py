@@ -1,10 +1,10 @@
 """The lecture: short pages on how memory decides the speed of a filter, with live pictures.
 
-Each page is data, a `Page`, in a module of its own: text, controls declared as parameters, and a
+Each page is data, a `LecturePage`, in a module of its own: text, controls declared as parameters, and a
 function that maps the user's picture and the values of the controls to a drawing and numbers.
 Numbers come from the launch plans of the filters, from closed forms, from the data sheets of
 `cards`, from runs of the program's own code on the picture, and from recorded figures; each
-`Fact` names its origin. Free of Qt.
+`NamedNumber` names its origin. Free of Qt.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from kernelscope.teach.lecture import (
     tiles,
     transfers,
 )
-from kernelscope.teach.lecture.page import Count, Fact, Origin, Page, Shown
-from kernelscope.teach.lecture.subject import Measured, Subject
+from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.subject import MeasuredTime, Subject
 
-PAGES: Mapping[str, Page] = MappingProxyType(
+PAGES: Mapping[str, LecturePage] = MappingProxyType(
     {
         each.PAGE.id: each.PAGE
         for each in (
@@ -50,4 +50,13 @@ PAGES: Mapping[str, Page] = MappingProxyType(
 )
 """The pages in their order, by id."""
 
-__all__ = ["PAGES", "Count", "Fact", "Measured", "Origin", "Page", "Shown", "Subject"]
+__all__ = [
+    "PAGES",
+    "Count",
+    "LecturePage",
+    "MeasuredTime",
+    "NamedNumber",
+    "NumberOrigin",
+    "Shown",
+    "Subject",
+]

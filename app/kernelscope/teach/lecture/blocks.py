@@ -10,7 +10,7 @@ from kernelscope.schema.levels import GLOBAL, SINGLE_BLOCK
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
 from kernelscope.teach.lecture.controls import BLOCK, CARD, block_of
-from kernelscope.teach.lecture.page import Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.residence import SHOWN
@@ -29,12 +29,20 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     blocks = across * down
     working = min(blocks, card.multiprocessors)
     facts = (
-        Fact("Blocks of the grid", f"{across}×{down} = {blocks:,}", Origin.PLAN),
-        Fact("Threads of a block", f"{launch.block[0] * launch.block[1]:,}", Origin.PLAN),
-        Fact("Pixels of a tile", "×".join(map(str, launch.tile)), Origin.PLAN),
-        Fact(f"Multiprocessors of {card.name}", f"{card.multiprocessors}", Origin.CARD),
-        Fact("Blocks for each of them", f"{blocks / card.multiprocessors:,.1f}", Origin.FORMULA),
-        Fact("With many blocks, multiprocessors that work", f"{working}", Origin.FORMULA),
+        NamedNumber("Blocks of the grid", f"{across}×{down} = {blocks:,}", NumberOrigin.PLAN),
+        NamedNumber(
+            "Threads of a block", f"{launch.block[0] * launch.block[1]:,}", NumberOrigin.PLAN
+        ),
+        NamedNumber("Pixels of a tile", "×".join(map(str, launch.tile)), NumberOrigin.PLAN),
+        NamedNumber(
+            f"Multiprocessors of {card.name}", f"{card.multiprocessors}", NumberOrigin.CARD
+        ),
+        NamedNumber(
+            "Blocks for each of them", f"{blocks / card.multiprocessors:,.1f}", NumberOrigin.FORMULA
+        ),
+        NamedNumber(
+            "With many blocks, multiprocessors that work", f"{working}", NumberOrigin.FORMULA
+        ),
     )
     return Shown(_drawing(subject, launch.tile, working, card), facts)
 
@@ -85,7 +93,7 @@ def _drawing(subject: Subject, tile: tuple[int, ...], working: int, card: Gpu) -
     return board
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="blocks",
     title="One block or many",
     text=(

@@ -12,7 +12,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.controls import side
-from kernelscope.teach.lecture.page import Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.running import filtered
 from kernelscope.teach.lecture.subject import Subject
 
@@ -33,8 +33,8 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     part = subject.pixels[:_MOST, :_MOST]
     rim = rim_pixels(part.shape, size)
     facts = [
-        Fact("Pixels whose mask reaches outside", f"{rim:,}", Origin.FORMULA),
-        Fact("Of the picture", f"{100 * rim / part.size:.2f} %", Origin.FORMULA),
+        NamedNumber("Pixels whose mask reaches outside", f"{rim:,}", NumberOrigin.FORMULA),
+        NamedNumber("Of the picture", f"{100 * rim / part.size:.2f} %", NumberOrigin.FORMULA),
     ]
     try:
         result = filtered(part, "mean", {"size": size}, border)
@@ -43,15 +43,17 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
         board.heading(0, 16, error.message, error.hint)
         return Shown(board, tuple(facts))
     facts.append(
-        Fact("Size of the result", "×".join(map(str, reversed(result.shape))), Origin.PICTURE)
+        NamedNumber(
+            "Size of the result", "×".join(map(str, reversed(result.shape))), NumberOrigin.PICTURE
+        )
     )
     if result.shape == part.shape:
         usual = filtered(part, "mean", {"size": size}, Border.REFLECT)
         apart = np.abs(result.astype(int) - usual)
         facts += [
-            Fact("Pixels that differ from border reflect", f"{np.count_nonzero(apart):,}",
-                 Origin.PICTURE),
-            Fact("Largest difference, of 255", f"{apart.max()}", Origin.PICTURE),
+            NamedNumber("Pixels that differ from border reflect", f"{np.count_nonzero(apart):,}",
+                 NumberOrigin.PICTURE),
+            NamedNumber("Largest difference, of 255", f"{apart.max()}", NumberOrigin.PICTURE),
         ]  # fmt: skip
     return Shown(_drawing(part, result, size, border), tuple(facts))
 
@@ -81,7 +83,7 @@ def _drawing(
     return board
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="borders",
     title="Borders",
     text=(

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelscope.schema.parameters import Choice, ChoiceParameter, IntParameter
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import Count, Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.residence import WARP
 from kernelscope.teach.lecture.subject import Subject
 
@@ -37,10 +37,14 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     touched = sectors(stride, first, size)
     used, fetched = WARP * size, SECTOR * touched
     facts = (
-        Fact("Sectors of 32 bytes that the warp touches", f"{touched}", Origin.FORMULA),
-        Fact("Bytes that memory delivers", f"{fetched:,}", Origin.FORMULA),
-        Fact("Bytes that the threads use", f"{used:,}", Origin.FORMULA),
-        Fact("Used of the bytes delivered", f"{100 * used / fetched:.1f} %", Origin.FORMULA),
+        NamedNumber(
+            "Sectors of 32 bytes that the warp touches", f"{touched}", NumberOrigin.FORMULA
+        ),
+        NamedNumber("Bytes that memory delivers", f"{fetched:,}", NumberOrigin.FORMULA),
+        NamedNumber("Bytes that the threads use", f"{used:,}", NumberOrigin.FORMULA),
+        NamedNumber(
+            "Used of the bytes delivered", f"{100 * used / fetched:.1f} %", NumberOrigin.FORMULA
+        ),
     )
     return Shown(_drawing(subject, stride, first, size), facts)
 
@@ -98,7 +102,7 @@ def _counted(values: Mapping[str, Any]) -> Count:
     return Count("negative", ("uncoalesced", "global"), {}, ("global loads", "global sectors"))
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="coalescing",
     title="Coalescing",
     text=(

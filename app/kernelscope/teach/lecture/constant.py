@@ -10,7 +10,7 @@ from kernelscope.schema.parameters import IntParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.controls import side
-from kernelscope.teach.lecture.page import Count, Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.residence import WARP
@@ -29,11 +29,19 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     kept = launches[1].constants.keys() - launches[0].constants.keys()
     constants = sum(launches[1].constants[name].nbytes for name in kept)
     facts = (
-        Fact("Weights that each thread reads", f"{size * size}", Origin.FORMULA),
-        Fact("Weights in global memory at level global", f"{tables:,} bytes", Origin.PLAN),
-        Fact("In constant memory at level constant", f"{constants:,} bytes", Origin.PLAN),
-        Fact("Turns of the constant cache for one read of a warp", f"{apart}", Origin.FORMULA),
-        Fact("For all weights of the mask", f"{apart * size * size:,}", Origin.FORMULA),
+        NamedNumber("Weights that each thread reads", f"{size * size}", NumberOrigin.FORMULA),
+        NamedNumber(
+            "Weights in global memory at level global", f"{tables:,} bytes", NumberOrigin.PLAN
+        ),
+        NamedNumber(
+            "In constant memory at level constant", f"{constants:,} bytes", NumberOrigin.PLAN
+        ),
+        NamedNumber(
+            "Turns of the constant cache for one read of a warp", f"{apart}", NumberOrigin.FORMULA
+        ),
+        NamedNumber(
+            "For all weights of the mask", f"{apart * size * size:,}", NumberOrigin.FORMULA
+        ),
     )
     return Shown(_drawing(subject, apart), facts)
 
@@ -74,7 +82,7 @@ def _counted(values: Mapping[str, Any]) -> Count:
     )
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="constant",
     title="Constant cache",
     text=(

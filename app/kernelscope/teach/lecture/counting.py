@@ -7,7 +7,7 @@ from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
-from kernelscope.teach.lecture.page import Count, Fact, Origin
+from kernelscope.teach.lecture.page import Count, NamedNumber, NumberOrigin
 from kernelscope.teach.lecture.subject import Subject
 from kernelscope.traffic.table import figures
 
@@ -15,7 +15,7 @@ _SIDE = 128
 """Pixels of the part that the kernels run on: they are counted in about a second."""
 
 
-def count(wanted: Count, subject: Subject) -> tuple[Fact, ...]:
+def count(wanted: Count, subject: Subject) -> tuple[NamedNumber, ...]:
     """Run kernels on a detail of the picture; return their accesses for each pixel.
 
     Raises
@@ -38,7 +38,7 @@ def count(wanted: Count, subject: Subject) -> tuple[Fact, ...]:
     finally:
         tracer.close()
     return tuple(
-        Fact(f"{name}: {figure.title} a pixel", text, Origin.EMULATED)
+        NamedNumber(f"{name}: {figure.title} a pixel", text, NumberOrigin.EMULATED)
         for figure in figures(made)
         if figure.title in wanted.titles
         for name, value, text in zip(made, figure.values, figure.texts(), strict=True)

@@ -14,7 +14,7 @@ from kernelscope.schema.devices import Device
 from kernelscope.schema.parameters import IntParameter
 from kernelscope.teach.lecture.board import Board
 from kernelscope.teach.lecture.controls import side
-from kernelscope.teach.lecture.page import Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.plans import operations_of, plan_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.running import filtered
@@ -25,12 +25,14 @@ _SIDE = 96
 
 def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     size, density = values["size"], values["density"]
-    facts = [Fact("Cells to rank, a pixel", f"{size * size}", Origin.FORMULA)]
+    facts = [NamedNumber("Cells to rank, a pixel", f"{size * size}", NumberOrigin.FORMULA)]
     for level in filters.get("median").levels(Device.GPU):
         plan = plan_of("median", level, subject.shape, {"size": size})
         if level.id in _LEVELS:
             name = f"Operations, {level.name.lower()}"
-            facts.append(Fact(name, f"{operations_of(plan):,.0f}", Origin.PLAN, plan.notice))
+            facts.append(
+                NamedNumber(name, f"{operations_of(plan):,.0f}", NumberOrigin.PLAN, plan.notice)
+            )
     clean, *_ = subject.part(_SIDE, _SIDE)
     try:
         noisy = filtered(clean, "salt_and_pepper_noise", {"density": density / 100})
@@ -43,7 +45,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     pictures = {"The picture": clean, **pictures}
     extreme = {name: _extreme(each) for name, each in pictures.items()}
     facts += [
-        Fact(f"Black or white: {name.lower()}", f"{100 * share:.1f} %", Origin.PICTURE)
+        NamedNumber(f"Black or white: {name.lower()}", f"{100 * share:.1f} %", NumberOrigin.PICTURE)
         for name, share in extreme.items()
     ]
     return Shown(_drawing(pictures, extreme, size), tuple(facts))
@@ -75,7 +77,7 @@ def _drawing(
     return board
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="medians",
     title="Medians",
     text=(

@@ -10,7 +10,7 @@ from kernelscope.schema.levels import GLOBAL
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
 from kernelscope.teach.lecture.controls import CARD, side
-from kernelscope.teach.lecture.page import Count, Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.residence import SHOWN
@@ -26,20 +26,26 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     floor = samples * launch.bytes_per_sample / card.bandwidth
     unshared = samples * (size * size + 1) / card.bandwidth
     facts = (
-        Fact("Cells that each pixel of the result needs", f"{size * size}", Origin.FORMULA),
-        Fact(
+        NamedNumber(
+            "Cells that each pixel of the result needs", f"{size * size}", NumberOrigin.FORMULA
+        ),
+        NamedNumber(
             "Bytes a pixel that must move: read once, write once",
             f"{launch.bytes_per_sample:g}",
-            Origin.PLAN,
+            NumberOrigin.PLAN,
         ),
-        Fact(
+        NamedNumber(
             "Operations for each of these bytes",
             f"{launch.operations_per_sample / launch.bytes_per_sample:.3g}",
-            Origin.PLAN,
+            NumberOrigin.PLAN,
         ),
-        Fact(f"Bandwidth of {card.name}", f"{card.bandwidth / 1e9:,.0f} GB/s", Origin.CARD),
-        Fact(f"Least time for {subject.size} pixels", duration(floor), Origin.FORMULA),
-        Fact("The same if no cell were read from a cache", duration(unshared), Origin.FORMULA),
+        NamedNumber(
+            f"Bandwidth of {card.name}", f"{card.bandwidth / 1e9:,.0f} GB/s", NumberOrigin.CARD
+        ),
+        NamedNumber(f"Least time for {subject.size} pixels", duration(floor), NumberOrigin.FORMULA),
+        NamedNumber(
+            "The same if no cell were read from a cache", duration(unshared), NumberOrigin.FORMULA
+        ),
     )
     return Shown(_drawing(subject, size, launch.bytes_per_sample), facts)
 
@@ -73,7 +79,7 @@ def _counted(values: Mapping[str, Any]) -> Count:
     return Count("mean", (GLOBAL.id,), {"size": values["size"]}, titles)
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="memory",
     title="Why memory matters",
     text=(

@@ -11,7 +11,7 @@ from kernelscope.schema.devices import Device
 from kernelscope.schema.parameters import IntParameter, OddParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.plans import operations_of, plan_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.running import filtered
@@ -29,15 +29,15 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     parameters = {"patch": patch, "search_radius": reach, "filter_sigma": _STRENGTH}
     parameters["weights"] = "gaussian"
     facts = [
-        Fact("Patches compared, a pixel", f"{side * side:,}", Origin.FORMULA),
-        Fact("Differences, each patch alone",
-             f"{side * side * patch * patch:,}", Origin.FORMULA),
+        NamedNumber("Patches compared, a pixel", f"{side * side:,}", NumberOrigin.FORMULA),
+        NamedNumber("Differences, each patch alone",
+             f"{side * side * patch * patch:,}", NumberOrigin.FORMULA),
     ]  # fmt: skip
     for level in filters.get("nlm").levels(Device.GPU):
         if level.id in _LEVELS:
             plan = plan_of("nlm", level, subject.shape, parameters)
             name = f"Operations, {level.name.lower()}"
-            facts.append(Fact(name, f"{operations_of(plan):,.0f}", Origin.PLAN))
+            facts.append(NamedNumber(name, f"{operations_of(plan):,.0f}", NumberOrigin.PLAN))
     part, *_ = subject.part(_SIDE, _SIDE)
     board = Board(f"A detail before and after NLM; patches of {patch}×{patch} in {side}×{side}")
     try:
@@ -59,7 +59,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     return Shown(board, tuple(facts))
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="nlm",
     title="Non-local means",
     text=(

@@ -11,7 +11,7 @@ from kernelscope.schema.parameters import IntParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
 from kernelscope.teach.lecture.controls import BLOCK, CARD, block_of
-from kernelscope.teach.lecture.page import Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.residence import SHOWN, Residence, limits_of, residence
 from kernelscope.teach.lecture.subject import Subject
@@ -27,15 +27,17 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     threads = launch.block[0] * launch.block[1]
     held = residence(limits, threads, values["registers"], launch.shared_bytes)
     facts = (
-        Fact("Shared memory of a block", f"{launch.shared_bytes:,} bytes", Origin.PLAN),
-        Fact("Warps of a block", f"{held.warps}", Origin.PLAN),
-        Fact("Blocks on a multiprocessor at a time", f"{held.blocks}", Origin.FORMULA),
-        Fact("Reached first", enumerated(held.limits), Origin.FORMULA),
-        Fact("Occupancy", f"{100 * held.occupancy:.1f} %", Origin.FORMULA),
-        Fact(
+        NamedNumber(
+            "Shared memory of a block", f"{launch.shared_bytes:,} bytes", NumberOrigin.PLAN
+        ),
+        NamedNumber("Warps of a block", f"{held.warps}", NumberOrigin.PLAN),
+        NamedNumber("Blocks on a multiprocessor at a time", f"{held.blocks}", NumberOrigin.FORMULA),
+        NamedNumber("Reached first", enumerated(held.limits), NumberOrigin.FORMULA),
+        NamedNumber("Occupancy", f"{100 * held.occupancy:.1f} %", NumberOrigin.FORMULA),
+        NamedNumber(
             f"Limits of {card.name}",
             f"{limits.threads:,} threads, {limits.registers:,} registers",
-            Origin.CARD,
+            NumberOrigin.CARD,
             "compute capability {}.{}".format(*card.capability),
         ),
     )
@@ -83,7 +85,7 @@ def _drawing(subject: Subject, held: Residence, block: tuple[int, int]) -> Board
     return board
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="occupancy",
     title="Occupancy",
     text=(

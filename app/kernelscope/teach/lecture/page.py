@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kernelscope.bench.figures import Figure
+from kernelscope.bench.figures import PublishedFigure
 from kernelscope.schema.parameters import Parameter
 from kernelscope.teach.handbook.svg import Drawing
 from kernelscope.teach.lecture.subject import Subject
@@ -16,7 +16,7 @@ MOST_WORDS = 120
 """Words of the text of a page: more are not read from a wall."""
 
 
-class Origin(StrEnum):
+class NumberOrigin(StrEnum):
     """Where a number on a page comes from."""
 
     PLAN = "from the launch plan"
@@ -29,7 +29,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True)
-class Fact:
+class NamedNumber:
     """A number with its name and its origin.
 
     Attributes
@@ -40,7 +40,7 @@ class Fact:
 
     name: str
     value: str
-    origin: Origin
+    origin: NumberOrigin
     note: str = ""
 
     @property
@@ -54,7 +54,7 @@ class Shown:
     """A page with some values of its controls: the picture and the numbers."""
 
     drawing: Drawing
-    facts: tuple[Fact, ...]
+    facts: tuple[NamedNumber, ...]
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class Count:
     block: tuple[int, int] | None = None
 
 
-def _none() -> tuple[Figure, ...]:
+def _none() -> tuple[PublishedFigure, ...]:
     return ()
 
 
 @dataclass(frozen=True)
-class Page:
+class LecturePage:
     """A page of the lecture.
 
     Attributes
@@ -111,7 +111,7 @@ class Page:
     text: str
     controls: tuple[Parameter, ...]
     show: Callable[[Subject, Mapping[str, Any]], Shown]
-    figures: Callable[[], tuple[Figure, ...]] = _none
+    figures: Callable[[], tuple[PublishedFigure, ...]] = _none
     filters: tuple[str, ...] = ()
     counted: Callable[[Mapping[str, Any]], Count] | None = None
 
@@ -119,10 +119,10 @@ class Page:
         """Return the values with which the page opens."""
         return {control.name: control.default for control in self.controls}
 
-    def facts(self, shown: Shown, subject: Subject) -> tuple[Fact, ...]:
+    def facts(self, shown: Shown, subject: Subject) -> tuple[NamedNumber, ...]:
         """Return the numbers of the page, and the times of this session."""
         here = (
-            Fact(run.what, run.time, Origin.HERE)
+            NamedNumber(run.what, run.time, NumberOrigin.HERE)
             for run in subject.measured
             if run.filter_id in self.filters
         )

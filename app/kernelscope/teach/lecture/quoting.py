@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from kernelscope import filters
-from kernelscope.bench.figures import SOURCES, SPEED_UP, Figure, all_figures
+from kernelscope.bench.figures import SOURCES, SPEED_UP, PublishedFigure, all_figures
 
 
-def published(source: str, **about: Any) -> tuple[Figure, ...]:
+def published(source: str, **about: Any) -> tuple[PublishedFigure, ...]:
     """Return the figures of a source whose attributes have the values in `about`."""
     return tuple(
         figure
@@ -19,7 +19,7 @@ def published(source: str, **about: Any) -> tuple[Figure, ...]:
     )
 
 
-def quote(figure: Figure) -> str:
+def quote(figure: PublishedFigure) -> str:
     """Return a figure in words: ``Mean 3×3, 256×256, shared: 0.01069 ms``."""
     size = "×".join(str(side) for side in reversed(figure.shape))
     spec = filters.get(figure.filter)
@@ -36,7 +36,7 @@ def quote(figure: Figure) -> str:
     return f"{text} [{figure.remark}]" if figure.remark else text
 
 
-def credits(figures: Iterable[Figure]) -> tuple[str, ...]:
+def credits(figures: Iterable[PublishedFigure]) -> tuple[str, ...]:
     """Return, for each source of some figures, its letter, author, year and hardware."""
     letters = dict.fromkeys(figure.source for figure in figures)
     return tuple(f"{letter}: {SOURCES[letter].describe()}" for letter in letters)

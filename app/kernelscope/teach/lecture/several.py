@@ -17,7 +17,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import Choice, ChoiceParameter, IntParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.subject import Subject
 
@@ -27,7 +27,7 @@ RECORD = "gpus-waiting.json"
 _ROW = re.compile(r"volume of 512³, (\d) GPUs?(.*)")
 
 
-class Run(NamedTuple):
+class RecordedRun(NamedTuple):
     """A recorded run.
 
     Attributes
@@ -43,7 +43,7 @@ class Run(NamedTuple):
 
 
 @functools.cache
-def recorded_runs() -> Mapping[int, Run]:
+def recorded_runs() -> Mapping[int, RecordedRun]:
     """Return the recorded runs by the number of cards."""
     try:
         found = parse((FOLDER / RECORD).read_text("utf-8"), RECORD)
@@ -56,7 +56,7 @@ def recorded_runs() -> Mapping[int, Run]:
             apart = row["remark"].text().partition(",")[0] if "remark" in row else ""
             when = f"{apart}{match[2]}" if apart else day(machine["Date"])
             seconds = row["ms"].number(*MEASURABLE) / 1e3
-            runs[int(match[1])] = Run(seconds, f"{card_of(machine['GPU'])}, {when}")
+            runs[int(match[1])] = RecordedRun(seconds, f"{card_of(machine['GPU'])}, {when}")
     except (OSError, AppError):
         return {}
     return runs
@@ -73,18 +73,22 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     ]
     copied = sum(each.source_rows for each in shares)
     facts = [
-        Fact("Rows of the picture", f"{height:,}", Origin.PICTURE),
-        Fact("Rows that the cards receive together", f"{copied:,}", Origin.FORMULA),
-        Fact("More than the picture has", f"{100 * (copied / height - 1):.2f} %", Origin.FORMULA),
+        NamedNumber("Rows of the picture", f"{height:,}", NumberOrigin.PICTURE),
+        NamedNumber("Rows that the cards receive together", f"{copied:,}", NumberOrigin.FORMULA),
+        NamedNumber(
+            "More than the picture has",
+            f"{100 * (copied / height - 1):.2f} %",
+            NumberOrigin.FORMULA,
+        ),
     ]
     runs = recorded_runs()
     if 1 in runs and cards in runs:
         now = runs[cards]
         facts.append(
-            Fact(
+            NamedNumber(
                 f"Whole run, MRI NLM of 512³ on {cards}",
                 f"{1e3 * now.seconds:.1f} ms ({runs[1].seconds / now.seconds:.2f}×)",
-                Origin.RECORDED,
+                NumberOrigin.RECORDED,
                 now.where,
             )
         )
@@ -110,7 +114,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     return Shown(board, tuple(facts))
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="several",
     title="Several GPUs",
     text=(

@@ -17,7 +17,7 @@ _PLACES = 7
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTime:
     """The time of a run of this session on a GPU.
 
     Attributes
@@ -46,10 +46,10 @@ class Subject:
 
     title: str
     pixels: NDArray[np.uint8]
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[MeasuredTime, ...] = ()
 
     @classmethod
-    def of(cls, source: Source | None, measured: tuple[Measured, ...] = ()) -> Subject:
+    def of(cls, source: Source | None, measured: tuple[MeasuredTime, ...] = ()) -> Subject:
         """Return the picture that is open as grey bytes; of volumes, the slice in the middle."""
         if source is None:
             source = read_image(SAMPLES[0].path)

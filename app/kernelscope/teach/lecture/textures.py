@@ -14,7 +14,7 @@ from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.controls import side
-from kernelscope.teach.lecture.page import Count, Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.subject import Subject
@@ -52,11 +52,15 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     share = outside / (subject.pixels.size * size * size)
     unit = "texture unit" if border in HARDWARE_BORDERS else "code of the kernel"
     facts = (
-        Fact("Reads through a texture", "yes" if launch.texture else "no", Origin.PLAN),
-        Fact("Reads outside the picture", f"{outside:,}", Origin.FORMULA),
-        Fact("Of all reads", f"{100 * share:.2f} %", Origin.FORMULA),
-        Fact("They are answered by the", unit, Origin.PLAN),
-        Fact("Copy into an array first", f"{subject.pixels.size:,} bytes", Origin.FORMULA),
+        NamedNumber(
+            "Reads through a texture", "yes" if launch.texture else "no", NumberOrigin.PLAN
+        ),
+        NamedNumber("Reads outside the picture", f"{outside:,}", NumberOrigin.FORMULA),
+        NamedNumber("Of all reads", f"{100 * share:.2f} %", NumberOrigin.FORMULA),
+        NamedNumber("They are answered by the", unit, NumberOrigin.PLAN),
+        NamedNumber(
+            "Copy into an array first", f"{subject.pixels.size:,} bytes", NumberOrigin.FORMULA
+        ),
     )
     return Shown(_drawing(subject, border, size), facts)
 
@@ -101,7 +105,7 @@ def _counted(values: Mapping[str, Any]) -> Count:
     return Count("mean", (GLOBAL.id, TEXTURE.id), {"size": values["size"]}, titles)
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="textures",
     title="Textures",
     text=(

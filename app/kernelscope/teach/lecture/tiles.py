@@ -10,7 +10,7 @@ from kernelscope.schema.levels import GLOBAL, SHARED
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
 from kernelscope.teach.lecture.controls import BLOCK, block_of, side
-from kernelscope.teach.lecture.page import Count, Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.subject import Subject
@@ -23,12 +23,18 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     cells = launch.shared_bytes  # of bytes, in one channel
     a_pixel = cells / threads
     facts = (
-        Fact("Cells of the tile with its halo", f"{cells:,}", Origin.PLAN),
-        Fact("Halo, of all cells loaded", f"{100 * (1 - threads / cells):.1f} %", Origin.PLAN),
-        Fact("Cells from global memory, a pixel", f"{a_pixel:.3f}", Origin.PLAN),
-        Fact("The same at level global", f"{size * size}", Origin.FORMULA),
-        Fact("Fewer reads, by a factor of", f"{size * size / a_pixel:.1f}", Origin.FORMULA),
-        Fact("Shared memory of a block", f"{launch.shared_bytes:,} bytes", Origin.PLAN),
+        NamedNumber("Cells of the tile with its halo", f"{cells:,}", NumberOrigin.PLAN),
+        NamedNumber(
+            "Halo, of all cells loaded", f"{100 * (1 - threads / cells):.1f} %", NumberOrigin.PLAN
+        ),
+        NamedNumber("Cells from global memory, a pixel", f"{a_pixel:.3f}", NumberOrigin.PLAN),
+        NamedNumber("The same at level global", f"{size * size}", NumberOrigin.FORMULA),
+        NamedNumber(
+            "Fewer reads, by a factor of", f"{size * size / a_pixel:.1f}", NumberOrigin.FORMULA
+        ),
+        NamedNumber(
+            "Shared memory of a block", f"{launch.shared_bytes:,} bytes", NumberOrigin.PLAN
+        ),
     )
     return Shown(_drawing(subject, size, launch.block, a_pixel), facts)
 
@@ -77,7 +83,7 @@ def _counted(values: Mapping[str, Any]) -> Count:
     )
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="tiles",
     title="Tiles and halos",
     text=(

@@ -15,7 +15,7 @@ from kernelscope.schema.levels import SHARED
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.controls import side
-from kernelscope.teach.lecture.page import Fact, Origin, Page, Shown
+from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.subject import Subject
 
@@ -24,7 +24,7 @@ REPORT = "gpu-f-graphs.json"
 
 
 @functools.cache
-def _figures() -> tuple[recorded.Figure, ...]:
+def _figures() -> tuple[recorded.RecordedTime, ...]:
     """Return the recorded figures of the median at level shared; none if it is not installed."""
     path = recorded.FOLDER / REPORT
     try:
@@ -57,20 +57,20 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
         board.rectangle(0, y + 24, 652, 26, stroke=ACCENT, thickness=1.5, dashed=True)
         board.rectangle(0, y + 24, max(652 * share, 1.5), 26, fill=STRONG, stroke=STRONG)
         facts.append(
-            Fact(
+            NamedNumber(
                 f"{side_}×{side_}: not the kernel",
                 f"{100 * (1 - share):.1f} %",
-                Origin.RECORDED,
+                NumberOrigin.RECORDED,
                 f"{figure.card}, {figure.date}",
             )
         )
     if not chosen:
         board.text(0, 80, "No recorded figures of this mask are installed.", size=15)
-        facts.append(Fact("Recorded runs", "none", Origin.RECORDED))
+        facts.append(NamedNumber("Recorded runs", "none", NumberOrigin.RECORDED))
     return Shown(board, tuple(facts))
 
 
-PAGE = Page(
+PAGE = LecturePage(
     id="transfers",
     title="Where transfers eat the gain",
     text=(

@@ -33,7 +33,7 @@ class GroupName:
     first: int
 
 
-class Axis(pg.AxisItem):  # type: ignore[misc]
+class PlainAxis(pg.AxisItem):  # type: ignore[misc]
     """Writes powers of ten as plain numbers, and the names of groups below each other.
 
     Attributes

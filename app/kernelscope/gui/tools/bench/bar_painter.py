@@ -10,7 +10,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import QApplication
 
-from kernelscope.gui.tools.bench.axes import PADDING, Axis, log10
+from kernelscope.gui.tools.bench.axes import PADDING, PlainAxis, log10
 from kernelscope.gui.tools.bench.painters import AXIS_WIDTH, SAMPLE_WIDTH, Painter
 from kernelscope.gui.tools.bench.styles import LIGHT
 from kernelscope.gui.widgets import theme
@@ -96,7 +96,7 @@ class BarPainter(Painter):
         above = (self._upright_share(axis) if self._upright else _ROOM_LEVEL) * room
         self._plot.setYRange(bottom - below, top + above, padding=0)
 
-    def _upright_share(self, axis: Axis) -> float:
+    def _upright_share(self, axis: PlainAxis) -> float:
         """Return the room for upright values, as a share of the height of the highest bar."""
         metrics = QFontMetrics(QApplication.font())
         texts = [point.text for series in self._chart.series for point in series.points]
@@ -137,7 +137,7 @@ class BarPainter(Painter):
             entries.append((_BarSample(sample), text))
         return entries
 
-    def _name_groups(self, axis: Axis) -> None:
+    def _name_groups(self, axis: PlainAxis) -> None:
         """Write the names of the groups; the axis does it again once it is laid out."""
         metrics = QFontMetrics(QApplication.font())
         legend = max(metrics.horizontalAdvance(self._name(each)) for each in self._chart.series)

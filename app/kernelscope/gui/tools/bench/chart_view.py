@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from kernelscope.bench.charts import Chart
-from kernelscope.gui.tools.bench.axes import Axis, wrapped
+from kernelscope.gui.tools.bench.axes import PlainAxis, wrapped
 from kernelscope.gui.tools.bench.bar_painter import BarPainter
 from kernelscope.gui.tools.bench.painters import CurvePainter, Painter
 from kernelscope.gui.widgets import theme
@@ -61,7 +61,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.setAccessibleDescription(shown.title if shown else "")
         if shown is None:
             return
-        axes = {side: Axis(side) for side in ("left", "bottom")}
+        axes = {side: PlainAxis(side) for side in ("left", "bottom")}
         plot = self.addPlot(0, 0, axisItems=axes)
         plot.setMenuEnabled(False)
         plot.hideButtons()

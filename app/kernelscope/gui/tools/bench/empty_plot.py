@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from kernelscope.bench.charts import Plot
-from kernelscope.bench.recorded import Entry
+from kernelscope.bench.recorded import RecordedReport
 from kernelscope.gui.tools.bench.layout import button
 
 FIRST_HINT = "Choose a preset or filters on the left, and press Run (F5)."
@@ -36,7 +36,7 @@ class EmptyPlot(QWidget):
 
     chosen = Signal(Path)
 
-    def __init__(self, entries: Sequence[Entry], parent: QWidget | None = None) -> None:
+    def __init__(self, entries: Sequence[RecordedReport], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._hint = QLabel()
         self._hint.setObjectName("benchHint")

@@ -10,8 +10,8 @@ from PySide6.QtGui import QColor, QFontMetrics, QPalette
 from PySide6.QtWidgets import QApplication
 
 from kernelscope.bench.charts import Chart, Series
-from kernelscope.gui.tools.bench.axes import Axis, log10, staggered
-from kernelscope.gui.tools.bench.styles import Style
+from kernelscope.gui.tools.bench.axes import PlainAxis, log10, staggered
+from kernelscope.gui.tools.bench.styles import SeriesStyle
 
 AXIS_WIDTH, SAMPLE_WIDTH = 70, 60
 """Pixels beside the plot: of the axis on the left, and of the legend without its texts."""
@@ -23,8 +23,8 @@ class Painter:
     def __init__(self, shown: Chart, plot: Any, palette: QPalette) -> None:
         self._chart, self._plot, self._palette = shown, plot, palette
 
-    def _style(self, series: Series) -> Style:
-        return Style(series.style, series.theirs, self._palette, series.level)
+    def _style(self, series: Series) -> SeriesStyle:
+        return SeriesStyle(series.style, series.theirs, self._palette, series.level)
 
     def draw(self) -> list[tuple[Any, str]]:
         """Return the items of the legend with their names."""
@@ -84,7 +84,7 @@ class CurvePainter(Painter):
             self._name_sizes(self._plot.getAxis("bottom"))
         return entries
 
-    def _name_sizes(self, axis: Axis) -> None:
+    def _name_sizes(self, axis: PlainAxis) -> None:
         """Write the names of the ticks, on lines below each other where they would touch."""
         metrics = QFontMetrics(QApplication.font())
         places = [log10(x) for x, _ in self._chart.ticks]

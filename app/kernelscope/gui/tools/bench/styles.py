@@ -39,7 +39,7 @@ LIGHT = 0.45
 
 
 @dataclass(frozen=True)
-class Style:
+class SeriesStyle:
     """Look of a series; symbol and dashes or opacity distinguish it without colours."""
 
     number: int

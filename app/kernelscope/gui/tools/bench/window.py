@@ -34,7 +34,7 @@ from kernelscope.bench import (
     save_csv,
     verify,
 )
-from kernelscope.bench.charts import Chart, Choice, Plot, all_whole, chart, choices
+from kernelscope.bench.charts import Chart, Plot, Selection, all_whole, chart, choices
 from kernelscope.bench.plan import GPU
 from kernelscope.bench.recorded import entries, with_cpu
 from kernelscope.bench.statistics import BASELINE
@@ -306,7 +306,7 @@ class BenchWindow(QWidget):
     def _draw(self) -> None:
         choice = self._about.currentData()
         self._chart = None
-        if isinstance(choice, Choice) and self._report is not None:
+        if isinstance(choice, Selection) and self._report is not None:
             plot, rows = Plot(self._plot.currentText()), self._report.rows
             waiting = self._waiting.isChecked()
             drawn = chart(plot, choice, rows, baseline=self._baseline_id, waiting=waiting)

@@ -28,10 +28,10 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.freshness import alike, describe_part
 from kernelscope.gui.model.gallery import judge_run
-from kernelscope.gui.model.history import History, Moment, Opened, Origin, Part, Reference
-from kernelscope.gui.model.kept_steps import Kept
+from kernelscope.gui.model.history import History, Moment, Opened, Part, Reference, ReferenceOrigin
+from kernelscope.gui.model.kept_steps import KeptSteps
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.model.sketches import Scene
+from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.viewer.pane import Canvas, Pane
 from kernelscope.gui.window.pages.evaluation import Evaluating, Evaluation, Savable
 from kernelscope.gui.work.background import Background
@@ -113,7 +113,7 @@ class Page(QWidget, Generic[Opened, Part]):
         self._view = View.OUTPUT
         self.previewed: Request | None = None
         """The request of which a part is shown over the output."""
-        self.steps_for: Callable[[Source], Kept | None] = lambda _: None
+        self.steps_for: Callable[[Source], KeptSteps | None] = lambda _: None
         """Returns the steps of the input before that can be applied to one that is opened."""
         self.keeps_settings = False
         """Whether a result with other settings is a step that Undo takes back."""
@@ -366,11 +366,11 @@ class Page(QWidget, Generic[Opened, Part]):
         """Return the side of the squares of pixels that one pixel of the screen shows."""
         return 1
 
-    def scene(self) -> Scene | None:
+    def scene(self) -> ViewedPicture | None:
         """Return the picture or slice that is looked at; None without an input."""
         raise NotImplementedError
 
-    def display_of_scene(self, scene: Scene) -> Display:
+    def display_of_scene(self, scene: ViewedPicture) -> Display:
         """Return how small pictures of a scene are drawn."""
         return Display.automatic(scene.image.planes)
 
@@ -437,7 +437,9 @@ class Page(QWidget, Generic[Opened, Part]):
 
     # --- reference ---
 
-    def set_reference(self, image: Part | None, origin: Origin = Origin.CHOSEN) -> None:
+    def set_reference(
+        self, image: Part | None, origin: ReferenceOrigin = ReferenceOrigin.CHOSEN
+    ) -> None:
         """Evaluate `part` and its output against `image`, or against nothing.
 
         Raises `Incomparable` if they differ in size.

@@ -15,15 +15,15 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.comparison import Judged, View, judge_both, offset_of, with_reference
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Side
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.figure_content import caption_of, of_pictures, region_in_view
 from kernelscope.gui.model.histogram_plot import fine_histogram
-from kernelscope.gui.model.history import Moment, Origin, Reference
+from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.model.sketches import Scene
-from kernelscope.gui.viewer.drawing import Drawing, draw
+from kernelscope.gui.model.sketches import ViewedPicture
+from kernelscope.gui.viewer.drawing import DrawnView, draw
 from kernelscope.gui.viewer.image_view import ImageView
 from kernelscope.gui.viewer.image_views import ImagePair
 from kernelscope.gui.widgets.help_place import set_help
@@ -68,7 +68,7 @@ class PicturePage(Page[Image, Image]):
         set_help(self, "window#looking")
         self._shown = self.history, self.history.state
         """The history of the picture on the screen, and its state when that was drawn."""
-        self.drawing: Drawing | None = None
+        self.drawing: DrawnView | None = None
         self.images = ImagePair(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -105,9 +105,12 @@ class PicturePage(Page[Image, Image]):
     def open_part(self, opened: Image) -> None:
         references = {}
         reference = self.reference
-        if reference is not None and reference.origin in (Origin.CHOSEN, Origin.KEPT):
+        if reference is not None and reference.origin in (
+            ReferenceOrigin.CHOSEN,
+            ReferenceOrigin.KEPT,
+        ):
             # One that was chosen may be meant for this picture too.
-            references[opened] = Reference(reference.image, Origin.KEPT)
+            references[opened] = Reference(reference.image, ReferenceOrigin.KEPT)
         self._open(Moment(opened, f"Open {opened.title}", references=references))
 
     def _push(self, moment: Moment[Image, Image]) -> None:
@@ -140,18 +143,18 @@ class PicturePage(Page[Image, Image]):
 
     def display_of(self, request: Request) -> Display:
         """Return how the input is drawn, for other pictures of its kind."""
-        shown = self.images.displays.of(Side.INPUT)
+        shown = self.images.displays.of(PaneSide.INPUT)
         return shown or Display.automatic(request.image.planes)
 
-    def scene(self) -> Scene | None:
+    def scene(self) -> ViewedPicture | None:
         if self.source is None:
             return None
         seen, width, height = self.images.visible(), self.source.width, self.source.height
         middle = seen.intersected(QRectF(0, 0, width, height)).center()
-        return Scene(self.source, (int(middle.x()), int(middle.y())), self.source)
+        return ViewedPicture(self.source, (int(middle.x()), int(middle.y())), self.source)
 
-    def display_of_scene(self, scene: Scene) -> Display:
-        return self.images.displays.of(Side.INPUT) or super().display_of_scene(scene)
+    def display_of_scene(self, scene: ViewedPicture) -> Display:
+        return self.images.displays.of(PaneSide.INPUT) or super().display_of_scene(scene)
 
     def reduction(self) -> int:
         return max(1, math.floor(1 / self.images.device_scale))
@@ -182,7 +185,7 @@ class PicturePage(Page[Image, Image]):
         reference = result.request.reference
         if not isinstance(reference, Image):
             return {}
-        return {known.source: Reference(reference, Origin.CHOSEN)}
+        return {known.source: Reference(reference, ReferenceOrigin.CHOSEN)}
 
     # --- views ---
 
@@ -193,14 +196,14 @@ class PicturePage(Page[Image, Image]):
 
         scale = self.images.fitting_scale(image) if new else self.images.device_scale
 
-        def work() -> tuple[_Input | None, Drawing | None]:
+        def work() -> tuple[_Input | None, DrawnView | None]:
             drawing = draw(view, result, reference, gain, scale) if result else None
             if not new:
                 return None, drawing
             pyramid = Pyramid(image.planes).prepare(scale)
             return (pyramid, Display.automatic(image.planes)), drawing
 
-        def show(drawn: tuple[_Input | None, Drawing | None]) -> None:
+        def show(drawn: tuple[_Input | None, DrawnView | None]) -> None:
             source, drawing = drawn
             self._shown = self.history, self.history.state
             if source is not None:
@@ -261,7 +264,7 @@ class PicturePage(Page[Image, Image]):
             follows=bool(moment.steps),
         )
 
-    def _show_drawing(self, drawing: Drawing | None) -> None:
+    def _show_drawing(self, drawing: DrawnView | None) -> None:
         """Show a view of the current result, or that there is none."""
         result, output = self.result, self.images.output
         self.drawing, self.previewed = drawing, None
@@ -328,7 +331,7 @@ class PicturePage(Page[Image, Image]):
         result, reference, judgement = self.result, self.reference, self.judgement
         assert result is not None
         automatic = Display.automatic
-        shown = [self.images.displays.of(side) for side in (Side.INPUT, Side.OUTPUT)]
+        shown = [self.images.displays.of(side) for side in (PaneSide.INPUT, PaneSide.OUTPUT)]
         seen = self.images.visible()
         edges = seen.left(), seen.top(), seen.right(), seen.bottom()
 

@@ -15,16 +15,16 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
-from kernelscope.gui.docks.volume_components import Components
+from kernelscope.gui.docks.volume_components import ComponentsPanel
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, judge_volumes
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.figure_content import caption_of, of_slices
 from kernelscope.gui.model.figures import describe_result
-from kernelscope.gui.model.history import Moment, Origin, Reference
+from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.noise_map import figures_of, noise_map
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.model.sketches import Scene
+from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_drawing import drawn_slice
 from kernelscope.gui.model.volume_references import references_of
 from kernelscope.gui.viewer.volume_pane import VolumePane
@@ -36,7 +36,7 @@ from kernelscope.gui.window.pages.plane_previews import PlanePreviews
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.judging.gains import GAINS
-from kernelscope.images.planes import Window, auto_gain, auto_window
+from kernelscope.images.planes import GreyWindow, auto_gain, auto_window
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume, check_reference
 from kernelscope.schema.crop import Box
@@ -84,7 +84,7 @@ class VolumePage(Page[Scan, Volume]):
         """The input that `show_member` showed last."""
         self._settings: RunSettings | None = None
         """Those of the panel, when they were looked at last."""
-        self.controls = self.components = Components()
+        self.controls = self.components = ComponentsPanel()
         self._member = self._values = ""
         """The volume that is shown, where there are several to step through; its values."""
         self._column = QVBoxLayout(self)
@@ -160,7 +160,7 @@ class VolumePage(Page[Scan, Volume]):
         """
         self._wanted = tuple(volumes)
 
-        def show(stacked: tuple[Scan, list[Window]]) -> None:
+        def show(stacked: tuple[Scan, list[GreyWindow]]) -> None:
             scan, windows = stacked
             self._keep(scan, windows)
             references = self._references(volumes, truth)
@@ -178,7 +178,7 @@ class VolumePage(Page[Scan, Volume]):
                 self.components.show_volumes(self.source.volumes)
             self._report(error)
 
-        def stack() -> tuple[Scan, list[Window]]:
+        def stack() -> tuple[Scan, list[GreyWindow]]:
             scan = Scan(tuple(volumes))
             return scan, self._examine(scan)
 
@@ -187,11 +187,11 @@ class VolumePage(Page[Scan, Volume]):
     def open_each(self, volumes: Sequence[Volume]) -> None:
         """Show `volumes` as scans of their own, one after the other: Undo returns to each."""
 
-        def work() -> tuple[list[Scan], list[Window]]:
+        def work() -> tuple[list[Scan], list[GreyWindow]]:
             scans = [Scan((volume,)) for volume in volumes]
             return scans, [*map(auto_window, volumes[:-1]), *self._examine(scans[-1])]
 
-        def show(answer: tuple[list[Scan], list[Window]]) -> None:
+        def show(answer: tuple[list[Scan], list[GreyWindow]]) -> None:
             for scan, window in zip(*answer, strict=True):
                 self._keep(scan, [window])
             *others, last = [
@@ -226,12 +226,12 @@ class VolumePage(Page[Scan, Volume]):
         """How many more volumes can be filtered together with those that are open."""
         return MAX_COMPONENTS - (len(self.source.volumes) if self.source else 0)
 
-    def _examine(self, source: Scan) -> list[Window]:
+    def _examine(self, source: Scan) -> list[GreyWindow]:
         """Return how volumes are shown at first; raises `AppError` if their shapes differ."""
         _ = source.planes
         return [auto_window(volume) for volume in source.volumes]
 
-    def _keep(self, source: Scan, examined: Sequence[Window]) -> None:
+    def _keep(self, source: Scan, examined: Sequence[GreyWindow]) -> None:
         for volume, window in zip(source.volumes, examined, strict=True):
             self.viewer.control.cache_window(volume, window)
 
@@ -381,7 +381,9 @@ class VolumePage(Page[Scan, Volume]):
 
     # --- reference ---
 
-    def set_reference(self, image: Volume | None, origin: Origin = Origin.CHOSEN) -> None:
+    def set_reference(
+        self, image: Volume | None, origin: ReferenceOrigin = ReferenceOrigin.CHOSEN
+    ) -> None:
         if image is not None:
             check_reference(self.part, image)
         super().set_reference(image, origin)
@@ -432,14 +434,14 @@ class VolumePage(Page[Scan, Volume]):
             return self.part
         return self.reference.image if self.reference else None
 
-    def scene(self) -> Scene | None:
+    def scene(self) -> ViewedPicture | None:
         """Return the slice that was clicked last, in the form in which it is filtered."""
         if self.source is None:
             return None
         volume, plane, index = self.viewer.active
         volume = volume or self.part
         image = picture_of(volume, plane.axis, index)
-        return Scene(image, (image.width // 2, image.height // 2), volume, image.title)
+        return ViewedPicture(image, (image.width // 2, image.height // 2), volume, image.title)
 
     def figure(self) -> Callable[[View | None, bool], Figure]:
         result, output, reference = self.result, self.shown_output, self.reference
