@@ -124,7 +124,10 @@ def test_a_server_that_answers_is_reached() -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        code = "from kernelscope.base.screen import _reaches_x; raise SystemExit(0 if _reaches_x() else 3)"
+        code = (
+            "from kernelscope.base.screen import _reaches_x; "
+            "raise SystemExit(0 if _reaches_x() else 3)"
+        )
         where = os.environ | {"DISPLAY": f"127.0.0.1:{port - 6000}"}
         assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=where).returncode == 0
         thread.join()

@@ -44,7 +44,8 @@ Data for plots
     others are missing; tables use ``figures.beside(row)`` and ``preset.figures``.
     Rows with a ``row.reason`` have no times. ``report.files`` of an opened report names the
     machines that measured it.
-    ``export(report, folder)`` in ``kernelscope.gui.tools.bench.export`` draws all plots, for ``--plot``.
+    ``export(report, folder)`` in ``kernelscope.gui.tools.bench.export`` draws all plots, for
+    ``--plot``.
     Runs of several machines are drawn together as ``merge(reports)``, and the same run on two as
     ``beside_each_other(first, second)``.
 """

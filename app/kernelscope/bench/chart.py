@@ -21,14 +21,9 @@ class Plot(StrEnum):
 
 @dataclass(frozen=True)
 class Selection:
-    """The rows that a plot shows.
+    """The rows that a plot shows."""
 
-    Attributes
-    ----------
-    label, size : str or None
-        Those of the rows, see `Row`; None for any.
-    """
-
+    # Those of the rows, see `Row`; None for any.
     label: str | None = None
     size: str | None = None
 
@@ -42,55 +37,38 @@ class Selection:
 
 @dataclass(frozen=True)
 class Point:
-    """A value with its spread.
+    """A value with its spread."""
 
-    Attributes
-    ----------
-    x, y : float
-        For bars, x is the number of the group.
-    low, high : float
-        Quartiles, or the range that an author published.
-    repeats : tuple of float
-        Every single value, including outliers.
-    text : str
-        The value as it is written next to a bar.
-    inner : float or None
-        For the bar of a whole run: the computing, drawn as the lower part of the bar; the upper
-        part is transfers and the rest of the run. None if the two are not distinguished.
-    """
-
+    # For bars, x is the number of the group.
     x: float
     y: float
+    # Quartiles, or the range that an author published.
     low: float
     high: float
     repeats: tuple[float, ...] = ()
+    """Every single value, including outliers."""
     text: str = ""
+    """The value as it is written next to a bar."""
     inner: float | None = None
+    """For the bar of a whole run: the computing, drawn as the lower part of the bar; the upper part
+    is transfers and the rest of the run. None if the two are not distinguished."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one colour.
-
-    Attributes
-    ----------
-    style : int
-        Number of the style: a series has the same style in every plot. Published figures have the
-        style of our level that does the same.
-    theirs : bool
-        Published by an author, not measured here.
-    level : str
-        Id of the level whose colour it has, if it is the only series of that level.
-    line : bool
-        In charts without bars: a curve without symbols, such as a roof.
-    """
+    """Points of one colour."""
 
     name: str
     points: tuple[Point, ...]
     style: int
+    """Number of the style: a series has the same style in every plot. Published figures have the
+    style of our level that does the same."""
     theirs: bool = False
+    """Published by an author, not measured here."""
     line: bool = False
+    """In charts without bars: a curve without symbols, such as a roof."""
     level: str = ""
+    """Id of the level whose colour it has, if it is the only series of that level."""
 
 
 @dataclass(frozen=True)
@@ -99,20 +77,8 @@ class Chart:
 
     Attributes
     ----------
-    groups : tuple of str
-        Names below groups of bars; empty for curves.
     ticks : tuple of (float, str)
         Marks on the x axis of curves; empty for numbers.
-    log : bool
-        Whether the axes are logarithmic; in bar charts only the y axis is.
-    foot : float
-        Value at the foot of the bars on a logarithmic axis.
-    note : str
-        Further remarks, such as the origin of the published figures; may be empty.
-    stacked : bool
-        Whether bars are stacked.
-    joined : bool
-        Whether lines join the points of a series.
     """
 
     title: str
@@ -120,9 +86,15 @@ class Chart:
     y: str
     series: tuple[Series, ...]
     groups: tuple[str, ...] = ()
+    """Names below groups of bars; empty for curves."""
     ticks: tuple[tuple[float, str], ...] = ()
     log: bool = True
+    """Whether the axes are logarithmic; in bar charts only the y axis is."""
     foot: float = 1.0
+    """Value at the foot of the bars on a logarithmic axis."""
     note: str = ""
+    """Further remarks, such as the origin of the published figures; may be empty."""
     stacked: bool = False
+    """Whether bars are stacked."""
     joined: bool = True
+    """Whether lines join the points of a series."""

@@ -402,17 +402,11 @@ def _scaled(rows: Iterable[Row]) -> str:
 
 @dataclass(frozen=True)
 class _Groups:
-    """The groups of bars.
-
-    Attributes
-    ----------
-    about : str
-        Their common property, for the title.
-    keys, names : tuple of str
-        The common property of the rows in a group, and its difference from other groups.
-    """
+    """The groups of bars."""
 
     about: str
+    """Their common property, for the title."""
+    # The common property of the rows in a group, and its difference from other groups.
     keys: tuple[str, ...]
     names: tuple[str, ...]
     sizes: bool

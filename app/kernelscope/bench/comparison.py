@@ -14,14 +14,9 @@ from kernelscope.bench.text_table import Table
 
 @dataclass(frozen=True)
 class Pair:
-    """The same row in two reports.
+    """The same row in two reports."""
 
-    Attributes
-    ----------
-    first, second : Row or None
-        None if a report has no such row with times.
-    """
-
+    # None if a report has no such row with times.
     first: Row | None
     second: Row | None
 

@@ -52,29 +52,20 @@ class Content(StrEnum):
 
 @dataclass(frozen=True)
 class Data:
-    """A picture or a scan to filter, made when it is needed.
-
-    Attributes
-    ----------
-    content : Content
-        ``noise``: uniform, 8 bit. ``photograph``: grey, 8 bit, with Gaussian noise. ``salt and
-        pepper``: the photograph with that noise. ``head``: volumes with Rician noise. ``given``:
-        the source passed to `of`.
-    shape : tuple of int
-        (height, width) of a picture, (depth, height, width) of a volume.
-    channels : int
-        Channels of a picture, components of a scan.
-    title : str
-        Title of the given source.
-    given : Image or Scan, optional
-        Also None if a report describes data that were opened elsewhere.
-    """
+    """A picture or a scan to filter, made when it is needed."""
 
     content: Content
+    """``noise``: uniform, 8 bit. ``photograph``: grey, 8 bit, with Gaussian noise. ``salt and
+    pepper``: the photograph with that noise. ``head``: volumes with Rician noise. ``given``: the
+    source passed to `of`."""
     shape: tuple[int, ...]
+    """(height, width) of a picture, (depth, height, width) of a volume."""
     channels: int = 1
+    """Channels of a picture, components of a scan."""
     title: str = ""
+    """Title of the given source."""
     given: Source | None = field(default=None, compare=False, repr=False)
+    """Also None if a report describes data that were opened elsewhere."""
 
     @classmethod
     def of(cls, source: Source) -> Data:

@@ -68,56 +68,39 @@ TIME, SPEED_UP, PSNR, SCALING = "time", "speed-up", "psnr", "scaling"
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFigure:
-    """One published figure, and the rows of ours that it can be compared with.
-
-    Attributes
-    ----------
-    source : str
-        ``F``, ``M``, ``N`` or ``V``, see `SOURCES`.
-    variant : str
-        In the author's words.
-    quantity : str
-        `TIME` (in seconds), `SPEED_UP`, `PSNR` (of a photograph that is not ours) or `SCALING`.
-    scope : Scope
-        The part of a run that it covers; irrelevant on the CPU, where there are no transfers.
-    low, high : float
-        The published range; both are equal if it was one number.
-    printed : tuple of float
-        The same as printed; a printed range may begin with its larger end.
-    filter, parameters, channels
-        As in `Row`; only those parameters that the figure is about.
-    mask_side : int
-        Side of the custom mask, whose weights the author does not give; else 0.
-    shape : tuple of int
-        (height, width) or (depth, height, width).
-    device, level : str
-        Our device and level that do the same; the level is empty if none of ours does.
-    gpus : int
-        How many GPUs shared the work.
-    average : bool
-        Averaged over several rows of a table, so that it matches no single row.
-    remark : str
-        A contradiction within the source itself, or how it was read where the print is doubtful;
-        may be empty.
-    """
+    """One published figure, and the rows of ours that it can be compared with."""
 
     source: str
+    """``F``, ``M``, ``N`` or ``V``, see `SOURCES`."""
     variant: str
+    """In the author's words."""
     quantity: str
+    """`TIME` (in seconds), `SPEED_UP`, `PSNR` (of a photograph that is not ours) or `SCALING`."""
     scope: Scope
+    """The part of a run that it covers; irrelevant on the CPU, where there are no transfers."""
+    # The published range; both are equal if it was one number.
     low: float
     high: float
     printed: tuple[float, float]
+    """The same as printed; a printed range may begin with its larger end."""
+    # As in `Row`; only those parameters that the figure is about.
     filter: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     mask_side: int = 0
+    """Side of the custom mask, whose weights the author does not give; else 0."""
     channels: int = 1
     shape: tuple[int, ...]
+    """(height, width) or (depth, height, width)."""
+    # Our device and level that do the same; the level is empty if none of ours does.
     device: str
     level: str
     gpus: int = 1
+    """How many GPUs shared the work."""
     average: bool = False
+    """Averaged over several rows of a table, so that it matches no single row."""
     remark: str = ""
+    """A contradiction within the source itself, or how it was read where the print is doubtful; may
+    be empty."""
 
     @property
     def origin(self) -> FigureSource:

@@ -1,7 +1,8 @@
 """The levels of a filter by their counted traffic, and the time that a card needs for it at least.
 
-A `CountedRung` holds the counts of a level, or the reason why it was not counted. `MemoryLadder` adds a
-card: predictions, times of the same work on that card, recorded or of this session, and the table.
+A `CountedRung` holds the counts of a level, or the reason why it was not counted. `MemoryLadder`
+adds a card: predictions, times of the same work on that card, recorded or of this session, and the
+table.
 """
 
 from __future__ import annotations
@@ -33,40 +34,25 @@ SHORT = 20e-6
 
 
 class CountedRung(NamedTuple):
-    """A level whose traffic was counted.
-
-    Attributes
-    ----------
-    level : Level
-    counts : sequence of Counts
-        Of each launch; empty if it was not counted.
-    refusal : str
-        Why it was not.
-    """
+    """A level whose traffic was counted."""
 
     level: Level
     counts: Sequence[Counts] = ()
+    """Of each launch; empty if it was not counted."""
     refusal: str = ""
+    """Why it was not."""
 
 
 @dataclass(frozen=True)
 class TimedRung:
-    """A rung with its times.
-
-    Attributes
-    ----------
-    rung : Rung
-    prediction : Prediction, optional
-    figure : Figure, optional
-        The recorded time of the same work on this card.
-    measured : float, optional
-        Seconds of the same work in this session, on the card of this computer.
-    """
+    """A rung with its times."""
 
     rung: CountedRung
     prediction: Prediction | None
     figure: RecordedTime | None
+    """The recorded time of the same work on this card."""
     measured: float | None = None
+    """Seconds of the same work in this session, on the card of this computer."""
 
     @property
     def seconds(self) -> float | None:

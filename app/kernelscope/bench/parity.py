@@ -29,39 +29,30 @@ class Parity:
 
     Attributes
     ----------
-    label : str
-        The filter and the parameters that were chosen.
-    source : str
-        The filtered source, in words.
-    levels : tuple of str
-        The levels that were compared, like ``CPU serial``; at least one.
-    reasons : mapping of str to str
-        Why other levels were not compared, by level.
-    largest : float
-        The largest difference between any two results, in levels or in the unit of floats.
-    pair : tuple of str
-        Two levels that differ by that; the first gives less.
-    place : tuple of int
-        Where: (row, column, channel), or (slice, row, column, component).
-    share : float
-        Share of the samples, 0 to 1, that are not the same in all results.
     map : ndarray, shape (height, width) or (depth, height, width)
         The largest difference between any two results at each pixel or voxel, of any channel,
         in the type of the samples.
-    remarks : tuple of str
-        Notices that only some of the runs gave, such as the kernel that was used.
     """
 
     label: str
+    """The filter and the parameters that were chosen."""
     source: str
+    """The filtered source, in words."""
     levels: tuple[str, ...]
+    """The levels that were compared, like ``CPU serial``; at least one."""
     reasons: Mapping[str, str]
+    """Why other levels were not compared, by level."""
     largest: float
+    """The largest difference between any two results, in levels or in the unit of floats."""
     pair: tuple[str, str]
+    """Two levels that differ by that; the first gives less."""
     place: tuple[int, ...]
+    """Where: (row, column, channel), or (slice, row, column, component)."""
     share: float
+    """Share of the samples, 0 to 1, that are not the same in all results."""
     map: Pixels
     remarks: tuple[str, ...] = ()
+    """Notices that only some of the runs gave, such as the kernel that was used."""
 
     def describe(self) -> str:
         """Return the result in a sentence."""

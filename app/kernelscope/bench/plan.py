@@ -25,67 +25,43 @@ Parameters = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """One filter with each of its parameter sets, on each of the data.
-
-    Attributes
-    ----------
-    filter : str
-    parameters : tuple of mapping
-        The parameters that appear in labels; valid.
-    data : tuple of Data
-    border : Border
-    fixed : mapping
-        Further parameters that differ from the defaults, common to all.
-    """
+    """One filter with each of its parameter sets, on each of the data."""
 
     filter: str
     parameters: tuple[Parameters, ...]
+    """The parameters that appear in labels; valid."""
     data: tuple[Data, ...]
     border: Border = Border.REFLECT
     fixed: Parameters = field(default_factory=dict)
+    """Further parameters that differ from the defaults, common to all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The measurements to make, and how to make them.
-
-    Attributes
-    ----------
-    name : str
-        Name of the preset, or empty.
-    sweeps : tuple of Sweep
-    devices : tuple of str
-        ``cpu``, ``gpu``.
-    levels : tuple of str
-        Levels of any device; empty for all.
-    peers : bool
-        Whether to time libraries too, on the same data.
-    libraries : tuple of str
-        The libraries; empty for all.
-    repeat : int
-        Timed runs of each row.
-    cold : bool
-        Whether caches are emptied before each run, see `rules`.
-    longest : float
-        Longest run in seconds; a slower one is timed on a smaller part.
-    gpus : tuple of int
-        Numbers of GPUs that filter volumes, in turn; empty for as many as were chosen.
-    blocks : tuple of tuple of int
-        Threads of a GPU's blocks in x and y, in turn, at the levels that let the user choose the
-        block; empty for the plan's.
-    """
+    """The measurements to make, and how to make them."""
 
     name: str = ""
+    """Name of the preset, or empty."""
     sweeps: tuple[Sweep, ...]
     devices: tuple[str, ...] = DEVICES
+    """``cpu``, ``gpu``."""
     levels: tuple[str, ...] = ()
+    """Levels of any device; empty for all."""
     peers: bool = False
+    """Whether to time libraries too, on the same data."""
     repeat: int = rules.REPEAT
+    """Timed runs of each row."""
     cold: bool = True
+    """Whether caches are emptied before each run, see `rules`."""
     longest: float = rules.LONGEST
+    """Longest run in seconds; a slower one is timed on a smaller part."""
     gpus: tuple[int, ...] = ()
+    """Numbers of GPUs that filter volumes, in turn; empty for as many as were chosen."""
     blocks: tuple[Block, ...] = ()
+    """Threads of a GPU's blocks in x and y, in turn, at the levels that let the user choose the
+    block; empty for the plan's."""
     libraries: tuple[str, ...] = ()
+    """The libraries; empty for all."""
 
     def small(self, side: int = 32) -> Plan:
         """Return a plan with the same rows on small data, for a first look and for tests."""

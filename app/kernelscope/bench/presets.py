@@ -34,23 +34,15 @@ _WHOLE = {"search": "image", "filter_sigma": 0.02, "weights": "gaussian"}
 
 @dataclass(frozen=True)
 class Preset:
-    """A named plan.
-
-    Attributes
-    ----------
-    name : str
-        Named after the sources' experiments.
-    summary : str
-        Its purpose, in one sentence.
-    plan : Plan
-    sources : str
-        The sources whose figures are quoted, ``FMNV``; empty for none.
-    """
+    """A named plan."""
 
     name: str
+    """Named after the sources' experiments."""
     summary: str
+    """Its purpose, in one sentence."""
     plan: Plan
     sources: str = ""
+    """The sources whose figures are quoted, ``FMNV``; empty for none."""
 
     @property
     def title(self) -> str:

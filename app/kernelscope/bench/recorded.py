@@ -7,7 +7,8 @@ the recorded setting that is nearest, and the time of each level there::
     for level, figure in recorded.nearest(wanted).items():
         print(level, figure.seconds, figure.setting, figure.card, figure.date)
 
-A figure is never scaled to another size or setting. It belongs to the setting in `RecordedTime.setting`.
+A figure is never scaled to another size or setting. It belongs to the setting in
+`RecordedTime.setting`.
 Only `Recorded.elsewhere` scales, by the pixels and within limits, and returns that it did.
 """
 
@@ -66,24 +67,16 @@ _TYPES = {2: "8 bit", 3: "float"}
 
 @dataclass(frozen=True)
 class RecordedTime:
-    """The recorded time of a level.
-
-    Attributes
-    ----------
-    row : Row
-        The measurement.
-    machine : str
-        Name of the card or the processor.
-    date : str
-        Day of the measurement: ``22 Nov 2026``.
-    path : Path
-        The report.
-    """
+    """The recorded time of a level."""
 
     row: Row
+    """The measurement."""
     machine: str
+    """Name of the card or the processor."""
     date: str
+    """Day of the measurement: ``22 Nov 2026``."""
     path: Path
+    """The report."""
 
     @cached_property
     def seconds(self) -> float:
@@ -150,19 +143,16 @@ class Wanted:
 
     Attributes
     ----------
-    step : Step
-        Filter, parameters and border.
-    shape : tuple of int
-        (height, width) or (depth, height, width).
-    channels : int
-        Those that are filtered.
     dtype : numpy dtype or None
         None for that of the recorded pictures or volumes.
     """
 
     step: Step
+    """Filter, parameters and border."""
     shape: tuple[int, ...]
+    """(height, width) or (depth, height, width)."""
     channels: int = 1
+    """Those that are filtered."""
     dtype: np.dtype[Any] | None = None
 
     @classmethod
@@ -234,21 +224,14 @@ class RecordedReport:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """The time that a run should take on a recorded machine.
-
-    Attributes
-    ----------
-    seconds : float
-        Of the whole run with transfers, at the fastest level.
-    figure : Figure
-        The measurement that it follows from.
-    scaled : bool
-        Whether it was measured at another size, and scaled by the pixels.
-    """
+    """The time that a run should take on a recorded machine."""
 
     seconds: float
+    """Of the whole run with transfers, at the fastest level."""
     figure: RecordedTime
+    """The measurement that it follows from."""
     scaled: bool
+    """Whether it was measured at another size, and scaled by the pixels."""
 
 
 class _Setting:

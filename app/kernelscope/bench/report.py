@@ -14,24 +14,16 @@ from kernelscope.engine.backend import Backend
 
 @dataclass(frozen=True)
 class Report:
-    """A plan, its results, and the machine.
-
-    Attributes
-    ----------
-    machine : mapping of str to str
-        See `facts`.
-    plan : Plan
-        Measuring it again repeats the run.
-    rows : tuple of Row
-    files : mapping of str to str
-        If it was opened: the names of the files with the machine of each (see
-        `Report.measured_on`); empty if it was measured here and now.
-    """
+    """A plan, its results, and the machine."""
 
     machine: Mapping[str, str]
+    """See `facts`."""
     plan: Plan
+    """Measuring it again repeats the run."""
     rows: tuple[Row, ...]
     files: Mapping[str, str] = field(default_factory=dict)
+    """If it was opened: the names of the files with the machine of each (see `Report.measured_on`);
+    empty if it was measured here and now."""
 
     def measured_on(self) -> str:
         """Return ``NVIDIA H100 80GB HBM3, commit 0e04ab6, 2026-11-21 20:25``."""

@@ -17,21 +17,14 @@ from kernelscope.schema.samples import Pixels
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between a library's result and ours.
-
-    Attributes
-    ----------
-    largest : float
-        In grey levels, or in the unit of floats.
-    share : float
-        Of the samples that differ, 0 to 1.
-    inside : bool
-        Only samples whose masks lie within the picture were compared.
-    """
+    """The difference between a library's result and ours."""
 
     largest: float
+    """In grey levels, or in the unit of floats."""
     share: float
+    """Of the samples that differ, 0 to 1."""
     inside: bool = False
+    """Only samples whose masks lie within the picture were compared."""
 
     @classmethod
     def between(cls, ours: Pixels, theirs: Pixels, inside: bool = False) -> Difference:
@@ -55,90 +48,61 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """The times of one filter by one level or library, or why there are none.
-
-    Attributes
-    ----------
-    label : str
-        The filter and the parameters that were chosen, for tables.
-    filter, border : str
-    parameters : mapping of str to str
-        Every parameter, in the form that the command line takes.
-    content : str
-        The content of the data, see `data.Content`.
-    channels : int
-        Channels or components.
-    asked, shape : tuple of int
-        Shapes of the requested data and of the part that was timed, which is smaller if all
-        would have taken too long. (height, width) or (depth, height, width).
-    device : str
-        ``cpu`` or ``gpu``.
-    level : str
-        A level of the device, or a library.
-    library : bool
-        Whether `level` is a library.
-    gpus : int
-        How many GPUs shared the work; the kernels' time is that of the busiest.
-    block : tuple of int or None
-        Requested threads of a GPU's blocks; None for the plan's.
-    seconds : tuple of float
-        Every repeat of the computing: stage *compute*, the kernels, or a library's call.
-    stages : mapping of str to tuple of float
-        Every repeat of each counted stage, 0 if a run skipped it; empty for libraries.
-    kernels : mapping of str to tuple of float
-        Every repeat of each kernel, if a level runs several in sequence.
-    bytes : float or None
-        Minimum memory traffic, read + written, by the plan of a level of the GPU.
-    operations : float or None
-        Arithmetic operations by the plan of a level of the GPU.
-    copy_rate, peak_rate : float or None
-        Of the GPU: bytes per second of a copy in its memory, peak operations per second.
-    batch : int
-        Number of launches that each computing time is the mean of, see `rules`.
-    cache : str
-        ``cold`` or ``warm``.
-    load : float or None
-        Mean number of cores that other programs kept busy during the measurement.
-    psnr : float or None
-        Of the result against the noise-free picture, in decibels; None without one, or if a part
-        was timed, which shows another picture.
-    difference : Difference or None
-        Between a library's result and ours.
-    notices : tuple of str
-    reason : str
-        Why there are no times; empty if there are.
-    machine : str
-        The machine, if the rows of several are shown together; else empty.
-    """
+    """The times of one filter by one level or library, or why there are none."""
 
     label: str
+    """The filter and the parameters that were chosen, for tables."""
     filter: str
     parameters: Mapping[str, str]
+    """Every parameter, in the form that the command line takes."""
     border: str
     content: str
+    """The content of the data, see `data.Content`."""
     channels: int
+    """Channels or components."""
+    # Shapes of the requested data and of the part that was timed, which is smaller if all would
+    # have taken too long. (height, width) or (depth, height, width).
     asked: tuple[int, ...]
     shape: tuple[int, ...]
     device: str
+    """``cpu`` or ``gpu``."""
     level: str
+    """A level of the device, or a library."""
     library: bool = False
+    """Whether `level` is a library."""
     gpus: int = 1
+    """How many GPUs shared the work; the kernels' time is that of the busiest."""
     block: Block | None = None
+    """Requested threads of a GPU's blocks; None for the plan's."""
     seconds: tuple[float, ...] = ()
+    """Every repeat of the computing: stage *compute*, the kernels, or a library's call."""
     stages: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Every repeat of each counted stage, 0 if a run skipped it; empty for libraries."""
     kernels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Every repeat of each kernel, if a level runs several in sequence."""
     bytes: float | None = None
+    """Minimum memory traffic, read + written, by the plan of a level of the GPU."""
     operations: float | None = None
+    """Arithmetic operations by the plan of a level of the GPU."""
+    # Of the GPU: bytes per second of a copy in its memory, peak operations per second.
     copy_rate: float | None = None
     peak_rate: float | None = None
     batch: int = 1
+    """Number of launches that each computing time is the mean of, see `rules`."""
     cache: str = ""
+    """``cold`` or ``warm``."""
     load: float | None = None
+    """Mean number of cores that other programs kept busy during the measurement."""
     psnr: float | None = None
+    """Of the result against the noise-free picture, in decibels; None without one, or if a part was
+    timed, which shows another picture."""
     difference: Difference | None = None
+    """Between a library's result and ours."""
     notices: tuple[str, ...] = ()
     reason: str = ""
+    """Why there are no times; empty if there are."""
     machine: str = ""
+    """The machine, if the rows of several are shown together; else empty."""
 
     @property
     def series(self) -> str:

@@ -34,22 +34,15 @@ _WARM_UPS = 3
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a run.
+    """Progress of a run."""
 
-    Attributes
-    ----------
-    done, total : int
-        Finished rows, and all that can run.
-    text : str
-        The row that is being measured.
-    left : float or None
-        Estimated seconds left; None until the first measurement.
-    """
-
+    # Finished rows, and all that can run.
     done: int
     total: int
     text: str
+    """The row that is being measured."""
     left: float | None
+    """Estimated seconds left; None until the first measurement."""
 
     @property
     def fraction(self) -> float:

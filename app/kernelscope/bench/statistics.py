@@ -29,24 +29,17 @@ _WHISKER = 1.5
 
 @dataclass(frozen=True)
 class Summary:
-    """A median and its spread, in the unit of the values.
+    """A median and its spread, in the unit of the values."""
 
-    Attributes
-    ----------
-    median, lower, upper : float
-        The second, the first and the third quartile, interpolated.
-    least, most : float
-    outliers : int
-        Number of values further than 1.5 interquartile ranges from the quartiles; they are included
-        in all other statistics.
-    """
-
+    # The second, the first and the third quartile, interpolated.
     median: float
     lower: float
     upper: float
     least: float
     most: float
     outliers: int
+    """Number of values further than 1.5 interquartile ranges from the quartiles; they are included
+    in all other statistics."""
 
     @property
     def spread(self) -> float:
@@ -77,17 +70,11 @@ def short(value: float, digits: int = 3) -> str:
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """The factor by which a row is faster than the baseline.
-
-    Attributes
-    ----------
-    factor : float
-    scaled : bool
-        At least one of the two was timed on a part of the data, and the parts differ.
-    """
+    """The factor by which a row is faster than the baseline."""
 
     factor: float
     scaled: bool
+    """At least one of the two was timed on a part of the data, and the parts differ."""
 
     def describe(self) -> str:
         """Return ``3.4``, or ``≈ 3.4`` if it is scaled."""
@@ -137,18 +124,12 @@ SURE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A range that contains a value, and its confidence.
-
-    Attributes
-    ----------
-    low, high : float
-    confidence : float
-        Probability, 0 to 1, that it contains the true value.
-    """
+    """A range that contains a value, and its confidence."""
 
     low: float
     high: float
     confidence: float
+    """Probability, 0 to 1, that it contains the true value."""
 
     def describe(self) -> str:
         """Return ``1.21 to 1.26, 95 % sure``."""
@@ -181,20 +162,13 @@ def median_interval(values: Sequence[float], confidence: float = SURE) -> Interv
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio of the times of two rows.
-
-    Attributes
-    ----------
-    value : float
-        Ratio of the medians.
-    interval : Interval
-    scaled : bool
-        At least one of the two was timed on a part of the data.
-    """
+    """The ratio of the times of two rows."""
 
     value: float
+    """Ratio of the medians."""
     interval: Interval
     scaled: bool = False
+    """At least one of the two was timed on a part of the data."""
 
     def over(self, other: Ratio) -> Ratio:
         """Return this ratio divided by another one, of other rows."""
@@ -261,23 +235,16 @@ def find_baseline(rows: Sequence[Row], row: Row, series: str = BASELINE) -> Row 
 
 @dataclass(frozen=True)
 class RooflinePoint:
-    """A row of the GPU in a roofline plot.
-
-    Attributes
-    ----------
-    intensity : float
-        Operations for each byte of memory traffic, both by the plan of the launches.
-    rate : float
-        Operations per second that were reached.
-    roof : float or None
-        Operations per second that the card allows at this intensity: the lower of the
-        copy rate times the intensity and the peak rate. None where neither is known.
-    """
+    """A row of the GPU in a roofline plot."""
 
     row: Row
     intensity: float
+    """Operations for each byte of memory traffic, both by the plan of the launches."""
     rate: float
+    """Operations per second that were reached."""
     roof: float | None
+    """Operations per second that the card allows at this intensity: the lower of the copy rate
+    times the intensity and the peak rate. None where neither is known."""
 
 
 def roofline(rows: Iterable[Row]) -> list[RooflinePoint]:

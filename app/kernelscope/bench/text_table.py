@@ -21,19 +21,13 @@ from kernelscope.bench.statistics import (
 
 @dataclass(frozen=True)
 class Table:
-    """A Markdown table, aligned for terminals too.
+    """A Markdown table, aligned for terminals too."""
 
-    Attributes
-    ----------
-    headings, widths : tuple
-        Of the columns; widths in characters.
-    text : tuple of int
-        Columns that are aligned to the left.
-    """
-
+    # Of the columns; widths in characters.
     headings: tuple[str, ...]
     widths: tuple[int, ...]
     text: tuple[int, ...]
+    """Columns that are aligned to the left."""
 
     def head(self) -> str:
         """Return the first two lines."""

@@ -33,18 +33,12 @@ CMYK = "CMYK converted to RGB without a colour profile."
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of image file, for dialogs and help texts.
-
-    Attributes
-    ----------
-    name : str
-        Name for users.
-    suffixes : tuple of str
-        Lower case, with the dot; the usual one first.
-    """
+    """A kind of image file, for dialogs and help texts."""
 
     name: str
+    """Name for users."""
     suffixes: tuple[str, ...]
+    """Lower case, with the dot; the usual one first."""
 
 
 @dataclass
@@ -55,20 +49,17 @@ class Decoded:
     ----------
     pixels : ndarray
         Shape (height, width) or (height, width, channels), any type, any layout.
-    notices : list of str
-        Conversions that were made.
-    orientation : int
-        Orientation of the camera as in EXIF: 1 to 8, 1 is upright.
-    metadata : Metadata
-        Further data in the file.
     missing : ndarray of bool, shape (height, width, channels), optional
         Samples that the file marks as unknown.
     """
 
     pixels: NDArray[Any]
     notices: list[str] = field(default_factory=list)
+    """Conversions that were made."""
     orientation: int = 1
+    """Orientation of the camera as in EXIF: 1 to 8, 1 is upright."""
     metadata: Metadata = NOTHING
+    """Further data in the file."""
     missing: NDArray[np.bool_] | None = None
 
 

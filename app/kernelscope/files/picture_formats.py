@@ -38,34 +38,27 @@ class Writer:
 
     Attributes
     ----------
-    format : Format
-        Its suffixes are those to write, which may be fewer than those to read.
-    encode : callable
-        Maps pixels from `fit` and metadata from `metadata` to the bytes of a file.
     dtypes : tuple of dtype
         Types of samples, the most precise one last.
-    beside : frozenset of str
-        The fields of `Metadata` that are kept.
-    grey, colour, alpha : bool
-        Whether there are files of grey, of colours and with transparency.
-    max_side : int
-        Largest width and height in pixels.
-    resolutions : tuple of float
-        Smallest and largest resolution that is kept.
-    encode_at : callable, optional
-        As `encode`, with a `quality` from 1 to 100; None for formats without loss.
     """
 
     format: Format
+    """Its suffixes are those to write, which may be fewer than those to read."""
     encode: Callable[[NDArray[Any], Metadata], bytes]
+    """Maps pixels from `fit` and metadata from `metadata` to the bytes of a file."""
     dtypes: tuple[np.dtype[Any], ...] = (_UINT8,)
     beside: frozenset[str] = frozenset()
+    """The fields of `Metadata` that are kept."""
+    # Whether there are files of grey, of colours and with transparency.
     grey: bool = True
     colour: bool = True
     alpha: bool = False
     max_side: int = 2**31 - 1
+    """Largest width and height in pixels."""
     resolutions: tuple[float, float] = (1.0, 2.0**24)
+    """Smallest and largest resolution that is kept."""
     encode_at: Callable[..., bytes] | None = None
+    """As `encode`, with a `quality` from 1 to 100; None for formats without loss."""
 
     def losses(self, channels: int, dtype: np.dtype[Any]) -> list[str]:
         """Return the properties that the format cannot keep with this many channels, in words."""
@@ -131,27 +124,18 @@ class Writer:
 
 @dataclass(frozen=True)
 class PictureFormat:
-    """A format that is read, and written if it has writers.
-
-    Attributes
-    ----------
-    format : Format
-        Its suffixes are those to read.
-    magic : pattern
-        Matches the first bytes of its files.
-    decode : callable
-        Reads a file, from its start.
-    writers : tuple of Writer
-        Several where each suffix keeps other properties.
-    decode_all : callable, optional
-        Reads all pictures of a file; None for formats of a single one.
-    """
+    """A format that is read, and written if it has writers."""
 
     format: Format
+    """Its suffixes are those to read."""
     magic: re.Pattern[bytes]
+    """Matches the first bytes of its files."""
     decode: Callable[[WatchedFile], Decoded]
+    """Reads a file, from its start."""
     writers: tuple[Writer, ...] = ()
+    """Several where each suffix keeps other properties."""
     decode_all: Callable[[WatchedFile], list[Decoded]] | None = None
+    """Reads all pictures of a file; None for formats of a single one."""
 
 
 def _row(

@@ -10,21 +10,14 @@ from kernelscope.base.paths import RESOURCES
 
 @dataclass(frozen=True)
 class Sample:
-    """A picture that comes with the program.
-
-    Attributes
-    ----------
-    path : Path
-        Where it is.
-    caption : str
-        Description of the picture, for menus.
-    truth : Path, optional
-        The same picture without its noise.
-    """
+    """A picture that comes with the program."""
 
     path: Path
+    """Where it is."""
     caption: str
+    """Description of the picture, for menus."""
     truth: Path | None = None
+    """The same picture without its noise."""
 
 
 _CAMERA = RESOURCES / "camera.bmp"

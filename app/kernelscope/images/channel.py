@@ -7,18 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Channel:
-    """The meaning of the samples of a picture or volume.
-
-    Attributes
-    ----------
-    name : str
-        Such as a dye: "DAPI"; empty if unknown.
-    colour : str
-        Six hexadecimal digits, red first; empty if unknown.
-    """
+    """The meaning of the samples of a picture or volume."""
 
     name: str = ""
+    """Such as a dye: "DAPI"; empty if unknown."""
     colour: str = ""
+    """Six hexadecimal digits, red first; empty if unknown."""
 
 
 UNKNOWN_CHANNEL = Channel()

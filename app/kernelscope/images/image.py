@@ -36,27 +36,23 @@ class Metadata:
     ----------
     profile : bytes
         ICC profile: the meaning of the samples as colours; empty without one.
-    resolution : tuple of float, optional
-        Pixels per inch along x and y.
     exif : bytes
         EXIF data from their TIFF header on, of a picture that stands upright.
-    others : tuple of str
-        Names of further content that is lost when the picture is saved: "XMP data".
-    channel : Channel
-        The channel of a microscope.
     chunks : tuple of (str, bytes)
         Name and content of chunks of a PNG that state its colours, such as ``cICP``.
-    nodata : float, optional
-        The number that stands for unknown samples in the file, as GDAL marks them.
     """
 
     profile: bytes = b""
     resolution: tuple[float, float] | None = None
+    """Pixels per inch along x and y."""
     exif: bytes = b""
     others: tuple[str, ...] = ()
+    """Names of further content that is lost when the picture is saved: "XMP data"."""
     channel: Channel = UNKNOWN_CHANNEL
+    """The channel of a microscope."""
     chunks: tuple[tuple[str, bytes], ...] = ()
     nodata: float | None = None
+    """The number that stands for unknown samples in the file, as GDAL marks them."""
 
     @property
     def steps(self) -> dict[str, float]:
@@ -79,31 +75,26 @@ class Image:
     ----------
     pixels : ndarray
         C-ordered, native byte order, read-only; shape (height, width) or (height, width,
-        channels) with 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha) channels; uint8, uint16
-        or float32. Floats are finite.
-    title : str
-        Short name for window titles and labels.
-    path : Path, optional
-        The file it was read from or saved to.
-    notices : tuple of str
-        Changes that reading made ("CMYK converted to RGB"), for the user to know.
-    metadata : Metadata
-        The rest of its file; results inherit it.
+        channels) with 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha) channels; uint8, uint16 or
+        float32. Floats are finite.
     missing : ndarray of bool, shape (height, width) or that of the pixels, optional
         Samples that the file marks as unknown (NaN) and that got a number to be filtered; they
         are saved as unknown again.
-    given_white : float, optional
-        The `white` of floats, where it does not follow from their own range: of a part, the
-        white of the whole.
     """
 
     pixels: NDArray[Any]
     title: str = "untitled"
+    """Short name for window titles and labels."""
     path: Path | None = None
+    """The file it was read from or saved to."""
     notices: tuple[str, ...] = ()
+    """Changes that reading made ("CMYK converted to RGB"), for the user to know."""
     metadata: Metadata = NOTHING
+    """The rest of its file; results inherit it."""
     missing: NDArray[np.bool_] | None = None
     given_white: float | None = None
+    """The `white` of floats, where it does not follow from their own range: of a part, the white of
+    the whole."""
 
     @classmethod
     def from_array(

@@ -124,20 +124,14 @@ _MAGNETISM = {
 
 @dataclass(frozen=True)
 class _Ellipsoid:
-    """A body in coordinates from -1 to 1 along each axis of the volume.
-
-    Attributes
-    ----------
-    centre, radii : tuple of float
-        Along x (to the side), y (front to back) and z (up).
-    angle : float
-        Degrees by which it is turned in the plane of a slice.
-    """
+    """A body in coordinates from -1 to 1 along each axis of the volume."""
 
     tissue: Tissue
+    # Along x (to the side), y (front to back) and z (up).
     centre: tuple[float, float, float]
     radii: tuple[float, float, float]
     angle: float = 0.0
+    """Degrees by which it is turned in the plane of a slice."""
 
     @cached_property
     def matrix(self) -> NDArray[np.float64]:

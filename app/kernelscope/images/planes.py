@@ -36,27 +36,20 @@ class Plane:
     If the file has the orientation of the patient, the head stands upright and is seen as
     radiologists see it: the patient's right on the left of the screen, anterior above, and
     on the left where seen from the side. Otherwise z points up.
-
-    Attributes
-    ----------
-    name : str
-        “Axial”, “Coronal”, “Sagittal”; or “Across z” where that is unknown.
-    axis, rows, columns : int
-        Axes of the voxels: the one that slices are taken across, and those that run down
-        and to the right on the screen.
-    flip_rows, flip_columns : bool
-        Whether the first voxels lie at the bottom, or on the right.
-    letters : str
-        Names of the directions: up, down, left and right; empty if unknown.
     """
 
     name: str
+    """“Axial”, “Coronal”, “Sagittal”; or “Across z” where that is unknown."""
+    # Axes of the voxels: the one that slices are taken across, and those that run down and to the
+    # right on the screen.
     axis: int
     rows: int
     columns: int
+    # Whether the first voxels lie at the bottom, or on the right.
     flip_rows: bool = False
     flip_columns: bool = False
     letters: str = ""
+    """Names of the directions: up, down, left and right; empty if unknown."""
 
     def cut(self, voxels: NDArray[Any], index: int) -> NDArray[Any]:
         """Return slice `index`, rows from the top and columns from the left; a view."""
@@ -124,18 +117,12 @@ def planes_of(volume: Volume) -> tuple[Plane, Plane, Plane]:
 
 @dataclass(frozen=True)
 class GreyWindow:
-    """The values that are drawn black and white.
-
-    Attributes
-    ----------
-    level : float
-        The value of mid-grey.
-    width : float
-        From black to white; more than 0.
-    """
+    """The values that are drawn black and white."""
 
     level: float
+    """The value of mid-grey."""
     width: float
+    """From black to white; more than 0."""
 
     @property
     def low(self) -> float:

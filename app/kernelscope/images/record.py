@@ -14,18 +14,16 @@ class Record:
 
     Attributes
     ----------
-    kept, lost : tuple of str
-        Names of properties: "colour profile", "voxel size".
     changed : tuple of str
         Decisions and conversions, as sentences: "CMYK converted to RGB."
-    name : str
-        That of the output file, for notices.
     """
 
+    # Names of properties: "colour profile", "voxel size".
     kept: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     name: str = "The result"
+    """That of the output file, for notices."""
 
     @property
     def losses(self) -> list[str]:

@@ -46,11 +46,10 @@ class Stored:
     ----------
     dtype : dtype
         The type of the stored numbers.
-    slope, intercept : float
-        ``voxel = slope * number + intercept``.
     """
 
     dtype: np.dtype[Any]
+    # ``voxel = slope * number + intercept``.
     slope: float = 1.0
     intercept: float = 0.0
 
@@ -84,45 +83,37 @@ class Volume:
     Attributes
     ----------
     voxels : ndarray, shape (depth, height, width)
-        C-ordered, native byte order, read-only; uint8, uint16, int16 or finite float32.
-        Real values: a file's slope and intercept are applied.
-    spacing : tuple of float
-        Distance between voxels along z, y and x in millimetres; assumed where it is not stated.
-    stated : str
-        The axes along which the file states the distance: "zyx", "yx" or none.
+        C-ordered, native byte order, read-only; uint8, uint16, int16 or finite float32. Real
+        values: a file's slope and intercept are applied.
     affine : ndarray, shape (4, 4), optional
         Takes (x, y, z, 1), indices of a voxel, to millimetres towards the patient's right,
         anterior and superior, as NIfTI has it; None if the file does not say.
-    title, path, notices
-        As in `Image`.
-    header : object, optional
-        The header of the file's format, which only kernelscope.files interprets.
-    stored : Stored, optional
-        How the file stored the voxels and how they are saved; None: as they are here.
     missing : ndarray of bool, optional
         Voxels that the file marks as unknown (NaN) and that got a number to be filtered; they
         are saved as unknown again.
-    others : tuple of str
-        Names of further content that is lost when the volume is saved: "DICOM tags".
-    channel : Channel
-        The channel of a microscope; results are of the same.
-    microscope : bool
-        Whether the file is one of a program for microscopes.
     """
 
     voxels: NDArray[Any]
     spacing: Spacing = (1.0, 1.0, 1.0)
+    """Distance between voxels along z, y and x in millimetres; assumed where it is not stated."""
     affine: NDArray[np.float64] | None = None
+    # As in `Image`.
     title: str = "untitled"
     path: Path | None = None
     notices: tuple[str, ...] = ()
     header: object = None
+    """The header of the file's format, which only kernelscope.files interprets."""
     stored: Stored | None = None
+    """How the file stored the voxels and how they are saved; None: as they are here."""
     missing: NDArray[np.bool_] | None = None
     others: tuple[str, ...] = ()
+    """Names of further content that is lost when the volume is saved: "DICOM tags"."""
     stated: str = ""
+    """The axes along which the file states the distance: "zyx", "yx" or none."""
     channel: Channel = UNKNOWN_CHANNEL
+    """The channel of a microscope; results are of the same."""
     microscope: bool = False
+    """Whether the file is one of a program for microscopes."""
 
     @classmethod
     def from_array(

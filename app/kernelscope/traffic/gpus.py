@@ -31,44 +31,29 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """A graphics card, by its data sheet; None where a figure is not published.
-
-    Attributes
-    ----------
-    name : str
-    year : int
-        Of its appearance; 0 for the card of this computer.
-    capability : tuple of int
-        Compute capability.
-    multiprocessors, cores : int
-        Cores are those for single precision, of all multiprocessors.
-    clock : float
-        Highest clock of the cores in hertz.
-    bandwidth : float
-        Of device memory, in bytes per second.
-    cache : int, optional
-        Bytes of the level-2 cache; 0 if loads from global memory go past it.
-    cache_clock : int, optional
-        Bytes that the level-2 cache delivers in a clock.
-    texels : float, optional
-        Texels per second, unfiltered and of 32 bits at most.
-    limits : Limits, optional
-    source : str
-        Address of the data.
-    """
+    """A graphics card, by its data sheet; None where a figure is not published."""
 
     name: str
     year: int
+    """Of its appearance; 0 for the card of this computer."""
     capability: tuple[int, int]
+    """Compute capability."""
+    # Cores are those for single precision, of all multiprocessors.
     multiprocessors: int
     cores: int
     clock: float
+    """Highest clock of the cores in hertz."""
     bandwidth: float
+    """Of device memory, in bytes per second."""
     cache: int | None = None
+    """Bytes of the level-2 cache; 0 if loads from global memory go past it."""
     cache_clock: int | None = None
+    """Bytes that the level-2 cache delivers in a clock."""
     texels: float | None = None
+    """Texels per second, unfiltered and of 32 bits at most."""
     limits: Limits | None = None
     source: str = ""
+    """Address of the data."""
 
     @property
     def is_here(self) -> bool:

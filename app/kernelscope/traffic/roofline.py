@@ -51,21 +51,14 @@ class Limiter(StrEnum):
 
 @dataclass(frozen=True)
 class Prediction:
-    """The least time of the launches of a level.
-
-    Attributes
-    ----------
-    seconds : float
-        The largest bound of each launch, added up.
-    limit : Part
-        The part behind most of it.
-    bounds : mapping of Part to float
-        Seconds that each part needs alone; those without a published rate are missing.
-    """
+    """The least time of the launches of a level."""
 
     seconds: float
+    """The largest bound of each launch, added up."""
     limit: Limiter
+    """The part behind most of it."""
     bounds: dict[Limiter, float]
+    """Seconds that each part needs alone; those without a published rate are missing."""
 
     def is_far(self, measured: float) -> bool:
         """Return whether a time in seconds differs by more than `FAR` times."""

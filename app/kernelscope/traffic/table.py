@@ -13,23 +13,15 @@ READ, WRITE = Event.READ, Event.WRITE
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row of the table.
-
-    Attributes
-    ----------
-    title : str
-    values : tuple of float or None
-        One a level; None where the level does not use that memory.
-    digits : int
-        Behind the point.
-    note : str
-        The meaning of the figure.
-    """
+    """A row of the table."""
 
     title: str
     values: tuple[float | None, ...]
+    """One a level; None where the level does not use that memory."""
     digits: int = 2
+    """Behind the point."""
     note: str = ""
+    """The meaning of the figure."""
 
     def texts(self) -> tuple[str, ...]:
         """Return the values as text; a dash for none."""

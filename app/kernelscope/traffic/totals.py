@@ -23,33 +23,23 @@ from kernelscope.traffic.trace import (
 
 @dataclass
 class Totals:
-    """The traffic with one memory space, in one direction.
-
-    Attributes
-    ----------
-    accesses : int
-        Loads or stores of threads.
-    requests : int
-        Those of warps: one instruction for up to 32 threads.
-    sectors, needed : int
-        32-byte sectors asked for, and those that the same bytes would fill if they lay together.
-        Of device memory and textures.
-    wavefronts, ideal : int
-        Turns of shared and constant memory, and the fewest possible.
-    block_sectors : int
-        Sectors that each block asks for, once a block: traffic behind a cache of the block's.
-    footprint : int
-        Sectors that are asked for at all: the traffic with device memory at best.
-    """
+    """The traffic with one memory space, in one direction."""
 
     accesses: int = 0
+    """Loads or stores of threads."""
     requests: int = 0
+    """Those of warps: one instruction for up to 32 threads."""
+    # 32-byte sectors asked for, and those that the same bytes would fill if they lay together. Of
+    # device memory and textures.
     sectors: int = 0
     needed: int = 0
+    # Turns of shared and constant memory, and the fewest possible.
     wavefronts: int = 0
     ideal: int = 0
     block_sectors: int = 0
+    """Sectors that each block asks for, once a block: traffic behind a cache of the block's."""
     footprint: int = 0
+    """Sectors that are asked for at all: the traffic with device memory at best."""
 
     @property
     def conflicts(self) -> int:
@@ -159,17 +149,15 @@ class Branches:
 
     Attributes
     ----------
-    passed : int
-        Branches that warps came to, as the host's compiler made them.
-    divergent : int
-        Those at which threads of a warp went on differently.
     places : tuple of (Place, int)
         Lines at which the code begins that ends in a divergent branch, with how often, the most
         frequent first.
     """
 
     passed: int
+    """Branches that warps came to, as the host's compiler made them."""
     divergent: int
+    """Those at which threads of a warp went on differently."""
     places: tuple[tuple[SourceLine, int], ...]
 
 

@@ -94,28 +94,18 @@ class SourceLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Array:
-    """A stretch of memory that a kernel uses.
-
-    Attributes
-    ----------
-    name : str
-    space : Space
-    bytes : int
-    shape : tuple of int
-        Of pictures: rows, columns and channels; of a padded copy rows, channels and columns. Else
-        empty.
-    item : int
-        Bytes of a sample; 1 if unknown.
-    origin : int, optional
-        Of a padded copy of the source: the row and the column of the copy at which it begins.
-    """
+    """A stretch of memory that a kernel uses."""
 
     name: str
     space: MemorySpace
     bytes: int
     shape: tuple[int, ...] = ()
+    """Of pictures: rows, columns and channels; of a padded copy rows, channels and columns. Else
+    empty."""
     item: int = 1
+    """Bytes of a sample; 1 if unknown."""
     origin: int | None = None
+    """Of a padded copy of the source: the row and the column of the copy at which it begins."""
 
     def cell(self, offset: int) -> tuple[int, ...]:
         """Return the index of the sample at an offset in bytes, by the shape of the array."""
@@ -127,37 +117,24 @@ class Array:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A launch whose accesses were traced.
-
-    Attributes
-    ----------
-    kernel, level : str
-    level_name : str
-    grid, block : tuple of int
-        Blocks of the grid, and threads of a block, in x, y and z.
-    arrays : tuple of Array
-        Records refer to them by their index.
-    sites : mapping of int to tuple of Place
-        Lines of each instruction: first the innermost one, then those it was inlined into.
-    output_shape : tuple of int
-    operations : float
-        Arithmetic operations for each sample of the output, by the filter's plan.
-    notice : str
-        Of the plan: that it is the one of another level.
-    launch, launches : int
-        Which one of the filter's launches it is, from 1 on, and how many there are.
-    """
+    """A launch whose accesses were traced."""
 
     kernel: str
     level: str
     level_name: str
+    # Blocks of the grid, and threads of a block, in x, y and z.
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     arrays: tuple[Array, ...]
+    """Records refer to them by their index."""
     sites: Mapping[int, tuple[SourceLine, ...]]
+    """Lines of each instruction: first the innermost one, then those it was inlined into."""
     output_shape: tuple[int, ...]
     operations: float
+    """Arithmetic operations for each sample of the output, by the filter's plan."""
     notice: str = ""
+    """Of the plan: that it is the one of another level."""
+    # Which one of the filter's launches it is, from 1 on, and how many there are.
     launch: int = 1
     launches: int = 1
 
@@ -193,35 +170,29 @@ class Trace:
 
     Attributes
     ----------
-    scene : Scene
-    number : int
-        The block in the grid, row by row.
     records : ndarray of RECORD
     entries : ndarray of ENTRY
         Totals of the block.
     footprint : ndarray of int
         For each array the sectors that were read, and those written, each once.
-    barriers : int
-        Threads that came to one, over all barriers.
-    truncated : bool
-        There were more events than records; those after the last one are missing.
-    whole : bool
-        All threads were recorded. Else some were, and of the others only copies to shared memory.
-    rows : range, optional
-        Rows of the output that the block computed in this run, if it computes more.
     parts : ndarray of PART
         Accesses to shared memory that are one for a GPU, though the records have each.
     """
 
     scene: Scene
     number: int
+    """The block in the grid, row by row."""
     records: NDArray[Any]
     entries: NDArray[Any]
     footprint: NDArray[np.int64]
     barriers: int
+    """Threads that came to one, over all barriers."""
     truncated: bool
+    """There were more events than records; those after the last one are missing."""
     whole: bool = True
+    """All threads were recorded. Else some were, and of the others only copies to shared memory."""
     rows: range | None = None
+    """Rows of the output that the block computed in this run, if it computes more."""
     parts: NDArray[Any] = field(default_factory=lambda: np.zeros(0, PART))
 
     @property
@@ -273,18 +244,15 @@ class Counts:
 
     Attributes
     ----------
-    scene : Scene
     entries : ndarray of ENTRY
     footprint : ndarray of int
         For each array the sectors that were read, and those written, each once.
-    barriers : int
-        Threads that came to one, over all barriers.
-    counted : int
-        Blocks that were run; the totals of the others were taken from blocks like them.
     """
 
     scene: Scene
     entries: NDArray[Any]
     footprint: NDArray[np.int64]
     barriers: int
+    """Threads that came to one, over all barriers."""
     counted: int
+    """Blocks that were run; the totals of the others were taken from blocks like them."""

@@ -42,30 +42,22 @@ class Cubin:
     Attributes
     ----------
     code : bytes
-    log : str
-        ptxas's resource report: registers, shared and constant memory, spills.
-    compiler : str
-        Title of another compiler than that of this computer, if one made it.
     """
 
     code: bytes
     log: str
+    """ptxas's resource report: registers, shared and constant memory, spills."""
     compiler: str = ""
+    """Title of another compiler than that of this computer, if one made it."""
 
 
 class Compiler(Protocol):
-    """Turns CUDA C++ into a cubin.
-
-    Attributes
-    ----------
-    name : str
-        Of the program or library.
-    through : str
-        The library that calls it; empty if we do.
-    """
+    """Turns CUDA C++ into a cubin."""
 
     name: str
+    """Of the program or library."""
     through: str
+    """The library that calls it; empty if we do."""
 
     def version(self) -> str:
         """Return the version, as part of a cache key."""

@@ -115,25 +115,17 @@ class Share:
 
 
 class _Slab(NamedTuple):
-    """Rows that are on their way to the card, or there.
-
-    Attributes
-    ----------
-    part : Strip
-        Which rows.
-    source, target : int
-        Addresses on the card.
-    upload : Future, optional
-        None if the source is there.
-    launch : StepLaunch, optional
-        The kernels, if they could be made before.
-    """
+    """Rows that are on their way to the card, or there."""
 
     part: Strip
+    """Which rows."""
+    # Addresses on the card.
     source: int
     target: int
     upload: Future[tuple[float, float]] | None
+    """None if the source is there."""
     launch: StepLaunch | None
+    """The kernels, if they could be made before."""
 
 
 class Conveyor:

@@ -22,28 +22,20 @@ from kernelscope.schema.launch import CudaPlan, CudaTask
 
 @dataclass(frozen=True)
 class PreparedFilter:
-    """A filter to apply to the image on the card, ready to be launched.
-
-    Attributes
-    ----------
-    radius : int
-        Rows that it needs above and below; all of them if `whole`.
-    cubins : tuple of Cubin
-        One for each launch of the plan.
-    is_new : bool
-        The device had not loaded all of them before.
-    is_kept : bool
-        The device keeps it for later runs.
-    """
+    """A filter to apply to the image on the card, ready to be launched."""
 
     spec: FilterSpec
     task: CudaTask
     radius: int
+    """Rows that it needs above and below; all of them if `whole`."""
     whole: bool
     plan: CudaPlan
     cubins: tuple[Cubin, ...]
+    """One for each launch of the plan."""
     is_new: bool = False
+    """The device had not loaded all of them before."""
     is_kept: bool = False
+    """The device keeps it for later runs."""
 
     def done(self, number: int, fraction: float) -> float:
         """Return how much of the work is done when a part of launch `number` is."""
@@ -57,27 +49,11 @@ class DeviceRun:
 
     Attributes
     ----------
-    report_progress : callable
-        Progress callback: fraction of the kernels' work on the current rows that is done.
     workspace : Workspace
         Memory that the launches allocate.
     spare : Workspace
         Memory that only measuring needs, whose allocation is in no stage. The caller of
         `filter_rows` frees both: `free`.
-    timed : bool
-        It is one of several repeats that are runs of their own.
-    excess : float
-        Most seconds for which the card may have waited for the host while kernels were timed.
-    busy_seconds : float
-        How long the card ran timed kernels, every repeat and every launch of a batch.
-    is_finite : bool
-        All floats of the slabs were looked at and are finite.
-    may_read_later : bool
-        Times of short launches may be read after the download that is waited for behind them.
-    unread : list of callable
-        For each step whose times were not read: notes them once its launches are over.
-    batch : int
-        Launches between two events of the kernel that did the most.
     """
 
     device: GpuContext
@@ -86,17 +62,25 @@ class DeviceRun:
     repeat: int = 1
     cold: bool = False
     timed: bool = False
+    """It is one of several repeats that are runs of their own."""
     token: CancelToken = field(default_factory=CancelToken)
     report_progress: Callable[[float], None] = lambda fraction: None
+    """Progress callback: fraction of the kernels' work on the current rows that is done."""
     log: RunLog = field(default_factory=RunLog)
     report: LaunchReport | None = None
     longest: tuple[str, float] = ("", 0.0)
     excess: float = 0.0
+    """Most seconds for which the card may have waited for the host while kernels were timed."""
     busy_seconds: float = 0.0
+    """How long the card ran timed kernels, every repeat and every launch of a batch."""
     is_finite: bool = False
+    """All floats of the slabs were looked at and are finite."""
     may_read_later: bool = False
+    """Times of short launches may be read after the download that is waited for behind them."""
     unread: list[Callable[[], None]] = field(default_factory=list)
+    """For each step whose times were not read: notes them once its launches are over."""
     batch: int = 1
+    """Launches between two events of the kernel that did the most."""
     kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0
     kernel_operations: float = 0.0

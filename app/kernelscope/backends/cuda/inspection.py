@@ -25,20 +25,13 @@ class NoCompiler(AppError):
 
 @dataclass(frozen=True)
 class PlannedLaunch:
-    """How a filter is going to be launched.
-
-    Attributes
-    ----------
-    launch : Launch
-    grid : tuple of int
-        Blocks in x and y (and z) over the whole output.
-    notice : str
-        How this differs from the request, where it does.
-    """
+    """How a filter is going to be launched."""
 
     launch: Launch
     grid: tuple[int, ...]
+    """Blocks in x and y (and z) over the whole output."""
     notice: str = ""
+    """How this differs from the request, where it does."""
 
 
 def plans(request: Request, level: Level) -> tuple[PlannedLaunch, ...]:

@@ -74,27 +74,18 @@ ALIGNMENT = 512
 
 @dataclass(frozen=True)
 class Ready:
-    """What a launch of a plan needs of the driver, whatever rows it is for.
-
-    Attributes
-    ----------
-    step : PreparedFilter
-        Its plan has the launch.
-    module, function : object
-        Of PyCUDA; the function knows the types of its arguments.
-    block : tuple of int
-    reports : dict of tuple to LaunchReport
-        The report of the launch, by its grid.
-    number : int
-        Index of the launch in the plan.
-    """
+    """What a launch of a plan needs of the driver, whatever rows it is for."""
 
     step: PreparedFilter
+    """Its plan has the launch."""
+    # Of PyCUDA; the function knows the types of its arguments.
     module: Any
     function: Any
     block: tuple[int, int, int]
     reports: dict[tuple[int, ...], LaunchReport]
+    """The report of the launch, by its grid."""
     number: int
+    """Index of the launch in the plan."""
 
     @classmethod
     def of(cls, step: PreparedFilter, number: int, device: GpuContext) -> Ready:

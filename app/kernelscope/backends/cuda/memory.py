@@ -201,14 +201,10 @@ class Staging:
     stream : pycuda.driver.Stream
     copiers : sequence of OwnerThread
         The helper threads, which others may use too.
-
-    Attributes
-    ----------
-    piece_bytes : int
-        Of an upload: see `upload_piece_bytes`.
     """
 
     piece_bytes = CHUNK_BYTES
+    """Of an upload: see `upload_piece_bytes`."""
 
     def __init__(self, stream: Any, copiers: Sequence[OwnerThread]) -> None:
         import pycuda.driver as cuda

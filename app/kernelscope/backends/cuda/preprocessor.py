@@ -143,17 +143,11 @@ class _Reader:
 
 @dataclass
 class _Branches:
-    """An ``#if`` and the rest of it.
-
-    Attributes
-    ----------
-    outer : bool
-        Whether the lines around it are compiled.
-    taken, done : bool
-        Whether the branch being read is; whether one was for certain, so that no other will be.
-    """
+    """An ``#if`` and the rest of it."""
 
     outer: bool
+    """Whether the lines around it are compiled."""
+    # Whether the branch being read is; whether one was for certain, so that no other will be.
     taken: bool = False
     done: bool = False
 

@@ -44,15 +44,14 @@ class ShortStep:
 
     Attributes
     ----------
-    launches : tuple
-        None of them if the step is not short: if one may take longer than `SECONDS`, or if the host
-        has a part in it.
     scratch : tuple of (str, int)
         Names and bytes of the buffers.
     """
 
     step: PreparedFilter
     launches: tuple[_Short, ...]
+    """None of them if the step is not short: if one may take longer than `SECONDS`, or if the host
+    has a part in it."""
     scratch: tuple[tuple[str, int], ...] = ()
 
     @classmethod

@@ -10,22 +10,15 @@ from kernelscope.schema.borders import Border
 
 @dataclass(frozen=True)
 class Strip:
-    """Some rows of the output, and the rows of the source that they need.
+    """Some rows of the output, and the rows of the source that they need."""
 
-    Attributes
-    ----------
-    first, last : int
-        Output rows ``first <= y < last``.
-    source_first : int
-        First source row; rows go on at 0 after the last one (needed for ``wrap``).
-    source_rows : int
-        Number of source rows.
-    """
-
+    # Output rows ``first <= y < last``.
     first: int
     last: int
     source_first: int
+    """First source row; rows go on at 0 after the last one (needed for ``wrap``)."""
     source_rows: int
+    """Number of source rows."""
 
     def source_pieces(self, height: int) -> Iterator[tuple[int, int, int]]:
         """Yield (row in the strip, first source row, number of rows) without wrapping."""

@@ -19,15 +19,10 @@ BLOCK = (32, 8)
 
 @dataclass(frozen=True)
 class ReducedView:
-    """The reduction of a picture of this shape and type by a factor.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (height, width, channels) of the picture, without alpha.
-    """
+    """The reduction of a picture of this shape and type by a factor."""
 
     shape: tuple[int, ...]
+    """(height, width, channels) of the picture, without alpha."""
     dtype: np.dtype[Any]
     factor: int
     cubin: Cubin

@@ -47,38 +47,24 @@ class MistakeKind(IntEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A mistake at one line of a kernel; the first of `count` accesses is described.
-
-    Attributes
-    ----------
-    kind : Kind
-    kernel : str
-    place : str
-        File and line; empty if unknown.
-    array : str
-        Its name; empty if the address is far from all arrays.
-    offset : int
-        In bytes from the beginning of the array; the index itself for `MistakeKind.INDEX`.
-    size : int
-        Bytes of the access.
-    write : bool
-    block, thread : int
-        Numbers in the grid and in the block.
-    other : tuple of int, optional
-        Block and thread that the access is not ordered with.
-    count : int
-    """
+    """A mistake at one line of a kernel; the first of `count` accesses is described."""
 
     kind: MistakeKind
     kernel: str
     place: str
+    """File and line; empty if unknown."""
     array: str
+    """Its name; empty if the address is far from all arrays."""
     offset: int
+    """In bytes from the beginning of the array; the index itself for `MistakeKind.INDEX`."""
     size: int
+    """Bytes of the access."""
     write: bool
+    # Numbers in the grid and in the block.
     block: int
     thread: int
     other: tuple[int, int] | None
+    """Block and thread that the access is not ordered with."""
     count: int
 
     def __str__(self) -> str:

@@ -57,15 +57,10 @@ class Code:
 
 @dataclass(frozen=True)
 class EmulatedLaunches:
-    """A filter's launches and the memory they work on.
-
-    Attributes
-    ----------
-    sources : tuple of str
-        For each launch the text that has its kernel.
-    """
+    """A filter's launches and the memory they work on."""
 
     sources: tuple[str, ...]
+    """For each launch the text that has its kernel."""
     level: Level
     task: CudaTask
     plan: CudaPlan

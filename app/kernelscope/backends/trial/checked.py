@@ -45,9 +45,10 @@ from kernelscope.schema.launch import Launch
 _HINTS = {
     MistakeKind.OUTSIDE: "Check the index of this line against the size of the array.",
     MistakeKind.INDEX: "Check the index of this line against the size of the array.",
-    MistakeKind.UNINITIALISED: "Give the cell a value first, for the threads outside the image as well.",
-    MistakeKind.RACE_OF_WRITES: "Give each thread a cell of its own, or put __syncthreads() between the "
-    "two writes.",
+    MistakeKind.UNINITIALISED: "Give the cell a value first, for the threads outside the image as "
+    "well.",
+    MistakeKind.RACE_OF_WRITES: "Give each thread a cell of its own, or put __syncthreads() "
+    "between the two writes.",
     MistakeKind.RACE_WITH_READ: "Put __syncthreads() between the write and the read.",
 }
 

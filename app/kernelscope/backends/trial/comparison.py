@@ -14,13 +14,7 @@ FLOAT_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class WrongPixel:
-    """One sample that differs.
-
-    Attributes
-    ----------
-    x, y, channel : int
-    expected, got : float
-    """
+    """One sample that differs."""
 
     x: int
     y: int

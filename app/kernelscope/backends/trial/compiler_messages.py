@@ -26,26 +26,17 @@ _CARET = re.compile(r"^\s*\^\s*$")
 
 @dataclass(frozen=True)
 class CompilerMessage:
-    """An error or a warning.
-
-    Attributes
-    ----------
-    kind : str
-        `ERROR` or `WARNING`.
-    text : str
-    file : str
-        Empty if it is about no line, as those of the assembler.
-    line : int
-        From 1 on; 0 if it is about no line.
-    column : int
-        From 1 on, in characters; 0 if it is unknown.
-    """
+    """An error or a warning."""
 
     kind: str
+    """`ERROR` or `WARNING`."""
     text: str
     file: str = ""
+    """Empty if it is about no line, as those of the assembler."""
     line: int = 0
+    """From 1 on; 0 if it is about no line."""
     column: int = 0
+    """From 1 on, in characters; 0 if it is unknown."""
 
 
 def parse(log: str) -> tuple[CompilerMessage, ...]:

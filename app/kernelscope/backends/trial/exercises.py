@@ -33,39 +33,26 @@ _FIELDS = ("title", "filter", "parameters", "kernel", "block", "tile", "shared_b
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """A kernel to write.
-
-    Attributes
-    ----------
-    id : str
-        Name of its folder.
-    title, text : str
-        The text is Markdown.
-    starter, solution : str
-        Sources; the starter misses the goal.
-    hints : tuple of str
-        Each says more than the one before.
-    filter_id : str
-        The filter of the program that computes the same.
-    parameters : mapping
-    launch : Launch
-    goal : float, optional
-        Most cells that may be read from global memory for each pixel.
-    tolerance : int
-        By how many levels a pixel may differ, where floats are rounded.
-    """
+    """A kernel to write."""
 
     id: str
+    """Name of its folder."""
+    # The text is Markdown.
     title: str
     text: str
+    # Sources; the starter misses the goal.
     starter: str
     solution: str
     hints: tuple[str, ...]
+    """Each says more than the one before."""
     filter_id: str
+    """The filter of the program that computes the same."""
     parameters: Mapping[str, Any]
     launch: Launch
     goal: float | None
+    """Most cells that may be read from global memory for each pixel."""
     tolerance: int = 0
+    """By how many levels a pixel may differ, where floats are rounded."""
 
     @property
     def file(self) -> str:

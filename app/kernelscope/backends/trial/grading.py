@@ -12,29 +12,19 @@ EMULATED = "the emulated GPU"
 
 @dataclass(frozen=True, eq=False)
 class Grade:
-    """The comparison of a kernel with the program's own in each case.
-
-    Attributes
-    ----------
-    comparisons : tuple of Comparison
-    loads : float
-        Cells read from global memory for each pixel of the largest case.
-    goal : float, optional
-        Most of those that are allowed.
-    titles : tuple of str
-        Of the cases; there may be none, or empty ones.
-    memory : str
-        What is wrong with its accesses to memory, in a sentence; empty if nothing was found.
-    device : str
-        The card that it ran on; empty for the emulated GPU.
-    """
+    """The comparison of a kernel with the program's own in each case."""
 
     comparisons: tuple[Comparison, ...]
     loads: float = 0.0
+    """Cells read from global memory for each pixel of the largest case."""
     goal: float | None = None
+    """Most of those that are allowed."""
     titles: tuple[str, ...] = ()
+    """Of the cases; there may be none, or empty ones."""
     memory: str = ""
+    """What is wrong with its accesses to memory, in a sentence; empty if nothing was found."""
     device: str = ""
+    """The card that it ran on; empty for the emulated GPU."""
 
     @property
     def right(self) -> int:

@@ -70,7 +70,6 @@ class TrialOutcome:
 
     Attributes
     ----------
-    report : Report
     results : tuple of (ndarray, ndarray)
         For each case the results of the kernel, if all ran to their ends, and of the program's
         own; none of a look at its accesses to memory.
@@ -91,19 +90,16 @@ class Work:
     ----------
     source : ndarray
         Of the shape that both plans are for.
-    plan, reference : TrialPlan
-        Of the kernel that is tried, and of the program's own.
-    title : str
-        Of the case, for reports.
-    others : mapping of str to TrialPlan
-        Further plans of the program's, which a card times; by the names for it.
     """
 
     source: NDArray[Any]
+    # Of the kernel that is tried, and of the program's own.
     plan: TrialPlan
     reference: TrialPlan
     title: str = ""
+    """Of the case, for reports."""
     others: Mapping[str, TrialPlan] = field(default_factory=dict)
+    """Further plans of the program's, which a card times; by the names for it."""
 
 
 def try_out(

@@ -28,21 +28,14 @@ _PLAIN = ("kernel", "bytes_per_sample", "operations_per_sample", "shared_bytes",
 
 @dataclass(frozen=True, eq=False)
 class TrialPlan:
-    """A task and the launches that do it.
-
-    Attributes
-    ----------
-    task : CudaTask
-        Without parameters: the launches have them in their macros and constants.
-    plan : CudaPlan
-    files : tuple of str
-        For each launch the name of the program's source that has it, or empty for the source
-        that is tried.
-    """
+    """A task and the launches that do it."""
 
     task: CudaTask
+    """Without parameters: the launches have them in their macros and constants."""
     plan: CudaPlan
     files: tuple[str, ...]
+    """For each launch the name of the program's source that has it, or empty for the source that is
+    tried."""
 
     @classmethod
     def of(cls, request: Request, level: Level) -> TrialPlan:

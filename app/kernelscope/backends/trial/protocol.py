@@ -61,20 +61,14 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class TrialLimits:
-    """Bounds of a trial.
+    """Bounds of a trial."""
 
-    Attributes
-    ----------
-    start, compile, run : float
-        Most seconds of each stage.
-    memory : int
-        Most bytes of address space; 0 for none, which a card's driver needs.
-    """
-
+    # Most seconds of each stage.
     start: float = 20.0
     compile: float = 60.0
     run: float = 20.0
     memory: int = 4 << 30
+    """Most bytes of address space; 0 for none, which a card's driver needs."""
 
     def seconds(self, stage: TrialStage) -> float:
         """Return the limit of a stage."""
@@ -84,39 +78,26 @@ class TrialLimits:
 
 @dataclass(frozen=True)
 class TrialJob:
-    """A kernel to try.
-
-    Attributes
-    ----------
-    target : str
-        Identifier of one of the targets of the child.
-    name : str
-        Of the source in messages: ``mean.cu``.
-    text : str
-        The source, headers not put in place.
-    kernel : str
-        Name of the function whose resources are reported.
-    defines : mapping of str to str
-        Its macros.
-    reference : str
-        Name of the program's source whose result is the reference; empty if nothing runs.
-    memory : int
-        See `TrialLimits`.
-    cases : int
-        How many pictures it is tried on.
-    pixel : tuple of int
-        Column and row of the pixel to trace; empty for other targets.
-    """
+    """A kernel to try."""
 
     target: str
+    """Identifier of one of the targets of the child."""
     name: str
+    """Of the source in messages: ``mean.cu``."""
     text: str
+    """The source, headers not put in place."""
     kernel: str
+    """Name of the function whose resources are reported."""
     defines: Mapping[str, str] = field(default_factory=dict)
+    """Its macros."""
     reference: str = ""
+    """Name of the program's source whose result is the reference; empty if nothing runs."""
     memory: int = 0
+    """See `TrialLimits`."""
     cases: int = 0
+    """How many pictures it is tried on."""
     pixel: tuple[int, ...] = ()
+    """Column and row of the pixel to trace; empty for other targets."""
 
     def write(self, folder: Path) -> None:
         (folder / JOB).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
@@ -143,39 +124,26 @@ class TrialJob:
 
 @dataclass(frozen=True)
 class TrialReport:
-    """The child's answer.
-
-    Attributes
-    ----------
-    ending : Ending
-    text, hint : str
-        The cause and the way out, where it did not end well.
-    compiler : str
-        Name and version.
-    messages : tuple of CompilerMessage
-    resources : mapping of str to Resources
-        The assembler's report for each architecture that was compiled for.
-    seconds : mapping of str to float
-        Time of each stage in the process.
-    loads : tuple of int
-        For each case the cells of the picture that were read from global memory, where the
-        kernel's types count them.
-    times : mapping of str to float
-        Median seconds of kernels on a card, by their names.
-    device : str
-        Name of the card that it ran on; empty for the emulated GPU.
-    """
+    """The child's answer."""
 
     ending: Ending
+    # The cause and the way out, where it did not end well.
     text: str = ""
     hint: str = ""
     compiler: str = ""
+    """Name and version."""
     messages: tuple[CompilerMessage, ...] = ()
     resources: Mapping[str, Resources] = field(default_factory=dict)
+    """The assembler's report for each architecture that was compiled for."""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    """Time of each stage in the process."""
     loads: tuple[int, ...] = ()
+    """For each case the cells of the picture that were read from global memory, where the kernel's
+    types count them."""
     times: Mapping[str, float] = field(default_factory=dict)
+    """Median seconds of kernels on a card, by their names."""
     device: str = ""
+    """Name of the card that it ran on; empty for the emulated GPU."""
 
     def write(self, folder: Path) -> None:
         (folder / REPORT).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")

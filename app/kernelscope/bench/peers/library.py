@@ -45,39 +45,27 @@ def _nothing() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A library that the bench compares with.
-
-    Attributes
-    ----------
-    name : str
-        Name in tables and on the command line.
-    module : str
-        Python module that it is used through; empty if it needs none.
-    makers : mapping
-        A `Maker` for each supported filter, by the filter's id.
-    rank : int
-        Its place in tables: smaller numbers first.
-    on_card : bool
-        Its calls take CuPy arrays and are queued on CuPy's current stream.
-    inside_only : bool
-        It lacks most borders, so results are compared only where the mask lies within the picture.
-    requirement : str
-        Name of `module` in messages, if not that of the library.
-    obstacle : callable
-        Returns why it cannot be used although `module` is installed; empty if it can.
-    version : callable, optional
-        Returns its version; without one, `module` has a ``__version__``.
-    """
+    """A library that the bench compares with."""
 
     name: str
+    """Name in tables and on the command line."""
     module: str
+    """Python module that it is used through; empty if it needs none."""
     makers: Mapping[str, Maker]
+    """A `Maker` for each supported filter, by the filter's id."""
     rank: int
+    """Its place in tables: smaller numbers first."""
     on_card: bool = False
+    """Its calls take CuPy arrays and are queued on CuPy's current stream."""
     inside_only: bool = False
+    """It lacks most borders, so results are compared only where the mask lies within the
+    picture."""
     requirement: str = ""
+    """Name of `module` in messages, if not that of the library."""
     obstacle: Callable[[], str] = _nothing
+    """Returns why it cannot be used although `module` is installed; empty if it can."""
     version: Callable[[], str] | None = None
+    """Returns its version; without one, `module` has a ``__version__``."""
 
     def missing(self) -> str:
         """Return why it cannot be used here; empty if it can."""
@@ -106,20 +94,13 @@ class Library:
 
 @dataclass(frozen=True)
 class Counterpart:
-    """A library's call, ready to be repeated on its data.
-
-    Attributes
-    ----------
-    library : Library
-    call : callable
-        Does the work and returns the result; on a GPU queues it on the current CuPy stream.
-    finish : callable
-        Converts the result, on the host, to the type of the filter.
-    """
+    """A library's call, ready to be repeated on its data."""
 
     library: Library
     call: Callable[[], Any]
+    """Does the work and returns the result; on a GPU queues it on the current CuPy stream."""
     finish: Callable[[Any], Pixels]
+    """Converts the result, on the host, to the type of the filter."""
 
     def result(self) -> Pixels:
         """Return the library's result, in the filter's type."""

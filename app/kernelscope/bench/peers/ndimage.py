@@ -29,14 +29,9 @@ MISSING_BORDERS = (Border.VALID, Border.REDUCE, Border.KEEP)
 
 @dataclass(frozen=True)
 class NdImage:
-    """``scipy.ndimage`` on NumPy's arrays, or ``cupyx.scipy.ndimage`` on CuPy's.
+    """``scipy.ndimage`` on NumPy's arrays, or ``cupyx.scipy.ndimage`` on CuPy's."""
 
-    Attributes
-    ----------
-    arrays, functions : callable
-        Import and return the module of the arrays, and that of the filters.
-    """
-
+    # Import and return the module of the arrays, and that of the filters.
     arrays: Callable[[], Any]
     functions: Callable[[], Any]
 

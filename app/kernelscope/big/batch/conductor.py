@@ -71,53 +71,37 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class FileOutcome:
-    """What became of a file.
-
-    Attributes
-    ----------
-    reason : str
-        Of a failure: the cause and the way out.
-    size : str
-        ``640×480``, once it was read.
-    device : str
-        Where the last step ran: ``CPU parallel``.
-    read, filtered, written : float
-        Seconds that each took.
-    before, quality : Quality, optional
-        Of the input and of the result, where they can be compared with a reference.
-    note : str
-        The reason why there is no quality, where references were asked for.
-    report : Report
-        Conversions, and whatever of the file the result does not keep; also of one done before.
-    """
+    """What became of a file."""
 
     item: Item
     status: Status
     reason: str = ""
+    """Of a failure: the cause and the way out."""
     size: str = ""
+    """``640×480``, once it was read."""
     device: str = ""
+    """Where the last step ran: ``CPU parallel``."""
+    # Seconds that each took.
     read: float = 0.0
     filtered: float = 0.0
     written: float = 0.0
+    # Of the input and of the result, where they can be compared with a reference.
     before: Quality | None = None
     quality: Quality | None = None
     note: str = ""
+    """The reason why there is no quality, where references were asked for."""
     report: ResultReport = EMPTY
+    """Conversions, and whatever of the file the result does not keep; also of one done before."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """A file in memory, with its size and time from before it was read.
-
-    Attributes
-    ----------
-    note : str
-        The reason why there is no reference, if it cannot be read.
-    """
+    """A file in memory, with its size and time from before it was read."""
 
     sources: tuple[Source, ...]
     reference: Image | Volume | None
     note: str
+    """The reason why there is no reference, if it cannot be read."""
     state: tuple[int, int] | None
     seconds: float
 

@@ -7,24 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Handling:
-    """How the files of a batch are read and written.
-
-    Attributes
-    ----------
-    nan : float, optional
-        Replaces NaN; without it, files with NaN fail.
-    as_float : bool
-        Volumes are not rounded to the type of their file.
-    lossy : bool
-        Write even if a format loses something.
-    quality : int, optional
-        That of a JPEG.
-    """
+    """How the files of a batch are read and written."""
 
     nan: float | None = None
+    """Replaces NaN; without it, files with NaN fail."""
     as_float: bool = False
+    """Volumes are not rounded to the type of their file."""
     lossy: bool = False
+    """Write even if a format loses something."""
     quality: int | None = None
+    """That of a JPEG."""
 
     @property
     def signature(self) -> str:

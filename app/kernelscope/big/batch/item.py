@@ -23,22 +23,15 @@ def is_zarr(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Item:
-    """A file of a batch.
+    """A file of a batch."""
 
-    Attributes
-    ----------
-    source, target : Path
-        Of a DICOM series, `source` is one of its files.
-    reference : Path, optional
-        The file that the result is compared with.
-    slices : tuple of Path
-        All files of a DICOM series, with those that may be its damaged slices.
-    """
-
+    # Of a DICOM series, `source` is one of its files.
     source: Path
     target: Path
     reference: Path | None = None
+    """The file that the result is compared with."""
     slices: tuple[Path, ...] = ()
+    """All files of a DICOM series, with those that may be its damaged slices."""
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -43,15 +43,13 @@ class FoundFiles:
 
     Attributes
     ----------
-    items : list of Item
-    left_out : int
-        Files in folders that are of no format that can be read.
     problems : list of (Path, str)
         Folders that cannot be looked into, with the reason.
     """
 
     items: list[Item] = field(default_factory=list)
     left_out: int = 0
+    """Files in folders that are of no format that can be read."""
     problems: list[tuple[Path, str]] = field(default_factory=list)
 
 
@@ -115,33 +113,22 @@ def find_items(
 
 @dataclass(frozen=True)
 class _Listed:
-    """A file or a series, and the name of its result.
-
-    Attributes
-    ----------
-    path : Path
-        Of a series, its first file.
-    place : PurePath
-        Below the input, with its own suffix.
-    whole : Path
-        The same from the root.
-    stem : str
-        The name without the suffix.
-    usual : str
-        The suffix of the result where none was chosen.
-    slices : tuple of Path
-        The files of a series.
-    scan : PurePath, optional
-        The place of the folder that a series has for itself.
-    """
+    """A file or a series, and the name of its result."""
 
     path: Path
+    """Of a series, its first file."""
     place: PurePath
+    """Below the input, with its own suffix."""
     whole: Path
+    """The same from the root."""
     stem: str
+    """The name without the suffix."""
     usual: str
+    """The suffix of the result where none was chosen."""
     slices: tuple[Path, ...] = ()
+    """The files of a series."""
     scan: PurePath | None = None
+    """The place of the folder that a series has for itself."""
 
     @classmethod
     def of(cls, path: Path, place: PurePath) -> _Listed:

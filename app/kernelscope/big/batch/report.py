@@ -11,17 +11,11 @@ from kernelscope.images.record import Record
 
 @dataclass(frozen=True)
 class ResultReport:
-    """All that is to be known about a result.
-
-    Attributes
-    ----------
-    notices : tuple of str
-        Those that ``apply`` prints: of reading, of each step, of writing.
-    kept, changed, lost : tuple of str
-        See `Record`.
-    """
+    """All that is to be known about a result."""
 
     notices: tuple[str, ...] = ()
+    """Those that ``apply`` prints: of reading, of each step, of writing."""
+    # See `Record`.
     kept: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()

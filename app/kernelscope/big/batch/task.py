@@ -52,21 +52,15 @@ _filtering = threading.Lock()
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """What the tasks of a batch have in common.
-
-    Attributes
-    ----------
-    parts : Path
-        Folder for the parts; absolute.
-    threads : int, optional
-        Threads of the CPU in each worker; by default all cores.
-    """
+    """What the tasks of a batch have in common."""
 
     recipe: Recipe
     options: RunOptions
     parts: Path
+    """Folder for the parts; absolute."""
     handling: Handling = AS_USUAL
     threads: int | None = None
+    """Threads of the CPU in each worker; by default all cores."""
 
 
 def describe(number: int, item: Item, settings: TaskSettings) -> str:

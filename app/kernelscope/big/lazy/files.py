@@ -50,22 +50,15 @@ class OpenSink(Sink, Protocol):
 
 @dataclass(frozen=True)
 class Filed:
-    """The report of a file that was filtered in blocks.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        That of the result: (height, width, channels), or (depth, height, width).
-    steps : tuple of str
-        Each step in words.
-    record : Record
-        The properties of the source that its result kept, has in another form, or lost.
-    """
+    """The report of a file that was filtered in blocks."""
 
     kind: Kind
     shape: Sides
+    """That of the result: (height, width, channels), or (depth, height, width)."""
     steps: tuple[str, ...]
+    """Each step in words."""
     record: Record
+    """The properties of the source that its result kept, has in another form, or lost."""
     streamed: Streamed
 
     @property

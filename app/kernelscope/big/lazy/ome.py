@@ -26,52 +26,34 @@ _UNITS = {"nm": "nanometer", "µm": "micrometer", "mm": "millimeter", "m": "mete
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a picture.
-
-    Attributes
-    ----------
-    name : str
-        One of t, c, z, y and x.
-    scale : float
-        Distance of samples, in `unit`.
-    unit : str
-        As the file states it; empty if it does not.
-    origin : float
-        Position of the first sample, in `unit`.
-    """
+    """An axis of a picture."""
 
     name: str
+    """One of t, c, z, y and x."""
     scale: float = 1.0
+    """Distance of samples, in `unit`."""
     unit: str = ""
+    """As the file states it; empty if it does not."""
     origin: float = 0.0
+    """Position of the first sample, in `unit`."""
 
 
 @dataclass(frozen=True)
 class Multiscale:
-    """The finest resolution of a picture.
-
-    Attributes
-    ----------
-    version : str
-        A key of `VERSIONS`.
-    along : tuple of Axis
-        In the order of the array.
-    path : str
-        Place of the array in the group.
-    name : str
-        That of the picture; empty without one.
-    levels : int
-        Number of its resolutions.
-    omero : dict
-        Names, colours and display ranges of its channels, as the file has them.
-    """
+    """The finest resolution of a picture."""
 
     version: str
+    """A key of `VERSIONS`."""
     along: tuple[Axis, ...]
+    """In the order of the array."""
     path: str
+    """Place of the array in the group."""
     name: str = ""
+    """That of the picture; empty without one."""
     levels: int = 1
+    """Number of its resolutions."""
     omero: Mapping[str, Any] = field(default_factory=dict)
+    """Names, colours and display ranges of its channels, as the file has them."""
 
     @property
     def axes(self) -> tuple[str, ...]:

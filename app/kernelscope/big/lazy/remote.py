@@ -65,17 +65,11 @@ Task = dict[str, Any]
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers of a cluster.
-
-    Attributes
-    ----------
-    client : distributed.Client
-    threads : int, optional
-        Threads of the CPU in each worker; by default all cores.
-    """
+    """The workers of a cluster."""
 
     client: Any
     threads: int | None = None
+    """Threads of the CPU in each worker; by default all cores."""
 
     def stream(
         self,

@@ -31,35 +31,27 @@ class Head:
 
     Attributes
     ----------
-    spacing : tuple of float, optional
-        Distance between voxels along z, y and x in millimetres; None if the file has none.
-    stated : str
-        The axes of which it is not a guess, as in `Volume`.
     profile : bytes
         ICC profile of a picture; empty without one.
-    resolution : tuple of float, optional
-        Pixels per inch along x and y.
-    notices : tuple of str
-        Decisions of the reader, for the user to know.
-    channels : tuple of Channel
-        Those of a microscope, in the order of the samples; empty if unknown.
-    others : tuple of str
-        Names of further content, which no result keeps.
-    microscope : bool
-        As in `Volume`.
-    ome : Multiscale, optional
-        The metadata of OME-Zarr.
     """
 
     spacing: Spacing | None = None
+    """Distance between voxels along z, y and x in millimetres; None if the file has none."""
     stated: str = "zyx"
+    """The axes of which it is not a guess, as in `Volume`."""
     profile: bytes = b""
     resolution: tuple[float, float] | None = None
+    """Pixels per inch along x and y."""
     notices: tuple[str, ...] = ()
+    """Decisions of the reader, for the user to know."""
     channels: tuple[Channel, ...] = ()
+    """Those of a microscope, in the order of the samples; empty if unknown."""
     others: tuple[str, ...] = ()
+    """Names of further content, which no result keeps."""
     microscope: bool = False
+    """As in `Volume`."""
     ome: Multiscale | None = None
+    """The metadata of OME-Zarr."""
 
     def moved(self, before: Sides, after: Sides) -> Head:
         """Return the head of a result that a border made smaller on all sides alike."""

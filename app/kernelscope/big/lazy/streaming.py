@@ -37,22 +37,15 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Streamed:
-    """The report of a streamed run.
-
-    Attributes
-    ----------
-    blocks, samples : int
-    seconds : float
-        From the first block read to the last one written, without the flush to the disk.
-    peak_bytes : int, optional
-        Most memory that the process had resident since it began; None if the system does not
-        report it.
-    """
+    """The report of a streamed run."""
 
     blocks: int
     samples: int
     seconds: float
+    """From the first block read to the last one written, without the flush to the disk."""
     peak_bytes: int | None
+    """Most memory that the process had resident since it began; None if the system does not report
+    it."""
 
 
 def stream(

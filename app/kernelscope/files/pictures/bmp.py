@@ -55,18 +55,8 @@ class _Header:
 
     Attributes
     ----------
-    compression : int or str
-        As Windows numbers it; OS/2 gives other meanings to 3 and 4, which have names here.
-    fields : tuple of int
-        Masks of red, green, blue and alpha in a pixel of 16 or 32 bits; 0 if there is none.
     palette : ndarray of uint8, shape (entries, 3)
         Red, green and blue.
-    pixels : int
-        Offset of the pixels in the data.
-    metadata : Metadata
-        Without the profile, which follows the pixels.
-    profile : slice, optional
-        Its place in the data.
     """
 
     width: int
@@ -74,11 +64,16 @@ class _Header:
     top_down: bool
     bits: int
     compression: int | str
+    """As Windows numbers it; OS/2 gives other meanings to 3 and 4, which have names here."""
     fields: tuple[int, int, int, int]
+    """Masks of red, green, blue and alpha in a pixel of 16 or 32 bits; 0 if there is none."""
     palette: NDArray[np.uint8]
     pixels: int
+    """Offset of the pixels in the data."""
     metadata: Metadata = NOTHING
+    """Without the profile, which follows the pixels."""
     profile: slice | None = None
+    """Its place in the data."""
 
 
 def decode(handle: BinaryIO) -> Decoded:

@@ -50,21 +50,17 @@ class Description:
 
     Attributes
     ----------
-    steps : dict
-        Distance of samples in millimetres by its axis, z, y or x; without those not stated.
-    channels : tuple of Channel
-        Of each channel; empty if unknown.
-    others : tuple of str
-        Names of what is left out.
-    understood, is_ours : bool
-        The description is of a known kind, or of this program.
     microscope : bool
         It is of a program for microscopes, or states a channel or sizes below 0.05 mm.
     """
 
     steps: Mapping[str, float] = field(default_factory=dict)
+    """Distance of samples in millimetres by its axis, z, y or x; without those not stated."""
     channels: tuple[Channel, ...] = ()
+    """Of each channel; empty if unknown."""
     others: tuple[str, ...] = ()
+    """Names of what is left out."""
+    # The description is of a known kind, or of this program.
     understood: bool = False
     is_ours: bool = False
 

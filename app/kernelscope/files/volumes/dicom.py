@@ -72,30 +72,27 @@ class _Slice:
 
     Attributes
     ----------
-    frame : int, optional
-        Index of the frame in its file, from 0; None if the file is a single slice.
-    volume : tuple of str
-        Values that distinguish it from slices of other volumes in the same file.
     corner : ndarray, optional
         Position of its first pixel, in millimetres to the left, posterior and superior.
     directions : ndarray, shape (3, 3), optional
         Directions of rising x, rising y, and of the normal.
-    spacing : tuple of float, optional
-        Distance of rows and of columns.
     """
 
     path: Path
     frame: int | None
+    """Index of the frame in its file, from 0; None if the file is a single slice."""
     series: str
     number: int
     description: str
     volume: tuple[str, ...]
+    """Values that distinguish it from slices of other volumes in the same file."""
     rows: int
     columns: int
     model: str
     corner: NDArray[np.float64] | None
     directions: NDArray[np.float64] | None
     spacing: tuple[float, float] | None
+    """Distance of rows and of columns."""
     thickness: float | None
     slope: float
     intercept: float

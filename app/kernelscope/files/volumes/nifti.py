@@ -58,7 +58,6 @@ class NiftiHeader:
         The header itself, 348 or 540 bytes.
     extensions : bytes
         Everything between the header and the voxels.
-    endianness : {"<", ">"}
     """
 
     block: bytes

@@ -26,20 +26,18 @@ class RawVolume:
     ----------
     numbers : ndarray, shape (depth, height, width)
         As stored, of any type and byte order.
-    spacing : tuple of float, optional
-        None if the file does not state it; along some axes it may be a guess, see `stated`.
-    others : tuple of str
-        Names of further data in the file that a volume does not keep: "DICOM tags".
     """
 
     numbers: NDArray[Any]
     spacing: Spacing | None = None
+    """None if the file does not state it; along some axes it may be a guess, see `stated`."""
     affine: NDArray[np.float64] | None = None
     notices: list[str] = field(default_factory=list)
     header: object = None
     slope: float = 1.0
     intercept: float = 0.0
     others: tuple[str, ...] = ()
+    """Names of further data in the file that a volume does not keep: "DICOM tags"."""
     stated: str = "zyx"
     channel: Channel = UNKNOWN_CHANNEL
     microscope: bool = False

@@ -13,24 +13,16 @@ from kernelscope.files.volumes.folder import strangers
 
 @dataclass
 class DicomFiles:
-    """The DICOM files of a folder.
-
-    Attributes
-    ----------
-    series : dict of Series to list of Path
-        The files of each series in grey.
-    damaged : list of Path
-        Those whose series is not known, and files that are named like slices.
-    pictures : list of Path
-        Those in colour.
-    others : list of Path
-        Those without a picture, such as indices and reports.
-    """
+    """The DICOM files of a folder."""
 
     series: dict[dicom.DicomSeries, list[Path]] = field(default_factory=dict)
+    """The files of each series in grey."""
     damaged: list[Path] = field(default_factory=list)
+    """Those whose series is not known, and files that are named like slices."""
     pictures: list[Path] = field(default_factory=list)
+    """Those in colour."""
     others: list[Path] = field(default_factory=list)
+    """Those without a picture, such as indices and reports."""
 
     def slices(self, series: dicom.DicomSeries) -> tuple[Path, ...]:
         """Return the files of a series, with all damaged ones: each may be a slice of it."""

@@ -30,20 +30,14 @@ _LETTERS = 17
 
 
 class CardList(QListWidget):
-    """The cards from top to bottom, in the order in which they are applied.
+    """The cards from top to bottom, in the order in which they are applied."""
 
-    Signals
-    -------
-    wanted, switched, removed : int
-        The card at this place is to be edited, switched on or off, or removed.
-    moved : int, int
-        A card was dragged from a place to another one.
-    """
-
+    # The card at this place is to be edited, switched on or off, or removed.
     wanted = Signal(int)
     switched = Signal(int)
     removed = Signal(int)
     moved = Signal(int, int)
+    """A card was dragged from a place to another one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

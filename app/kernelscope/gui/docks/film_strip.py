@@ -48,14 +48,9 @@ _LETTERS = 13
 
 
 class FilmStrip(QListWidget):
-    """Shows the documents; hidden while there is only one.
+    """Shows the documents; hidden while there is only one."""
 
-    Signals
-    -------
-    wanted, closing : Document
-        It is to be shown, or to be closed.
-    """
-
+    # `Document`: It is to be shown, or to be closed.
     wanted = Signal(object)
     closing = Signal(object)
 

@@ -52,18 +52,12 @@ _KEYS_OF_LIST = (Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_PageDown, Qt.Key.Key
 
 
 class FilterBrowser(QWidget):
-    """Shows the filters under their categories and lets the user choose one.
-
-    Signals
-    -------
-    adopted : str
-        The filter with this id was chosen.
-    found
-        It was chosen by Return in the search.
-    """
+    """Shows the filters under their categories and lets the user choose one."""
 
     adopted = Signal(str)
+    """The filter with this id was chosen."""
     found = Signal()
+    """It was chosen by Return in the search."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -250,18 +244,12 @@ class FilterBrowser(QWidget):
 
 
 class _List(QTreeWidget):
-    """The list of filters.
-
-    Signals
-    -------
-    chosen : QTreeWidgetItem
-        A filter was clicked, or Enter pressed on it.
-    left
-        Esc was pressed.
-    """
+    """The list of filters."""
 
     chosen = Signal(object)
+    """`QTreeWidgetItem`: A filter was clicked, or Enter pressed on it."""
     left = Signal()
+    """Esc was pressed."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)

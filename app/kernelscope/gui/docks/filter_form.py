@@ -26,17 +26,11 @@ from kernelscope.teach.manual import filter_page
 
 
 class FilterForm(QWidget):
-    """An editor for each parameter of a filter, under its label.
-
-    Signals
-    -------
-    changed
-    estimate_wanted : str
-        The parameter of this name should be estimated from the picture.
-    """
+    """An editor for each parameter of a filter, under its label."""
 
     changed = Signal()
     estimate_wanted = Signal(str)
+    """The parameter of this name should be estimated from the picture."""
 
     def __init__(self, spec: FilterSpec, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -48,24 +48,16 @@ _BEYOND = 1.04
 
 
 class HistogramPlot(QWidget):
-    """Draws a plot, and lets the user move level, window and gamma.
-
-    Signals
-    -------
-    chosen : Display
-        No more than once in a frame.
-    reset
-        A double click: contrast is to be chosen automatically.
-    dropped
-        The user let go of a handle.
-    pointed
-        Another value is under the cursor, or another handle has the focus.
-    """
+    """Draws a plot, and lets the user move level, window and gamma."""
 
     chosen = Signal(object)
+    """`Display`: No more than once in a frame."""
     reset = Signal()
+    """A double click: contrast is to be chosen automatically."""
     dropped = Signal()
+    """The user let go of a handle."""
     pointed = Signal()
+    """Another value is under the cursor, or another handle has the focus."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -31,14 +31,10 @@ class HistogramView(QWidget):
     scale : Scale
     by_channel : bool
         Whether channels have curves of their own.
-
-    Signals
-    -------
-    followed
-        Levels, or the pictures to choose from, have changed.
     """
 
     followed = Signal()
+    """Levels, or the pictures to choose from, have changed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

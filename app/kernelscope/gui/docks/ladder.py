@@ -84,21 +84,14 @@ _LEAST_BAR = 24
 
 
 class LadderList(QListWidget):
-    """The rungs, one below the other.
-
-    Signals
-    -------
-    run_wanted : Place
-        A rung was clicked, or Return pressed on it.
-    choose_wanted : Place
-        Space was pressed: choose without running.
-    why_wanted : Entry
-        A rung that cannot run here was clicked.
-    """
+    """The rungs, one below the other."""
 
     run_wanted = QtSignal(object)
+    """`Place`: A rung was clicked, or Return pressed on it."""
     choose_wanted = QtSignal(object)
+    """`Place`: Space was pressed: choose without running."""
     why_wanted = QtSignal(object)
+    """`Entry`: A rung that cannot run here was clicked."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self._ready = False  # Qt calls `changeEvent` while it makes the list
@@ -478,19 +471,13 @@ def _paint_bar(
 
 
 class Ladder(QWidget):
-    """The rungs under a line that says how to read them, with *Run all* and *Why?*.
+    """The rungs under a line that says how to read them, with *Run all* and *Why?*."""
 
-    Signals
-    -------
-    run_wanted, choose_wanted : Place
-        See `LadderList`.
-    why_wanted : Entry
-        The user asks about a level.
-    """
-
+    # `Place`: See `LadderList`.
     run_wanted = QtSignal(object)
     choose_wanted = QtSignal(object)
     why_wanted = QtSignal(object)
+    """`Entry`: The user asks about a level."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

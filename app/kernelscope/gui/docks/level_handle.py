@@ -43,28 +43,19 @@ _TIPS = {
 
 
 class LevelHandle(QWidget):
-    """Black and white level are arrows, gamma is a diamond.
-
-    Signals
-    -------
-    stepped : int
-        Small steps, to the right if more than 0.
-    grabbed, dropped
-        The left button went down on it and up again.
-    dragged : float
-        To this place in the parent, in pixels from the left.
-    reset
-        A double click or Enter.
-    focused
-        It has the focus or has lost it.
-    """
+    """Black and white level are arrows, gamma is a diamond."""
 
     stepped = Signal(int)
+    """Small steps, to the right if more than 0."""
+    # The left button went down on it and up again.
     grabbed = Signal()
     dragged = Signal(float)
+    """To this place in the parent, in pixels from the left."""
     dropped = Signal()
     reset = Signal()
+    """A double click or Enter."""
     focused = Signal()
+    """It has the focus or has lost it."""
 
     def __init__(self, handle: Handle, parent: QWidget) -> None:
         super().__init__(parent)

@@ -15,15 +15,10 @@ from kernelscope.images.planes import GreyWindow
 
 
 class GreyLevels(QObject):
-    """How something is drawn, and the choice of the user.
-
-    Signals
-    -------
-    changed
-        It is drawn in another way, whoever chose that.
-    """
+    """How something is drawn, and the choice of the user."""
 
     changed = Signal()
+    """It is drawn in another way, whoever chose that."""
 
     @property
     def display(self) -> Display | None:

@@ -65,14 +65,10 @@ class MeasurePanel(QWidget):
         Of the figures.
     rows : tuple of Row
         The figures that are shown.
-
-    Signals
-    -------
-    wanted
-        The figures are needed: the panel came into view, or CNR has another region.
     """
 
     wanted = Signal()
+    """The figures are needed: the panel came into view, or CNR has another region."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -32,18 +32,12 @@ _WIDTH = 300
 
 
 class ParameterPanel(QScrollArea):
-    """Each filter's values stay as they were left when another filter is chosen.
-
-    Signals
-    -------
-    kernel_wanted
-        The user asks for the CUDA source of the filter at its level.
-    estimate_wanted : str
-        The user asks to estimate the parameter of this name from the input.
-    """
+    """Each filter's values stay as they were left when another filter is chosen."""
 
     kernel_wanted = Signal()
+    """The user asks for the CUDA source of the filter at its level."""
     estimate_wanted = Signal(str)
+    """The user asks to estimate the parameter of this name from the input."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)

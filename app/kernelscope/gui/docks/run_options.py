@@ -16,15 +16,10 @@ from kernelscope.schema.samples import Kind
 
 
 class RunOptionsForm(QWidget):
-    """Border and greyscale, the region, and the options of a GPU; the ladder shows the place.
-
-    Signals
-    -------
-    kernel_wanted
-        The user asks for the CUDA source.
-    """
+    """Border and greyscale, the region, and the options of a GPU; the ladder shows the place."""
 
     kernel_wanted = Signal()
+    """The user asks for the CUDA source."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -89,18 +89,12 @@ class _Runs(QAbstractListModel):
 
 
 class RunStrip(QListView):
-    """The runs of a gallery in a row, in the order that is chosen.
-
-    Signals
-    -------
-    clicked_run : Run
-        Without a modifier: it is to be shown.
-    chosen
-        Other runs are selected, or another one is current.
-    """
+    """The runs of a gallery in a row, in the order that is chosen."""
 
     clicked_run = Signal(object)
+    """`Run`: Without a modifier: it is to be shown."""
     chosen = Signal()
+    """Other runs are selected, or another one is current."""
 
     def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
         super().__init__(parent)

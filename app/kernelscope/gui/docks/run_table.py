@@ -183,16 +183,14 @@ class RunTable(QTreeView):
 
     Signals
     -------
-    clicked_run : Run
-        Without a modifier: it is to be shown.
-    chosen
-        Other rows are selected, or another one is current.
     parts_shown(bool)
         After the columns were fitted: whether there are bars.
     """
 
     clicked_run = Signal(object)
+    """`Run`: Without a modifier: it is to be shown."""
     chosen = Signal()
+    """Other rows are selected, or another one is current."""
     parts_shown = Signal(bool)
 
     def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:

@@ -51,20 +51,14 @@ class RunsPanel(QWidget):
     Parameters
     ----------
     gallery : Gallery
-
-    Signals
-    -------
-    wanted : Run
-        It is to be shown, with its settings.
-    pair_wanted : Run, Run
-        Two were chosen to be compared in the viewer.
-    chosen
-        Other runs are selected.
     """
 
     wanted = Signal(object)
+    """`Run`: It is to be shown, with its settings."""
     pair_wanted = Signal(object, object)
+    """`Run, Run`: Two were chosen to be compared in the viewer."""
     chosen = Signal()
+    """Other runs are selected."""
 
     def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
         super().__init__(parent)

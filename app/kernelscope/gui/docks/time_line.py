@@ -23,43 +23,28 @@ as all others."""
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of time in which a stage went on.
+    """A stretch of time in which a stage went on."""
 
-    Attributes
-    ----------
-    start, seconds : float
-        As on the clock, from the start of the run.
-    """
-
+    # As on the clock, from the start of the run.
     start: float
     seconds: float
 
 
 @dataclass(frozen=True)
 class TimeLane:
-    """A line of the drawing: a stage, or one of its kernels, on one device.
-
-    Attributes
-    ----------
-    name, part : str
-    bars : tuple of Bar
-    seconds : float
-        The reported time of the stage.
-    counted : bool
-        False for stages that are in no total.
-    inner : bool
-        A kernel of the stage in the lane above.
-    note : str
-        A remark on the bars; may be empty.
-    """
+    """A line of the drawing: a stage, or one of its kernels, on one device."""
 
     name: str
     part: str
     bars: tuple[Stretch, ...]
     seconds: float
+    """The reported time of the stage."""
     counted: bool
+    """False for stages that are in no total."""
     inner: bool = False
+    """A kernel of the stage in the lane above."""
     note: str = ""
+    """A remark on the bars; may be empty."""
 
 
 def lanes(stages: Sequence[Stage]) -> list[TimeLane]:

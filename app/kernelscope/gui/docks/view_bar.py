@@ -30,14 +30,10 @@ class ViewBar(QWidget):
     ----------
     display_button : Switch
         Opens the panel of levels and colours.
-
-    Signals
-    -------
-    gain_changed
-        See `gain`.
     """
 
     gain_changed = Signal()
+    """See `gain`."""
 
     def __init__(
         self,

@@ -13,18 +13,12 @@ _NOTE = 12
 
 
 class VolumeStepBar(QWidget):
-    """A label, a slider and a button that plays; hidden while there is a single volume.
-
-    Signals
-    -------
-    chosen : int
-        Show the volume at this index.
-    played : bool
-        Show one after the other, or stop doing so.
-    """
+    """A label, a slider and a button that plays; hidden while there is a single volume."""
 
     chosen = Signal(int)
+    """Show the volume at this index."""
     played = Signal(bool)
+    """Show one after the other, or stop doing so."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -45,17 +45,12 @@ _STATES = {
 
 @dataclass(eq=False)
 class FileRow:
-    """A file of the queue.
-
-    Attributes
-    ----------
-    outcome : Outcome, optional
-        Once it is there.
-    """
+    """A file of the queue."""
 
     item: Item
     state: FileState = FileState.WAITING
     outcome: FileOutcome | None = None
+    """Once it is there."""
 
     @property
     def size(self) -> str:

@@ -35,26 +35,17 @@ AS_INPUT = "as each file"
 
 @dataclass(frozen=True)
 class BatchSettings:
-    """The settings that the window keeps between starts.
-
-    Attributes
-    ----------
-    out : str
-        Output folder; empty for one next to the files.
-    suffix : str
-        Empty for that of each file.
-    device : Device
-    replaces : bool
-        Whether files of the names of results are replaced.
-    lossy : bool
-        Whether a format may lose something.
-    """
+    """The settings that the window keeps between starts."""
 
     out: str = ""
+    """Output folder; empty for one next to the files."""
     suffix: str = ""
+    """Empty for that of each file."""
     device: Device = Device.AUTO
     replaces: bool = False
+    """Whether files of the names of results are replaced."""
     lossy: bool = False
+    """Whether a format may lose something."""
 
     def texts(self) -> dict[str, str]:
         """Return the settings as they are stored."""
@@ -82,19 +73,14 @@ class BatchSettings:
 
 @dataclass(frozen=True)
 class BatchOrder:
-    """What a batch is to do.
-
-    Attributes
-    ----------
-    resumes : bool
-        Go on where an earlier batch stopped; a journal of one is forgotten otherwise.
-    """
+    """What a batch is to do."""
 
     recipe: Recipe
     items: tuple[Item, ...]
     out: Path
     settings: BatchSettings
     resumes: bool = True
+    """Go on where an earlier batch stopped; a journal of one is forgotten otherwise."""
 
     def same_work(self, other: BatchOrder | None) -> bool:
         """Return whether `other` would make the same results in the same folder."""

@@ -21,24 +21,16 @@ CONVINCING = 0.05
 
 @dataclass
 class BlindTest:
-    """The rounds of one test.
-
-    Attributes
-    ----------
-    rounds : int
-    order : list of bool
-        For each round whether the first picture lies on the left.
-    chosen_first : int
-        How often the first picture was chosen so far.
-    done : int
-        Rounds that were answered.
-    """
+    """The rounds of one test."""
 
     rounds: int = ROUNDS
     seed: int | None = None
     order: list[bool] = field(init=False)
+    """For each round whether the first picture lies on the left."""
     chosen_first: int = 0
+    """How often the first picture was chosen so far."""
     done: int = 0
+    """Rounds that were answered."""
 
     def __post_init__(self) -> None:
         draw = random.Random(self.seed)

@@ -24,36 +24,27 @@ from kernelscope.images.volume import Volume
 
 @dataclass(frozen=True)
 class StepRow:
-    """A card as it is shown.
-
-    Attributes
-    ----------
-    number : int
-        From 1.
-    edited : bool
-        The form edits it.
-    fresh : bool
-        Picture, time and quality belong to its settings; they are those of earlier ones otherwise.
-    time, gain : str
-        ``2.50 ms live`` and ``+3.1 dB``; empty where unknown.
-    details : str
-        All settings, device and level, and how the time was taken.
-    pictured : int
-        Changes with the thumbnail.
-    """
+    """A card as it is shown."""
 
     key: int
     number: int
+    """From 1."""
     name: str
     caption: str
     on: bool
     edited: bool
+    """The form edits it."""
     fresh: bool
+    """Picture, time and quality belong to its settings; they are those of earlier ones
+    otherwise."""
+    # ``2.50 ms live`` and ``+3.1 dB``; empty where unknown.
     time: str = ""
     gain: str = ""
     details: str = ""
+    """All settings, device and level, and how the time was taken."""
     thumbnail: NDArray[np.uint8] | None = field(default=None, compare=False)
     pictured: int = 0
+    """Changes with the thumbnail."""
 
     @property
     def state(self) -> str:

@@ -43,22 +43,15 @@ GAMMAS = (0.1, 10.0)
 
 @dataclass(frozen=True)
 class Display:
-    """The values that are drawn black and white, and all between.
+    """The values that are drawn black and white, and all between."""
 
-    Attributes
-    ----------
-    low, high : float
-        Drawn in the first and the last colour of the map, in stored units; low < high.
-    gamma : float
-        Exponent, as in Fiji and napari: below 1 the middle becomes lighter.
-    colour_map : ColourMap
-        Pictures in colour use only the grey ones.
-    """
-
+    # Drawn in the first and the last colour of the map, in stored units; low < high.
     low: float
     high: float
     gamma: float = 1.0
+    """Exponent, as in Fiji and napari: below 1 the middle becomes lighter."""
     colour_map: ColourMap = ColourMap.GREY
+    """Pictures in colour use only the grey ones."""
 
     @classmethod
     def full(cls, dtype: np.dtype[Any]) -> Display:

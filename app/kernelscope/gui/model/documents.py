@@ -36,27 +36,21 @@ class Document:
 
     Attributes
     ----------
-    title : str
-    path : Path, optional
-        The file to read again.
-    size : str
-        ``512×512, grey, 8 bit``.
     thumbnail : ndarray, shape (height, width, 3), uint8
-    history : History
-        Empty while the document sleeps.
-    form : RunSettings, optional
-        The settings when it was left.
-    lost : str
-        The pictures that were dropped to save memory, in words.
     """
 
     title: str
     path: Path | None
+    """The file to read again."""
     size: str
+    """``512×512, grey, 8 bit``."""
     thumbnail: NDArray[np.uint8]
     history: Pictures = field(default_factory=History)
+    """Empty while the document sleeps."""
     form: RunSettings | None = None
+    """The settings when it was left."""
     lost: str = ""
+    """The pictures that were dropped to save memory, in words."""
 
     @classmethod
     def of(cls, image: Image, thumbnail: NDArray[np.uint8]) -> Document:

@@ -57,21 +57,17 @@ class Picture:
 
     Attributes
     ----------
-    title : str
     planes : ndarray, shape (height, width, channels)
-    display : Display
-        How its values are drawn.
-    pixel : tuple of float
-        Width and height of a pixel: in `unit`, or equal numbers if the pixels are square.
-    bar : tuple of str, optional
-        The lowest, the middle and the highest value of the colour bar; None for no bar.
     """
 
     title: str
     planes: NDArray[Any]
     display: Display
+    """How its values are drawn."""
     pixel: tuple[float, float] = (1.0, 1.0)
+    """Width and height of a pixel: in `unit`, or equal numbers if the pixels are square."""
     bar: tuple[str, str, str] | None = None
+    """The lowest, the middle and the highest value of the colour bar; None for no bar."""
 
     @property
     def aspect(self) -> float:
@@ -82,43 +78,27 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """The content of a figure.
-
-    Attributes
-    ----------
-    pictures : tuple of Picture
-    caption : str
-    unit : str
-        Unit of the scale bar: ``px`` or ``mm``.
-    """
+    """The content of a figure."""
 
     pictures: tuple[Picture, ...]
     caption: str
     unit: str = "px"
+    """Unit of the scale bar: ``px`` or ``mm``."""
 
 
 @dataclass(frozen=True)
 class FigureStyle:
-    """How a figure is laid out.
-
-    Attributes
-    ----------
-    width : float
-        In millimetres.
-    points : float
-        Size of the text.
-    dpi : int
-        Pixels an inch of a PNG.
-    dark : bool
-        White text on black, for slides.
-    titles, scale_bar, caption : bool
-        Which of these are drawn.
-    """
+    """How a figure is laid out."""
 
     width: float = 174.0
+    """In millimetres."""
     points: float = 8.0
+    """Size of the text."""
     dpi: int = 300
+    """Pixels an inch of a PNG."""
     dark: bool = False
+    """White text on black, for slides."""
+    # Which of these are drawn.
     titles: bool = True
     scale_bar: bool = True
     caption: bool = True

@@ -15,21 +15,14 @@ from kernelscope.schema.samples import Kind
 
 @dataclass(frozen=True)
 class Figures:
-    """The headline of a result, and a remark on how it was measured.
-
-    Attributes
-    ----------
-    text : str
-        ``2.50 ms, 105 MP/s, +3.1 dB``.
-    note : str
-        ``CPU parallel, median of 5``.
-    detail : str
-        The figure behind a warning in `note`, which then ends with it; may be empty.
-    """
+    """The headline of a result, and a remark on how it was measured."""
 
     text: str
+    """``2.50 ms, 105 MP/s, +3.1 dB``."""
     note: str
+    """``CPU parallel, median of 5``."""
     detail: str = ""
+    """The figure behind a warning in `note`, which then ends with it; may be empty."""
 
 
 def figures_of(

@@ -47,16 +47,11 @@ class RunOrder(StrEnum):
 
 @dataclass(frozen=True)
 class Examined:
-    """The answer of `Gallery.examine`.
-
-    Attributes
-    ----------
-    twin : Run or None
-        An earlier run of the same work whose output has the same bytes.
-    """
+    """The answer of `Gallery.examine`."""
 
     thumbnail: NDArray[np.uint8]
     twin: Run | None
+    """An earlier run of the same work whose output has the same bytes."""
 
 
 class Gallery:

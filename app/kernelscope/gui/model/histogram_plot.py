@@ -113,16 +113,14 @@ class Curve:
 
     Attributes
     ----------
-    picture : str
-        “input” or “output”.
-    channel : str
-        Empty for all channels together.
     counts, edges : ndarray
         Bin i holds values from ``edges[i]`` to ``edges[i + 1]``.
     """
 
     picture: str
+    """“input” or “output”."""
     channel: str
+    """Empty for all channels together."""
     counts: NDArray[np.int64]
     edges: NDArray[np.float64]
 
@@ -159,51 +157,33 @@ class Curve:
 
 
 class FrequentValues(NamedTuple):
-    """Values that are so frequent that the scale leaves them out.
-
-    Attributes
-    ----------
-    name : str
-        That of the curve.
-    low, high : float
-    share : float
-        Of all samples of the curve within the axis.
-    top : float
-        The highest of the counts that are left.
-    """
+    """Values that are so frequent that the scale leaves them out."""
 
     name: str
+    """That of the curve."""
     low: float
     high: float
     share: float
+    """Of all samples of the curve within the axis."""
     top: float
+    """The highest of the counts that are left."""
 
 
 @dataclass(frozen=True, eq=False)
 class HistogramCurves:
-    """Curves, and the scale that they are drawn in.
-
-    Attributes
-    ----------
-    axis : Axis
-    curves : tuple of Curve
-    bin_width : float
-        The width that heights refer to.
-    top : float
-        The count at the upper end.
-    backgrounds : tuple of Background
-        Beyond the upper end.
-    beyond : int
-        Samples beyond either end of the axis.
-    """
+    """Curves, and the scale that they are drawn in."""
 
     axis: ValueAxis
     curves: tuple[Curve, ...]
     scale: HeightScale
     bin_width: float
+    """The width that heights refer to."""
     top: float
+    """The count at the upper end."""
     backgrounds: tuple[FrequentValues, ...]
+    """Beyond the upper end."""
     beyond: int
+    """Samples beyond either end of the axis."""
 
     @classmethod
     def of(

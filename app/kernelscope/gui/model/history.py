@@ -54,33 +54,22 @@ class Reference(Generic[Part]):
 
 @dataclass(frozen=True, eq=False)
 class Moment(Generic[Opened, Part]):
-    """An input and everything that belongs to it.
-
-    Attributes
-    ----------
-    source : Image or Scan
-    name : str
-        The action that led to this input, for “Undo …”: a filter or “Open a.png”.
-    steps : tuple of Request
-        The runs from the input that was opened to this one.
-    references : mapping
-        The reference of each part of the source that has one.
-    result : Result, optional
-        The last run on this input.
-    form : RunSettings, optional
-        The settings of the result; without a result, those that were set when the user left.
-    pipeline : Pipeline, optional
-        The cards, where they are not just `steps` and the form after them: some are off, or follow
-        the one that the form edits, whose settings are in `form`.
-    """
+    """An input and everything that belongs to it."""
 
     source: Opened
     name: str
+    """The action that led to this input, for “Undo …”: a filter or “Open a.png”."""
     steps: tuple[Request, ...] = ()
+    """The runs from the input that was opened to this one."""
     references: Mapping[Part, Reference[Part]] = field(default_factory=dict)
+    """The reference of each part of the source that has one."""
     result: Result | None = None
+    """The last run on this input."""
     form: RunSettings | None = None
+    """The settings of the result; without a result, those that were set when the user left."""
     pipeline: Pipeline | None = None
+    """The cards, where they are not just `steps` and the form after them: some are off, or follow
+    the one that the form edits, whose settings are in `form`."""
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield the arrays that this keeps in memory."""

@@ -30,16 +30,14 @@ class DifferenceLine:
 
     Attributes
     ----------
-    kind : str
-        See `SAME` and the others.
-    text : str
-        Without the sign.
     spans : tuple of (int, int)
         Where in the text the words are that the other line lacks.
     """
 
     kind: str
+    """See `SAME` and the others."""
     text: str
+    """Without the sign."""
     spans: tuple[tuple[int, int], ...] = ()
 
     def __str__(self) -> str:

@@ -31,21 +31,13 @@ _NAME = re.compile(r"[\w .,+()–-]+")
 
 @dataclass(frozen=True)
 class Edit:
-    """A version of a kernel's source.
-
-    Attributes
-    ----------
-    filter_id, level_id : str
-    name : str
-    original : str
-        Digest of the source that the version started from; see `digest`.
-    text : str
-    """
+    """A version of a kernel's source."""
 
     filter_id: str
     level_id: str
     name: str
     original: str
+    """Digest of the source that the version started from; see `digest`."""
     text: str
 
 

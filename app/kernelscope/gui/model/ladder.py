@@ -58,19 +58,13 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True)
 class RungParity:
-    """The comparison of a result with that of the reference level.
-
-    Attributes
-    ----------
-    reference : str
-        Name of the reference level.
-    difference : Difference or None
-        None for the reference itself.
-    """
+    """The comparison of a result with that of the reference level."""
 
     agreement: Agreement
     reference: str
+    """Name of the reference level."""
     difference: Difference | None = None
+    """None for the reference itself."""
 
     def describe(self) -> str:
         """Return the outcome in a sentence."""
@@ -101,20 +95,13 @@ def compare(reference: str, expected: Pixels, found: Pixels) -> RungParity:
 
 @dataclass(frozen=True)
 class Time:
-    """The time of a measured run, in seconds.
+    """The time of a measured run, in seconds."""
 
-    Attributes
-    ----------
-    computing, total : float
-        Medians: of the kernels or the stage *compute*, and of whole runs with transfers.
-    repeats : int
-    least, most : float
-        Of the computing.
-    """
-
+    # Medians: of the kernels or the stage *compute*, and of whole runs with transfers.
     computing: float
     total: float
     repeats: int
+    # Of the computing.
     least: float
     most: float
 
@@ -246,27 +233,19 @@ class TimeScale:
 
 @dataclass(frozen=True)
 class KnownRung:
-    """A rung with all that is known about it.
-
-    Attributes
-    ----------
-    time : Time or None
-        Measured here with the present settings on the present picture.
-    figure : Figure or None
-        Recorded elsewhere; only for a rung that cannot run here.
-    per_million : bool
-        Whether the figure is of another size, so that its time is shown by the megapixel.
-    has_run : bool
-        Whether there was a run with the present settings on the present picture.
-    """
+    """A rung with all that is known about it."""
 
     rung: Rung
     time: Time | None = None
+    """Measured here with the present settings on the present picture."""
     figure: RecordedTime | None = None
+    """Recorded elsewhere; only for a rung that cannot run here."""
     per_million: bool = False
+    """Whether the figure is of another size, so that its time is shown by the megapixel."""
     parity: RungParity | None = None
     remark: str = ""
     has_run: bool = False
+    """Whether there was a run with the present settings on the present picture."""
 
     @property
     def seconds(self) -> tuple[float, float] | None:

@@ -31,31 +31,22 @@ ALL_CHANNELS = "all"
 
 @dataclass(frozen=True)
 class RegionRow:
-    """The figures of one region in one channel of one picture.
-
-    Attributes
-    ----------
-    unit : float
-        White of the picture, by which units are converted.
-    is_float : bool
-        The samples are floats, or interpolated along a line.
-    cnr : float or None
-        Against the selected region for it; None for that region itself and for lines.
-    slice : str
-        Name of the slice of a volume; empty in pictures.
-    area : float or None
-        In square millimetres; None for lines, and where the size of a pixel is not known.
-    """
+    """The figures of one region in one channel of one picture."""
 
     region: str
     picture: str
     channel: str
     figures: Statistics
     unit: float
+    """White of the picture, by which units are converted."""
     is_float: bool
+    """The samples are floats, or interpolated along a line."""
     cnr: float | None = None
+    """Against the selected region for it; None for that region itself and for lines."""
     slice: str = ""
+    """Name of the slice of a volume; empty in pictures."""
     area: float | None = None
+    """In square millimetres; None for lines, and where the size of a pixel is not known."""
 
     @property
     def heading(self) -> str:

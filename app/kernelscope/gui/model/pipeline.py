@@ -38,23 +38,15 @@ _MOST_OF_SOURCE = 3
 
 @dataclass(frozen=True)
 class PipelineStep:
-    """A step of a pipeline.
-
-    Attributes
-    ----------
-    step : Step
-        Its numbers may be `ESTIMATE`, for those that each run estimates.
-    options : RunOptions
-    on : bool
-        Off, it takes no part in the output.
-    key : int
-        Stays the same while the card is moved or edited.
-    """
+    """A step of a pipeline."""
 
     step: Step
+    """Its numbers may be `ESTIMATE`, for those that each run estimates."""
     options: RunOptions = DEFAULT_OPTIONS
     on: bool = True
+    """Off, it takes no part in the output."""
     key: int = field(default_factory=lambda: next(_keys))
+    """Stays the same while the card is moved or edited."""
 
     @property
     def name(self) -> str:
@@ -96,19 +88,12 @@ def asked(each: Request | Follower) -> Step:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The cards, and the place of the one that the form edits, which is on.
-
-    Attributes
-    ----------
-    cards : tuple of Card
-    place : int
-    alone : bool
-        Show the output of this card instead of that of the last one.
-    """
+    """The cards, and the place of the one that the form edits, which is on."""
 
     cards: tuple[PipelineStep, ...]
     place: int
     alone: bool = False
+    """Show the output of this card instead of that of the last one."""
 
     def __post_init__(self) -> None:
         assert self.cards[self.place].on, "the form edits a step that is on"
@@ -258,27 +243,20 @@ def _nearest(cards: Sequence[PipelineStep], place: int) -> int:
 
 @dataclass(eq=False)
 class Facts:
-    """The time, the thumbnail and the quality of the output of a step.
-
-    Attributes
-    ----------
-    measured : bool
-        The time is that of a measured run, see `kernelscope.engine.measuring`; otherwise, of one
-        live run.
-    seconds : float or None
-        None if it was emulated.
-    reference : object
-        The picture that `judgement` refers to; None if it was compared with none.
-    """
+    """The time, the thumbnail and the quality of the output of a step."""
 
     cost_key: str
     where: str
     seconds: float | None
+    """None if it was emulated."""
     measured: bool
+    """The time is that of a measured run, see `kernelscope.engine.measuring`; otherwise, of one
+    live run."""
     first: bool
     thumbnail: NDArray[np.uint8] | None = None
     judgement: Judgement | None = None
     reference: object = None
+    """The picture that `judgement` refers to; None if it was compared with none."""
 
     @classmethod
     def of(cls, result: Result) -> Facts:

@@ -34,29 +34,23 @@ class ProfiledPicture:
     ----------
     planes, reference : ndarray, shape (height, width, channels)
         Colours only.
-    offset : int
-        Row and column of the input from which the first pixel comes.
-    plane : int or None
-        The plane of a slice; see `Interest.plane`.
-    slice : str
-        Name of the slice.
-    white : float, optional
-        The value by which units are converted; by default, that of the type.
-    peak : float, optional
-        As in `statistics`.
-    steps : tuple of float, optional
-        Width and height of a pixel in millimetres, where they are known.
     """
 
     name: str
     planes: NDArray[Any]
     reference: NDArray[Any] | None = None
     offset: int = 0
+    """Row and column of the input from which the first pixel comes."""
     plane: int | None = None
+    """The plane of a slice; see `Interest.plane`."""
     slice: str = ""
+    """Name of the slice."""
     white: float | None = None
+    """The value by which units are converted; by default, that of the type."""
     peak: float | None = None
+    """As in `statistics`."""
     steps: Steps | None = None
+    """Width and height of a pixel in millimetres, where they are known."""
 
     @property
     def unit(self) -> float:
@@ -70,16 +64,10 @@ class Profile:
 
     Attributes
     ----------
-    line : Interest
-    picture : str
     places : ndarray of float, shape (points, 2)
         Pixels to the right and down; whole numbers are centres of pixels of the input.
     levels : ndarray of float, shape (points, channels)
         In levels of the type; NaN where the picture has no pixel.
-    white : float
-        White of the picture, by which units are converted.
-    steps : tuple of float, optional
-        As in `ProfiledPicture`.
     """
 
     line: Interest
@@ -87,7 +75,9 @@ class Profile:
     places: NDArray[np.float64]
     levels: NDArray[np.float64]
     white: float
+    """White of the picture, by which units are converted."""
     steps: Steps | None = None
+    """As in `ProfiledPicture`."""
 
     @property
     def unit(self) -> str:

@@ -46,8 +46,6 @@ class Interest:
     corners : tuple of (int, int)
         Two opposite corners of the box around a rectangle or an ellipse, the upper left one
         first; all corners of a polygon, in their order; the first and the last pixel of a line.
-    plane : int or None
-        The plane of a volume that it was drawn into, by its number; None in a picture.
     """
 
     name: str
@@ -55,6 +53,7 @@ class Interest:
     corners: tuple[Corner, ...]
     colour: str = COLOURS[0]
     plane: int | None = None
+    """The plane of a volume that it was drawn into, by its number; None in a picture."""
 
     @property
     def box(self) -> tuple[int, int, int, int]:

@@ -36,32 +36,21 @@ AUTO = RungPlace(Device.AUTO)
 
 @dataclass(frozen=True)
 class Rung:
-    """A place to run a filter.
-
-    Attributes
-    ----------
-    place : Place
-    name : str
-        Name of the level: ``Shared memory``.
-    device : str
-        Name of the device: ``GPU``; empty for Auto.
-    level : Level or None
-        None for Auto.
-    obstacle : str
-        Why it cannot run here; empty if it can.
-    gap : bool
-        The level has no meaning for this filter, on any machine.
-    choice : str
-        Of Auto: how it chooses, and why it cannot choose if it cannot.
-    """
+    """A place to run a filter."""
 
     place: RungPlace
     name: str
+    """Name of the level: ``Shared memory``."""
     device: str = ""
+    """Name of the device: ``GPU``; empty for Auto."""
     level: Level | None = None
+    """None for Auto."""
     obstacle: str = ""
+    """Why it cannot run here; empty if it can."""
     gap: bool = False
+    """The level has no meaning for this filter, on any machine."""
     choice: str = ""
+    """Of Auto: how it chooses, and why it cannot choose if it cannot."""
 
     @property
     def full_name(self) -> str:

@@ -56,43 +56,6 @@ class Run:
 
     Attributes
     ----------
-    source : int
-        Identity of the source, which it does not keep in memory.
-    where : str
-        Device, level and block size in words: ``CPU serial``.
-    work : hashable
-        See `Request.work`.
-    place : hashable
-        Equal for runs with the same device, level, memory limit and transfers.
-    seconds, speed : float or None
-        None if it was emulated: such a run has no stages, transfers and kernels either.
-    first : bool
-        The first run of this work there, and too short for that not to matter: caches, memory
-        and compiled code were not ready.
-    warm : bool
-        Its kernels were: a warm-up went before them, or it is not the first run. Their time is
-        no upper bound, as that of small pictures is in runs that are not measured.
-    repeats : Repeats or None
-        Of a measured run.
-    kernels : tuple of float
-        Seconds of computing, of each repeat: the kernels on a GPU, else the stage *compute*.
-    transfers : mapping of str to float
-        Seconds of upload and download, in the total or overlapped by kernels.
-    overlapped : bool
-        Transfers took place while kernels ran.
-    chips : tuple of Chip
-        The settings, in a few characters each.
-    form : RunSettings
-        The settings, to be shown in the panel again.
-    judgement : Judgement or None
-        None without a reference.
-    reference : Image or Volume or None
-        The picture or volume of the judgement.
-    result : Result or None
-        None once its pictures are no longer kept.
-    name : str
-        Chosen by the user; may be empty.
-    starred : bool
     thumbnail : ndarray, shape (height, width, 3), uint8, or None
         None until it is computed.
     """
@@ -100,32 +63,51 @@ class Run:
     number: int
     filter_name: str
     source: int
+    """Identity of the source, which it does not keep in memory."""
     picture: str
     level: str
     level_name: str
     where: str
+    """Device, level and block size in words: ``CPU serial``."""
     settings: str
     size: str
     mode: str
     unit: str
     stages: tuple[Stage, ...]
     metrics: tuple[Metric, ...]
+    # None if it was emulated: such a run has no stages, transfers and kernels either.
     seconds: float | None
     speed: float | None
     work: Hashable
+    """See `Request.work`."""
     place: Hashable
+    """Equal for runs with the same device, level, memory limit and transfers."""
     first: bool
+    """The first run of this work there, and too short for that not to matter: caches, memory and
+    compiled code were not ready."""
     warm: bool
+    """Its kernels were: a warm-up went before them, or it is not the first run. Their time is no
+    upper bound, as that of small pictures is in runs that are not measured."""
     repeats: Repeats | None
+    """Of a measured run."""
     kernels: tuple[float, ...]
+    """Seconds of computing, of each repeat: the kernels on a GPU, else the stage *compute*."""
     transfers: dict[str, float]
+    """Seconds of upload and download, in the total or overlapped by kernels."""
     overlapped: bool
+    """Transfers took place while kernels ran."""
     chips: tuple[Chip, ...]
+    """The settings, in a few characters each."""
     form: RunSettings
+    """The settings, to be shown in the panel again."""
     judgement: Judgement | None
+    """None without a reference."""
     reference: Image | Volume | None
+    """The picture or volume of the judgement."""
     result: Result | None
+    """None once its pictures are no longer kept."""
     name: str = ""
+    """Chosen by the user; may be empty."""
     starred: bool = False
     thumbnail: NDArray[np.uint8] | None = None
 

@@ -33,19 +33,13 @@ _AMBIENT = 0.2
 
 @dataclass(frozen=True)
 class Camera:
-    """The direction from which volumes are seen; at first, the front.
+    """The direction from which volumes are seen; at first, the front."""
 
-    Attributes
-    ----------
-    yaw, pitch : float
-        Degrees by which the camera went around to the right, and up.
-    zoom : float
-        1 where the whole volume fits into the view from every side.
-    """
-
+    # Degrees by which the camera went around to the right, and up.
     yaw: float = 30.0
     pitch: float = 15.0
     zoom: float = 1.0
+    """1 where the whole volume fits into the view from every side."""
 
     def turned(self, right: float, up: float) -> Camera:
         """Return the camera after going around by degrees."""
@@ -73,21 +67,15 @@ class Camera:
 
 @dataclass(frozen=True)
 class SpaceStyle:
-    """How lines of sight become brightness.
-
-    Attributes
-    ----------
-    surface : bool
-        Show the first voxels that reach the threshold, lit from the camera; otherwise the maximum.
-    threshold : int
-        Smaller steps (0 to 255) are not seen.
-    opacity : float
-        Opacity of the surface; the maximum is visible through it.
-    """
+    """How lines of sight become brightness."""
 
     surface: bool = False
+    """Show the first voxels that reach the threshold, lit from the camera; otherwise the
+    maximum."""
     threshold: int = 0
+    """Smaller steps (0 to 255) are not seen."""
     opacity: float = 1.0
+    """Opacity of the surface; the maximum is visible through it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +89,13 @@ class ViewedVolume:
         Along z, y and x, in millimetres.
     front : ndarray, shape (3, 3)
         Right, up and towards the camera in the front view, along z, y and x.
-    kept : dict
-        Of `slices`.
     """
 
     steps: NDArray[np.uint8]
     spacing: NDArray[np.float64]
     front: NDArray[np.float64]
     kept: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
+    """Of `slices`."""
 
     @classmethod
     def of(cls, volume: Volume, window: GreyWindow) -> ViewedVolume:

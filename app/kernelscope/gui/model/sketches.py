@@ -55,24 +55,16 @@ _OPTIONS = RunOptions(device=Device.CPU)
 
 @dataclass(frozen=True, eq=False)
 class ViewedPicture:
-    """The picture that is looked at, and its middle.
-
-    Attributes
-    ----------
-    image : Image
-        The open picture, or a slice of the open volumes.
-    centre : tuple of int
-        Column and row in the middle of the view.
-    anchor : object
-        The open picture: sketches are kept as long as it is open.
-    name : str
-        Of the image among those of the anchor.
-    """
+    """The picture that is looked at, and its middle."""
 
     image: Image
+    """The open picture, or a slice of the open volumes."""
     centre: tuple[int, int]
+    """Column and row in the middle of the view."""
     anchor: object
+    """The open picture: sketches are kept as long as it is open."""
     name: str = ""
+    """Of the image among those of the anchor."""
 
     @property
     def key(self) -> tuple[str, tuple[int, int]]:
@@ -88,18 +80,15 @@ class Sketch:
     ----------
     planes : ndarray, shape (height, width, channels), optional
         Samples of the result; None without a picture.
-    place : str
-        The part of the picture that it shows.
-    problem : str
-        Why there is no picture.
-    cost : float, optional
-        Seconds that the whole picture should take here, where that is the problem.
     """
 
     planes: NDArray[Any] | None = None
     place: str = ""
+    """The part of the picture that it shows."""
     problem: str = ""
+    """Why there is no picture."""
     cost: float | None = None
+    """Seconds that the whole picture should take here, where that is the problem."""
 
 
 class _Deadline(CancelToken):

@@ -22,33 +22,22 @@ the colours are too dark to be distinguished."""
 
 @dataclass(frozen=True)
 class Look:
-    """The choices of the user on how volumes are drawn, apart from level and window.
-
-    Attributes
-    ----------
-    gamma : float
-        As in `Display`.
-    colour_map, difference_map : ColourMap
-        Of values and of differences.
-    projection : Projection
-    slices : int
-        Thickness of the slab that is projected; 0 for all slices.
-    overlaid : bool
-        Whether differences are drawn over the volume that was subtracted.
-    opacity : float
-        Of the strongest differences over the anatomy, 0 to 1.
-    threshold : float
-        Smaller differences are not drawn over the anatomy, in units of the voxels.
-    """
+    """The choices of the user on how volumes are drawn, apart from level and window."""
 
     gamma: float = 1.0
+    """As in `Display`."""
+    # Of values and of differences.
     colour_map: ColourMap = ColourMap.GREY
     difference_map: ColourMap = ColourMap.DIVERGING
     projection: Projection = Projection.SLICE
     slices: int = 0
+    """Thickness of the slab that is projected; 0 for all slices."""
     overlaid: bool = False
+    """Whether differences are drawn over the volume that was subtracted."""
     opacity: float = 0.8
+    """Of the strongest differences over the anatomy, 0 to 1."""
     threshold: float = 0.0
+    """Smaller differences are not drawn over the anatomy, in units of the voxels."""
 
     def steps(self, plane: NDArray[Any], window: GreyWindow) -> NDArray[np.uint8]:
         """Return the steps of the colour map in which a slice is drawn, C-ordered."""

@@ -25,19 +25,13 @@ _MOST = 64
 
 @dataclass(frozen=True, eq=False)
 class SlicePreview:
-    """A slice of an output, or a part of one.
-
-    Attributes
-    ----------
-    result : Result
-        Of a request whose region is the slice.
-    volumes : tuple of Volume
-        Each component in the shape of the whole, with this slice in place of every slice across
-        its axis; they take the memory of a slice. Voxels outside of `part` mean nothing.
-    """
+    """A slice of an output, or a part of one."""
 
     result: Result
+    """Of a request whose region is the slice."""
     volumes: tuple[Volume, ...]
+    """Each component in the shape of the whole, with this slice in place of every slice across its
+    axis; they take the memory of a slice. Voxels outside of `part` mean nothing."""
 
     @property
     def request(self) -> Request:

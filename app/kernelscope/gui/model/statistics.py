@@ -14,26 +14,18 @@ from kernelscope.schema.samples import white_level
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures of the samples in a region.
-
-    Attributes
-    ----------
-    count : int
-        Number of samples: pixels times channels.
-    mean, low, high : float
-        In levels of the type; NaN without samples.
-    deviation : float
-        Standard deviation of a sample, with count - 1 in the denominator; NaN for fewer than two.
-    psnr : float or None
-        Against the reference within the region, in decibels; None if they are not comparable.
-    """
+    """Figures of the samples in a region."""
 
     count: int
+    """Number of samples: pixels times channels."""
+    # In levels of the type; NaN without samples.
     mean: float
     deviation: float
+    """Standard deviation of a sample, with count - 1 in the denominator; NaN for fewer than two."""
     low: float
     high: float
     psnr: float | None = None
+    """Against the reference within the region, in decibels; None if they are not comparable."""
 
     @property
     def snr(self) -> float:

@@ -62,16 +62,10 @@ FEWEST_REPEATS = 3
 
 @dataclass(frozen=True)
 class RunSpeedUp:
-    """How many times as fast a run is as another that did the same work.
-
-    Attributes
-    ----------
-    quantity : str
-    over, mine : str
-        The names of the other run and of this one.
-    """
+    """How many times as fast a run is as another that did the same work."""
 
     quantity: str
+    # The names of the other run and of this one.
     over: str
     mine: str
     baseline: Spread

@@ -16,24 +16,17 @@ from kernelscope.engine.timing import Metric, Repeats, Stage
 
 @dataclass(frozen=True)
 class Timing:
-    """The times of a result; without any if it was emulated.
-
-    Attributes
-    ----------
-    seconds : float or None
-        Total of the counted stages.
-    speed : float or None
-        Millions of pixels or voxels per second.
-    kernels : tuple of float
-        Seconds of computing, of each repeat: the kernels on a GPU, else the stage *compute*.
-    """
+    """The times of a result; without any if it was emulated."""
 
     seconds: float | None = None
+    """Total of the counted stages."""
     speed: float | None = None
+    """Millions of pixels or voxels per second."""
     stages: tuple[Stage, ...] = ()
     metrics: tuple[Metric, ...] = ()
     repeats: Repeats | None = None
     kernels: tuple[float, ...] = ()
+    """Seconds of computing, of each repeat: the kernels on a GPU, else the stage *compute*."""
 
     @classmethod
     def of(cls, result: Result) -> Timing:

@@ -18,19 +18,13 @@ _ALONE = "Open it alone, then add the others."
 
 @dataclass(frozen=True, eq=False)
 class FoundFile:
-    """A file that was opened together with others.
-
-    Attributes
-    ----------
-    volume : Volume or None
-        None if the file adds none.
-    problem : str
-        The reason for that, as a sentence.
-    """
+    """A file that was opened together with others."""
 
     path: Path
     volume: Volume | None = None
+    """None if the file adds none."""
     problem: str = ""
+    """The reason for that, as a sentence."""
 
 
 def read_together(paths: Sequence[Path], nan: float | None = None) -> list[FoundFile]:

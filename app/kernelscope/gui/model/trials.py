@@ -195,101 +195,65 @@ def _pixels(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class TrialSubject:
-    """The kernel whose versions are shown.
+    """The kernel whose versions are shown."""
 
-    Attributes
-    ----------
-    filter_id, level_id : str
-        Under which the versions are kept.
-    file : str
-        Name of the source.
-    text : str
-        The program's own source.
-    kernel : str
-        Name of the function that the level launches.
-    defines : mapping
-        The macros of the launch.
-    works : callable, optional
-        Returns the cases to run a version with, off the GUI thread; raises `AppError` if it
-        can only be compiled.
-    cases : callable, optional
-        Returns the cases of the contract, likewise.
-    small : callable, optional
-        Returns the case in which its accesses to memory are checked; by default it is checked
-        in all of `works`.
-    card : callable, optional
-        Returns the case to try it in on the card of this computer, if there is one.
-    goal : float, optional
-        Most cells that the kernel may read from global memory for each pixel.
-    tolerance : int
-        By how many levels a pixel may differ.
-    reference : str
-        Filter of the program to compare with; by default that of the name of the file.
-    template : str
-        A source to begin a kernel of one's own with; empty if there is none.
-    parameters : mapping
-        Of the filter, for the test of a new one.
-    """
-
+    # Under which the versions are kept.
     filter_id: str
     level_id: str
     file: str
+    """Name of the source."""
     text: str
+    """The program's own source."""
     kernel: str
+    """Name of the function that the level launches."""
     defines: Mapping[str, str]
+    """The macros of the launch."""
     works: Callable[[], Sequence[Work]] | None = None
+    """Returns the cases to run a version with, off the GUI thread; raises `AppError` if it can only
+    be compiled."""
     cases: Callable[[], Sequence[Work]] | None = None
+    """Returns the cases of the contract, likewise."""
     small: Callable[[], Work] | None = None
+    """Returns the case in which its accesses to memory are checked; by default it is checked in all
+    of `works`."""
     card: Callable[[], Work] | None = None
+    """Returns the case to try it in on the card of this computer, if there is one."""
     goal: float | None = None
+    """Most cells that the kernel may read from global memory for each pixel."""
     tolerance: int = 0
+    """By how many levels a pixel may differ."""
     reference: str = ""
+    """Filter of the program to compare with; by default that of the name of the file."""
     template: str = ""
+    """A source to begin a kernel of one's own with; empty if there is none."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Of the filter, for the test of a new one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """A trial and its cases.
-
-    Attributes
-    ----------
-    outcome : Outcome
-    obstacle : str
-        The reason if it was only compiled.
-    titles : tuple of str
-        Of the cases, where they have titles.
-    place : str
-        The case in which it was stopped, as a sentence; or empty.
-    memory : str
-        What is wrong with its accesses to memory, in a sentence; or empty.
-    findings : tuple of CompilerMessage
-        The wrong accesses, at their lines.
-    unchecked : str
-        Why its accesses to memory were not checked, as a sentence; or empty.
-    versions : tuple of Version
-        The kernel in each case, for a look at single pixels.
-    """
+    """A trial and its cases."""
 
     outcome: TrialOutcome
     obstacle: str = ""
+    """The reason if it was only compiled."""
     titles: tuple[str, ...] = ()
+    """Of the cases, where they have titles."""
     place: str = ""
+    """The case in which it was stopped, as a sentence; or empty."""
     memory: str = ""
+    """What is wrong with its accesses to memory, in a sentence; or empty."""
     findings: tuple[CompilerMessage, ...] = ()
+    """The wrong accesses, at their lines."""
     unchecked: str = ""
+    """Why its accesses to memory were not checked, as a sentence; or empty."""
     versions: tuple[Version, ...] = ()
+    """The kernel in each case, for a look at single pixels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Version:
-    """An edited kernel and a picture that it was run on.
-
-    Attributes
-    ----------
-    job : Job
-    work : Work
-    """
+    """An edited kernel and a picture that it was run on."""
 
     job: TrialJob
     work: Work

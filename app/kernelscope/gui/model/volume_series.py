@@ -15,26 +15,17 @@ MOST_BYTES = 1 << 28
 
 @dataclass(eq=False)
 class VolumeSeries:
-    """A file of several volumes of one shape.
-
-    Attributes
-    ----------
-    path : Path
-    count : int
-        Number of volumes.
-    nan : float, optional
-        Takes the place of NaN.
-    what : str
-        Kind of the volumes: "volume" or "channel".
-    names : tuple of str
-        Of each, if they have names.
-    """
+    """A file of several volumes of one shape."""
 
     path: Path
     count: int
+    """Number of volumes."""
     nan: float | None = None
+    """Takes the place of NaN."""
     what: str = "volume"
+    """Kind of the volumes: "volume" or "channel"."""
     names: tuple[str, ...] = ()
+    """Of each, if they have names."""
     _kept: OrderedDict[int, Volume] = field(default_factory=OrderedDict)
 
     def name(self, index: int) -> str:

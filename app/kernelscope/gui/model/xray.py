@@ -44,31 +44,20 @@ NAMES = {
 
 @dataclass(frozen=True)
 class ThreadStep:
-    """Something that the thread does.
-
-    Attributes
-    ----------
-    event : Event
-    space : Space, optional
-        None for a barrier.
-    array : str
-    index : int
-        Of the element in its array.
-    value : int
-        The bits that were read or written.
-    cell : tuple of int, optional
-        The pixel of the input that the value comes from.
-    place : Place, optional
-        Line of the kernel.
-    """
+    """Something that the thread does."""
 
     event: Event
     space: MemorySpace | None
+    """None for a barrier."""
     array: str
     index: int
+    """Of the element in its array."""
     value: int
+    """The bits that were read or written."""
     cell: Cell | None
+    """The pixel of the input that the value comes from."""
     place: SourceLine | None
+    """Line of the kernel."""
 
     def text(self) -> str:
         """Return the step in words."""

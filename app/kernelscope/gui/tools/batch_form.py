@@ -39,17 +39,12 @@ class BatchForm(QWidget):
     ----------
     steps : callable
         Returns the steps of the main window; raises `AppError` without any.
-
-    Signals
-    -------
-    places_changed
-        Results go to other places now.
-    changed
-        Some setting is another one.
     """
 
     places_changed = Signal()
+    """Results go to other places now."""
     changed = Signal()
+    """Some setting is another one."""
 
     def __init__(self, steps: Callable[[], Recipe], parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -144,15 +144,10 @@ def _tip(row: FileRow, column: int) -> str:
 
 
 class BatchTable(QTableView):
-    """Shows the files; Delete removes those that are selected.
-
-    Signals
-    -------
-    removing : list of int
-        Places in the queue.
-    """
+    """Shows the files; Delete removes those that are selected."""
 
     removing = Signal(list)
+    """Places in the queue."""
 
     def __init__(self, rows: BatchRows, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -32,15 +32,10 @@ _MOST_BYTES = 1 << 26
 
 
 class Thumbnails(QObject):
-    """Reads one file at a time in the background, the one asked for last first.
-
-    Signals
-    -------
-    made : Path
-        There is a thumbnail of this file now.
-    """
+    """Reads one file at a time in the background, the one asked for last first."""
 
     made = Signal(Path)
+    """There is a thumbnail of this file now."""
 
     def __init__(self, background: Background, parent: QObject) -> None:
         super().__init__(parent)

@@ -3,8 +3,8 @@
     files dropped or added -> [background: find_items] -> queue
     Start -> [background: BatchRun] -> news, taken ten times a second -> queue
 
-The work is that of ``kernelscope.big.batch``, as on the command line, with the same journal: a batch
-that was stopped goes on where it was, also after the program was closed.
+The work is that of ``kernelscope.big.batch``, as on the command line, with the same journal: a
+batch that was stopped goes on where it was, also after the program was closed.
 """
 
 from __future__ import annotations
@@ -62,14 +62,10 @@ class BatchWindow(QDialog):
         Returns the steps of the main window; raises `AppError` without any.
     clock : callable
         Returns the time in seconds.
-
-    Signals
-    -------
-    broken : Exception
-        A bug of the program.
     """
 
     broken = Signal(object)
+    """`Exception`: A bug of the program."""
 
     def __init__(
         self,

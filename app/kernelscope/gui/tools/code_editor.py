@@ -37,15 +37,10 @@ class _Mark(NamedTuple):
 
 
 class CodeEditor(CodeView):
-    """A source to edit.
-
-    Signals
-    -------
-    reached : CompilerMessage
-        `next_message` or `previous_message` has gone to it.
-    """
+    """A source to edit."""
 
     reached = Signal(object)
+    """`CompilerMessage`: `next_message` or `previous_message` has gone to it."""
 
     def __init__(self, name: str, text: str, parent: QWidget | None = None) -> None:
         self._marks: list[_Mark] = []

@@ -76,14 +76,10 @@ class ContactSheet(QDialog):
         is in view; None without a picture or valid settings.
     display : callable
         Returns how pictures are drawn.
-
-    Signals
-    -------
-    adopted : str, str, object
-        Filter, parameter and the value that was clicked.
     """
 
     adopted = Signal(str, str, object)
+    """`str, str, object`: Filter, parameter and the value that was clicked."""
 
     def __init__(
         self,

@@ -53,33 +53,23 @@ _ROWS = 9
 
 
 class EditPanel(QWidget):
-    """Keeps the version in the editor, compiles it, and lists the messages.
-
-    Signals
-    -------
-    chosen : str, str
-        Another version is in view: its name, empty for the original, and its text.
-    edited
-        The text has changed, some time after the last key.
-    compiled : Report
-        The compiler has reported on the text in the editor.
-    graded : Grade
-        The text in the editor ran to its end, and was compared.
-    message_wanted : CompilerMessage
-        The user chose a message that is not about the source in the editor.
-    wrong_pixel_chosen : int, int
-        Column and row of a wrong pixel of the last run.
-    xray_wanted : Version, int, int
-        The user wants to see how a wrong pixel, in this column and row, came about.
-    """
+    """Keeps the version in the editor, compiles it, and lists the messages."""
 
     chosen = Signal(str, str)
+    """Another version is in view: its name, empty for the original, and its text."""
     edited = Signal()
+    """The text has changed, some time after the last key."""
     compiled = Signal(object)
+    """`Report`: The compiler has reported on the text in the editor."""
     graded = Signal(object)
+    """`Grade`: The text in the editor ran to its end, and was compared."""
     message_wanted = Signal(object)
+    """`CompilerMessage`: The user chose a message that is not about the source in the editor."""
     wrong_pixel_chosen = Signal(int, int)
+    """Column and row of a wrong pixel of the last run."""
     xray_wanted = Signal(object, int, int)
+    """`Version, int, int`: The user wants to see how a wrong pixel, in this column and row, came
+    about."""
     _case = Signal(int, int)
 
     def __init__(self, background: Background, edits: Edits, parent: QWidget | None = None) -> None:

@@ -93,14 +93,10 @@ class FigureDialog(QDialog):
         Whether only a part of the pictures may be in view.
     note : str
         Remarks for the user about the result; empty for none.
-
-    Signals
-    -------
-    saved : Path
-        The figure is on the disk.
     """
 
     saved = Signal(object)
+    """`Path`: The figure is on the disk."""
 
     def __init__(
         self,

@@ -50,57 +50,38 @@ _Read = tuple[Image | Volume, VolumeSeries | None]
 
 @dataclass(frozen=True)
 class _Choice:
-    """Decisions of the user without which a file cannot be read.
-
-    Attributes
-    ----------
-    number : int, optional
-        Which of several volumes, from 1.
-    nan : float, optional
-        The value in place of NaN.
-    """
+    """Decisions of the user without which a file cannot be read."""
 
     number: int | None = None
+    """Which of several volumes, from 1."""
     nan: float | None = None
+    """The value in place of NaN."""
 
 
 class Pictures(QObject):
-    """Reads and writes files off the GUI thread, with the dialogs that belong to it.
-
-    Signals
-    -------
-    loaded : Image or Volume
-        A picture was opened or pasted, or a volume opened.
-    several : list of Path
-        Several files were chosen, dropped or pasted together.
-    scan_loaded : list of Volume
-        Volumes were opened together: the components of one scan.
-    each_loaded : list of Volume
-        Volumes were opened together, each as a scan of its own.
-    series_found : Volume, VolumeSeries
-        The volume that is loaded next is the first one of a file of several.
-    component_loaded : Volume
-        A volume was opened to be filtered together with others.
-    reference_loaded : Image or Volume
-        A picture or a volume was opened to judge others by.
-    saved : Image or Volume, Path
-        This is on the disk now.
-    announced : str
-        One line for the status bar.
-    broken : Exception
-        A bug of the program.
-    """
+    """Reads and writes files off the GUI thread, with the dialogs that belong to it."""
 
     loaded = Signal(object)
+    """`Image or Volume`: A picture was opened or pasted, or a volume opened."""
     several = Signal(list)
+    """Several files were chosen, dropped or pasted together."""
     scan_loaded = Signal(object)
+    """`list of Volume`: Volumes were opened together: the components of one scan."""
     each_loaded = Signal(object)
+    """`list of Volume`: Volumes were opened together, each as a scan of its own."""
     series_found = Signal(object, object)
+    """`Volume, VolumeSeries`: The volume that is loaded next is the first one of a file of
+    several."""
     component_loaded = Signal(object)
+    """`Volume`: A volume was opened to be filtered together with others."""
     reference_loaded = Signal(object)
+    """`Image or Volume`: A picture or a volume was opened to judge others by."""
     saved = Signal(object, object)
+    """`Image or Volume, Path`: This is on the disk now."""
     announced = Signal(str)
+    """One line for the status bar."""
     broken = Signal(object)
+    """`Exception`: A bug of the program."""
 
     def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
         super().__init__(window)

@@ -25,15 +25,10 @@ _GAP = QSize(520, 260)
 
 
 class PageView(QTextBrowser):
-    """Shows a page of Markdown, with its pictures as wide as the text at most.
-
-    Signals
-    -------
-    completed
-        The pictures of the page that needed time are there.
-    """
+    """Shows a page of Markdown, with its pictures as wide as the text at most."""
 
     completed = Signal()
+    """The pictures of the page that needed time are there."""
 
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -67,14 +67,10 @@ class LectureWindow(QDialog):
         Returns the picture or volumes that are open, or None.
     measured : callable
         Returns the runs of this session on a GPU.
-
-    Signals
-    -------
-    shown : str
-        The drawing and numbers of the page with this id are there.
     """
 
     shown = Signal(str)
+    """The drawing and numbers of the page with this id are there."""
 
     def __init__(
         self,

@@ -26,24 +26,16 @@ _DRAWING = 840
 
 
 class LevelDialog(QDialog):
-    """Explains a level; stays open beside the window, and follows the level that is asked for.
-
-    Signals
-    -------
-    bench_wanted : Path or None
-        Open the benchmark, with this recorded report.
-    kernel_wanted : Place
-        Show the source of the kernel of this level.
-    xray_wanted : Place
-        Show the cells that a pixel is computed from at this level.
-    manual_wanted : str
-        Open this page of the manual.
-    """
+    """Explains a level; stays open beside the window, and follows the level that is asked for."""
 
     bench_wanted = Signal(object)
+    """`Path or None`: Open the benchmark, with this recorded report."""
     kernel_wanted = Signal(object)
+    """`Place`: Show the source of the kernel of this level."""
     xray_wanted = Signal(object)
+    """`Place`: Show the cells that a pixel is computed from at this level."""
     manual_wanted = Signal(str)
+    """Open this page of the manual."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

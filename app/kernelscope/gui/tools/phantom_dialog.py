@@ -46,24 +46,17 @@ _NOISES = {
 
 @dataclass(frozen=True)
 class PhantomOrder:
-    """Which phantom to make.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Depth, height and width.
-    voxel : tuple of float, optional
-        Size along z, y and x in millimetres; None: the head fills the volume.
-    sigma : float
-        In percent of the brightest tissue.
-    """
+    """Which phantom to make."""
 
     shape: Shape
+    """Depth, height and width."""
     contrasts: tuple[Contrast, ...]
     noise: ScannerNoise
     sigma: float
+    """In percent of the brightest tissue."""
     seed: int = 0
     voxel: Voxel | None = None
+    """Size along z, y and x in millimetres; None: the head fills the volume."""
 
     def make(self) -> tuple[list[Volume], list[Volume]]:
         """Return the volumes with noise and those without, one for each contrast.
@@ -84,15 +77,10 @@ class PhantomOrder:
 
 
 class PhantomDialog(QDialog):
-    """Size, contrasts and noise of a phantom.
-
-    Signals
-    -------
-    ordered : Order
-        The user wants this one.
-    """
+    """Size, contrasts and noise of a phantom."""
 
     ordered = Signal(object)
+    """`Order`: The user wants this one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

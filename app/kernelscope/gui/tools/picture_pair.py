@@ -17,23 +17,16 @@ _ARRANGEMENTS = (Arrangement.SWIPE, Arrangement.SPLIT, Arrangement.SIDE_BY_SIDE)
 
 
 class Half(NamedTuple):
-    """One of the two pictures.
-
-    Attributes
-    ----------
-    name : str
-        Written at the divide.
-    title, details : str
-        Above the picture, where both are side by side.
-    offset : int
-        Coordinate of its first row and column, beside the other picture.
-    """
+    """One of the two pictures."""
 
     image: Image
     name: str
+    """Written at the divide."""
+    # Above the picture, where both are side by side.
     title: str
     details: str = ""
     offset: int = 0
+    """Coordinate of its first row and column, beside the other picture."""
 
 
 class PicturePair(QWidget):

@@ -25,27 +25,18 @@ _FILES = "Recipes (*.json);;All files (*)"
 
 
 class Recipes(QObject):
-    """The dialogs for recipes, and the recipe in progress.
-
-    Signals
-    -------
-    loaded : Recipe
-        The user chose a recipe to run.
-    preparing : bool
-        The next step is got ready, off the GUI thread; whether numbers are estimated for it.
-    wanted : Request
-        This step should be run next; `go_on` wants its result.
-    failed : Exception
-        The recipe ended here; errors that the user can put right name the step.
-    saved : Path
-        A recipe was written there.
-    """
+    """The dialogs for recipes, and the recipe in progress."""
 
     loaded = Signal(object)
+    """`Recipe`: The user chose a recipe to run."""
     preparing = Signal(bool)
+    """The next step is got ready, off the GUI thread; whether numbers are estimated for it."""
     wanted = Signal(object)
+    """`Request`: This step should be run next; `go_on` wants its result."""
     failed = Signal(object)
+    """`Exception`: The recipe ended here; errors that the user can put right name the step."""
     saved = Signal(Path)
+    """A recipe was written there."""
 
     def __init__(
         self, window: QWidget, background: Background, backends: Mapping[str, Backend]

@@ -52,18 +52,12 @@ _TURNS = {
 
 
 class SpaceView(QWidget):
-    """Paints a rendering, and emits the requests of mouse and keys.
-
-    Signals
-    -------
-    turned : float, float
-        By degrees to the right and up.
-    zoomed : float
-        By a factor.
-    """
+    """Paints a rendering, and emits the requests of mouse and keys."""
 
     turned = Signal(float, float)
+    """By degrees to the right and up."""
     zoomed = Signal(float)
+    """By a factor."""
 
     def __init__(self, name: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -140,15 +134,10 @@ class SpaceView(QWidget):
 
 
 class SpaceWindow(QDialog):
-    """Two views with one camera; renders off the GUI thread, the latest direction wins.
-
-    Signals
-    -------
-    saving : Image
-        The user wants to save this picture of both views.
-    """
+    """Two views with one camera; renders off the GUI thread, the latest direction wins."""
 
     saving = Signal(object)
+    """`Image`: The user wants to save this picture of both views."""
 
     def __init__(
         self,

@@ -41,17 +41,11 @@ _ROWS = 8
 
 
 class _List(QListWidget):
-    """Rows change places by dragging, and by Alt+Up and Alt+Down.
-
-    Signals
-    -------
-    moved
-    stepped : int
-        The current row is to go so many places down.
-    """
+    """Rows change places by dragging, and by Alt+Up and Alt+Down."""
 
     moved = Signal()
     stepped = Signal(int)
+    """The current row is to go so many places down."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -70,18 +64,12 @@ class _List(QListWidget):
 
 
 class TogetherDialog(QDialog):
-    """Lists volumes that were opened together, and those files that hold none.
-
-    Signals
-    -------
-    together : list of Volume
-        Open these as the components of one scan, in this order.
-    each : list of Volume
-        Open each of these as a scan of its own.
-    """
+    """Lists volumes that were opened together, and those files that hold none."""
 
     together = Signal(object)
+    """`list of Volume`: Open these as the components of one scan, in this order."""
     each = Signal(object)
+    """`list of Volume`: Open each of these as a scan of its own."""
 
     def __init__(self, found: Sequence[FoundFile], parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -21,21 +21,14 @@ _MOST_PROBLEMS = 12
 
 
 class VolumesTogether(QObject):
-    """Reads several volumes, and asks how they belong together.
-
-    Signals
-    -------
-    scan_loaded : list of Volume
-        These are the components of one scan.
-    each_loaded : list of Volume
-        Each of these is a scan of its own.
-    announced : str
-        One line for the status bar.
-    """
+    """Reads several volumes, and asks how they belong together."""
 
     scan_loaded = Signal(object)
+    """`list of Volume`: These are the components of one scan."""
     each_loaded = Signal(object)
+    """`list of Volume`: Each of these is a scan of its own."""
     announced = Signal(str)
+    """One line for the status bar."""
 
     def __init__(
         self,

@@ -30,14 +30,10 @@ class WrongPixels(QWidget):
     """The output, grey, with wrong pixels red and hatched, and the chosen one in a ring.
 
     A click chooses the nearest wrong pixel, arrow keys the next and the previous one.
-
-    Signals
-    -------
-    wrong_pixel_chosen : int, int
-        Column and row of a pixel of the part of the picture that was tried.
     """
 
     wrong_pixel_chosen = Signal(int, int)
+    """Column and row of a pixel of the part of the picture that was tried."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -167,14 +163,10 @@ class WrongPixelsBox(QWidget):
     ----------
     lines : int
         Height, in lines of text.
-
-    Signals
-    -------
-    xray_wanted : int, int
-        The user wants to see how the chosen pixel came about.
     """
 
     xray_wanted = Signal(int, int)
+    """The user wants to see how the chosen pixel came about."""
 
     def __init__(self, lines: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -52,7 +52,8 @@ _NOTHING = "–"
 _SCOPES = ("Thread", "Warp", "Block")
 
 _LEGEND = (
-    f"{SIGNS[MemorySpace.GLOBAL]} global   {SIGNS[MemorySpace.SHARED]} shared   {SIGNS[MemorySpace.TEXTURE]} texture"
+    f"{SIGNS[MemorySpace.GLOBAL]} global   {SIGNS[MemorySpace.SHARED]} shared   "
+    f"{SIGNS[MemorySpace.TEXTURE]} texture"
     "   numbers: order   dotted: read by the warp   bright: read by the block"
     "   yellow frame: the pixel"
 )

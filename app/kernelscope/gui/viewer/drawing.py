@@ -21,32 +21,22 @@ _FORMULAS = {View.RESIDUAL: "output – input", View.DIFFERENCE: "output – ref
 
 @dataclass(frozen=True, eq=False)
 class DrawnView:
-    """A view, ready for the screen.
-
-    Attributes
-    ----------
-    image : Image or None
-        The picture that is drawn, to be saved; None where `problem` says why there is none.
-    pyramid : Pyramid or None
-        Its samples, drawn at any magnification.
-    automatic : Display
-        The display that the program would choose for the output.
-    gain : int
-        How much differences are amplified.
-    minus : Image or None
-        The picture that was subtracted.
-    window : float, optional
-        The difference between black and white that gains are relative to, for floats that are
-        not from 0 to 1.
-    """
+    """A view, ready for the screen."""
 
     view: View
     image: Image | None
+    """The picture that is drawn, to be saved; None where `problem` says why there is none."""
     pyramid: Pyramid | None
+    """Its samples, drawn at any magnification."""
     automatic: Display
+    """The display that the program would choose for the output."""
     gain: int = 1
+    """How much differences are amplified."""
     minus: Image | None = None
+    """The picture that was subtracted."""
     window: float | None = None
+    """The difference between black and white that gains are relative to, for floats that are not
+    from 0 to 1."""
     problem: str = ""
 
     def title(self, output: Image) -> str:

@@ -35,15 +35,10 @@ class ImageView(Pane):
     layer : Layer or None
         The picture as it is drawn.
     canvas : PictureCanvas
-
-    Signals
-    -------
-    patched : Image
-        A region of another result is shown.
-    resized
     """
 
     patched = Signal(object)
+    """`Image`: A region of another result is shown."""
     resized = Signal()
 
     def __init__(

@@ -44,32 +44,22 @@ class ImagePair(QWidget):
         Of the values that are read off.
     names : tuple of str
         Written at the divide and beside values; to be set before the pictures.
-
-    Signals
-    -------
-    described : str
-        Position and values under the cursor; empty when there are none.
-    zoomed : float
-        Device pixels per picture pixel.
-    looked
-        The camera moved: other parts of the pictures are in view.
-    displayed
-        Pictures are drawn with other levels or colours.
-    arranged
-        Another arrangement, or the input in place of the output.
-    read_in
-        Values are read off in other units.
-    wanted : Pyramid, int
-        A level is to be made on another thread; call `redraw` then.
     """
 
     described = Signal(str)
+    """Position and values under the cursor; empty when there are none."""
     zoomed = Signal(float)
+    """Device pixels per picture pixel."""
     looked = Signal()
+    """The camera moved: other parts of the pictures are in view."""
     displayed = Signal()
+    """Pictures are drawn with other levels or colours."""
     arranged = Signal()
+    """Another arrangement, or the input in place of the output."""
     read_in = Signal()
+    """Values are read off in other units."""
     wanted = Signal(object, int)
+    """`Pyramid, int`: A level is to be made on another thread; call `redraw` then."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -13,14 +13,10 @@ from kernelscope.gui.widgets.switch import Switch
 
 
 class OverlayBar(QWidget):
-    """Visible while a difference is shown.
-
-    Signals
-    -------
-    chosen : Look
-    """
+    """Visible while a difference is shown."""
 
     chosen = Signal(object)
+    """A `Look`."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -73,39 +73,26 @@ class PictureCanvas(QWidget):
         The pixel that is marked; see `set_probe`.
     values : callable
         Returns the text in a pixel's cell at high magnification, by layer, x and y.
-
-    Signals
-    -------
-    panned : QPointF
-        By an offset in scene coordinates.
-    zoomed : float, QPointF
-        By notches, about a scene point.
-    levelled : float, float
-        The right button was dragged: pixels to the right and upwards.
-    divided : float
-        The line is wanted elsewhere: a share of the width or height.
-    hovered : QPointF or None
-        Scene coordinates under the cursor; None when it left.
-    probed : int, int
-        The keyboard moves the probe by that many pixels.
-    held : bool
-        The key for the input in place of the output goes down or up.
-    chosen
-        Double-clicked.
-    wanted : Pyramid, int
-        A level is to be made on another thread.
-    resized
     """
 
     panned = Signal(QPointF)
+    """By an offset in scene coordinates."""
     zoomed = Signal(float, QPointF)
+    """By notches, about a scene point."""
     levelled = Signal(float, float)
+    """The right button was dragged: pixels to the right and upwards."""
     divided = Signal(float)
+    """The line is wanted elsewhere: a share of the width or height."""
     hovered = Signal(object)
+    """`QPointF or None`: Scene coordinates under the cursor; None when it left."""
     probed = Signal(int, int)
+    """The keyboard moves the probe by that many pixels."""
     held = Signal(bool)
+    """The key for the input in place of the output goes down or up."""
     chosen = Signal()
+    """Double-clicked."""
     wanted = Signal(object, int)
+    """`Pyramid, int`: A level is to be made on another thread."""
     resized = Signal()
 
     def __init__(self, side: PaneSide, parent: QWidget | None = None) -> None:

@@ -16,15 +16,10 @@ _ALL = 3
 
 
 class PlaneSwitches(QWidget):
-    """A switch for all planes, and one for each.
-
-    Signals
-    -------
-    chosen : int or None
-        Show this plane alone; all of them for None.
-    """
+    """A switch for all planes, and one for each."""
 
     chosen = Signal(object)
+    """`int or None`: Show this plane alone; all of them for None."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)

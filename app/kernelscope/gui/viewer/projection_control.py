@@ -15,14 +15,10 @@ _MOST = 999
 
 
 class ProjectionControl(QWidget):
-    """A list of projections, and the thickness of the slab.
-
-    Signals
-    -------
-    chosen : Look
-    """
+    """A list of projections, and the thickness of the slab."""
 
     chosen = Signal(object)
+    """A `Look`."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -18,7 +18,6 @@ class Drawn(NamedTuple):
     ----------
     steps : ndarray of uint8, shape (rows, columns), optional
         Steps of the colour map, C-ordered; None for no slice.
-    colour_map : ColourMap
     layer : ndarray of uint8, shape (rows, columns, 4), optional
         Colours with opacity, painted over it.
     """

@@ -30,26 +30,17 @@ _KEPT = 24
 
 @dataclass(frozen=True)
 class PaneContent:
-    """The contents of a pane.
-
-    Attributes
-    ----------
-    volume : Volume or None
-    minus : Volume, optional
-        Subtracted from it, to show a difference.
-    gain : int
-        By which that is amplified.
-    window : Window, optional
-        In place of the common one.
-    part : Box, optional
-        The voxels that were computed, if not all of a slice.
-    """
+    """The contents of a pane."""
 
     volume: Volume | None = None
     minus: Volume | None = None
+    """Subtracted from it, to show a difference."""
     gain: int = 1
+    """By which that is amplified."""
     window: GreyWindow | None = None
+    """In place of the common one."""
     part: Box | None = None
+    """The voxels that were computed, if not all of a slice."""
 
     def at(self, voxel: Position) -> Volume | None:
         """Return the volume, if it has a value at a voxel."""

@@ -21,48 +21,32 @@ from kernelscope.gui.model.displays import PaneSide
 
 @dataclass(frozen=True)
 class OverlayPlace:
-    """Where an overlay is drawn.
-
-    Attributes
-    ----------
-    side : Side
-        The picture beneath; the output's where the two are divided by a line.
-    scale : float
-        Screen pixels (of the painter's widget) per pixel of the picture.
-    seen : QRectF
-        The part of the scene that is in view, in picture coordinates.
-    plane : int or None
-        The plane of a volume, by its number; None for a picture.
-    """
+    """Where an overlay is drawn."""
 
     side: PaneSide
+    """The picture beneath; the output's where the two are divided by a line."""
     scale: float
+    """Screen pixels (of the painter's widget) per pixel of the picture."""
     seen: QRectF
+    """The part of the scene that is in view, in picture coordinates."""
     plane: int | None = None
+    """The plane of a volume, by its number; None for a picture."""
 
 
 @dataclass(frozen=True)
 class Touch:
-    """A press, drag or release of the left button, or a move without it.
-
-    Attributes
-    ----------
-    point : QPointF
-        In picture coordinates; may lie outside of the picture.
-    scale : float
-        Screen pixels per pixel of the picture, across.
-    plane : int or None
-        As in `OverlayPlace`.
-    aspect : float
-        Height of a pixel of the picture over its width.
-    """
+    """A press, drag or release of the left button, or a move without it."""
 
     point: QPointF
+    """In picture coordinates; may lie outside of the picture."""
     side: PaneSide
     scale: float
+    """Screen pixels per pixel of the picture, across."""
     modifiers: Qt.KeyboardModifier
     plane: int | None = None
+    """As in `OverlayPlace`."""
     aspect: float = 1.0
+    """Height of a pixel of the picture over its width."""
 
     def distance(self, x: float, y: float) -> float:
         """Return how far a point is away, in screen pixels: the larger of both directions."""
@@ -78,15 +62,10 @@ class Overlay(Protocol):
 
 
 class Tool(Protocol):
-    """Takes the left button and the keys from the views.
-
-    Attributes
-    ----------
-    cursor : Qt.CursorShape
-        Shown over the pictures.
-    """
+    """Takes the left button and the keys from the views."""
 
     cursor: Qt.CursorShape
+    """Shown over the pictures."""
 
     def press(self, touch: Touch) -> bool:
         """Begin a gesture; False leaves it to the view, which pans."""

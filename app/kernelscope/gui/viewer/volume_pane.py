@@ -109,15 +109,10 @@ class PaneBox(QWidget):
 
 
 class SliceSliders(QWidget):
-    """A slider for each plane.
-
-    Signals
-    -------
-    chosen : int, int
-        A slice of a plane: number and index.
-    """
+    """A slider for each plane."""
 
     chosen = Signal(int, int)
+    """A slice of a plane: number and index."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -144,12 +139,7 @@ class SliceSliders(QWidget):
 
 
 class SliceSlider(QWidget):
-    """Chooses a slice of one plane; its label says which one is shown.
-
-    Signals
-    -------
-    chosen : int
-    """
+    """Chooses a slice of one plane; its label says which one is shown."""
 
     chosen = Signal(int)
 

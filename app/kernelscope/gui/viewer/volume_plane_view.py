@@ -71,32 +71,6 @@ class PlaneView(QWidget):
     Painted directly: six of these follow the mouse at once, and each shows one small
     picture, two lines and four letters.
 
-    Signals
-    -------
-    pressed
-        A button of the mouse went down.
-    pointed : int, int
-        A column and a row of the slice were clicked or dragged to.
-    hovered : object
-        (column, row) under the cursor; None when it left.
-    stepped : int
-        By a number of slices.
-    windowed : float, float
-        The right button was dragged: pixels to the right and upwards.
-    panned : float, float
-        The middle button was dragged: pixels to the right and downwards.
-    zoomed : float, object
-        Magnify by a factor, about a QPointF of this widget.
-    chosen
-        Double-clicked.
-    divided : float
-        The line between input and output was moved to this share of the view.
-    held : bool
-        Space was pressed, or released.
-    probed : int, int
-        The keyboard moves the probe by that many columns and rows.
-    resized
-
     Parameters
     ----------
     number : int
@@ -105,16 +79,27 @@ class PlaneView(QWidget):
     """
 
     pressed = Signal()
+    """A button of the mouse went down."""
     pointed = Signal(int, int)
+    """A column and a row of the slice were clicked or dragged to."""
     hovered = Signal(object)
+    """`object`: (column, row) under the cursor; None when it left."""
     stepped = Signal(int)
+    """By a number of slices."""
     windowed = Signal(float, float)
+    """The right button was dragged: pixels to the right and upwards."""
     panned = Signal(float, float)
+    """The middle button was dragged: pixels to the right and downwards."""
     zoomed = Signal(float, object)
+    """`float, object`: Magnify by a factor, about a QPointF of this widget."""
     chosen = Signal()
+    """Double-clicked."""
     divided = Signal(float)
+    """The line between input and output was moved to this share of the view."""
     held = Signal(bool)
+    """Space was pressed, or released."""
     probed = Signal(int, int)
+    """The keyboard moves the probe by that many columns and rows."""
     resized = Signal()
 
     def __init__(

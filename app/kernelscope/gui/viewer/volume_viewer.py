@@ -45,29 +45,20 @@ class VolumeViewer(QWidget):
     """Input and output, each as three planes, or one plane of each side by side.
 
     Only visible slices are converted to grey levels; the size of the volume does not matter.
-
-    Signals
-    -------
-    described : str
-        Position and values under the cursor, or else under the crosshair.
-    arranged
-        Another plane is shown alone, or all of them.
-    displayed
-        Input and output share the room in another way, or are drawn in another way.
-    moved
-        Other slices are shown.
-    read_in
-        Values are read off in other units.
-    wanted : callable
-        Computes projections, off the GUI thread; `take` draws its answer.
     """
 
     described = Signal(str)
+    """Position and values under the cursor, or else under the crosshair."""
     arranged = Signal()
+    """Another plane is shown alone, or all of them."""
     displayed = Signal()
+    """Input and output share the room in another way, or are drawn in another way."""
     moved = Signal()
+    """Other slices are shown."""
     read_in = Signal()
+    """Values are read off in other units."""
     wanted = Signal(object)
+    """`callable`: Computes projections, off the GUI thread; `take` draws its answer."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -25,10 +25,6 @@ class WindowControl(QWidget):
     ----------
     window_ : Window
         The current choice.
-
-    Signals
-    -------
-    changed
     """
 
     changed = Signal()

@@ -62,33 +62,10 @@ _LOOKING = Availability(False, "Still looking for a GPU.")
 
 @dataclass(eq=False)
 class Companions:
-    """Opens each window once and brings it to the front when it is asked for again.
-
-    Attributes
-    ----------
-    window : QWidget
-        Parent of all of them.
-    source : callable
-        Returns the picture or volumes that are open, or None.
-    palette : callable
-        Returns the commands of the palette.
-    shortcuts : callable
-        Returns menu, name and keys of all actions that have keys.
-    order_phantom : callable
-        Makes and opens the phantom that the user described.
-    display : callable
-        Returns how the pictures of a request are drawn.
-    pixel : callable
-        Returns the pixel under the pointer, or None.
-    report : callable
-        Reports a failure of the work of one of them.
-    costs : Costs
-        Times of earlier runs, from which Auto chooses.
-    availability : mapping
-        Whether each backend can be used, as far as that is known.
-    """
+    """Opens each window once and brings it to the front when it is asked for again."""
 
     window: QWidget
+    """Parent of all of them."""
     backends: Mapping[str, Backend]
     settings: Settings
     background: Background
@@ -96,15 +73,24 @@ class Companions:
     session: Session
     runner: Runner
     source: Callable[[], Source | None]
+    """Returns the picture or volumes that are open, or None."""
     palette: Callable[[], list[Command]]
+    """Returns the commands of the palette."""
     shortcuts: Callable[[], list[tuple[str, str, tuple[str, ...]]]]
+    """Returns menu, name and keys of all actions that have keys."""
     order_phantom: Callable[[PhantomOrder], None]
+    """Makes and opens the phantom that the user described."""
     display: Callable[[Request], Display]
+    """Returns how the pictures of a request are drawn."""
     pixel: Callable[[], tuple[int, int] | None]
+    """Returns the pixel under the pointer, or None."""
     report: Callable[[Exception], None]
+    """Reports a failure of the work of one of them."""
     costs: Costs
+    """Times of earlier runs, from which Auto chooses."""
     memory: Callable[[], str]
     availability: Mapping[str, Availability] = field(default_factory=dict)
+    """Whether each backend can be used, as far as that is known."""
     batch: BatchWindow | None = None
     bench: BenchWindow | None = None
     kernel_viewer: KernelViewer | None = None

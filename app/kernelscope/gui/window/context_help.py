@@ -17,15 +17,10 @@ START = "index"
 
 
 class ContextHelp(QObject):
-    """Finds the page about the widget in use.
-
-    Signals
-    -------
-    wanted : str
-        Open this place: from a list that keeps the keyboard for itself.
-    """
+    """Finds the page about the widget in use."""
 
     wanted = Signal(str)
+    """Open this place: from a list that keeps the keyboard for itself."""
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)

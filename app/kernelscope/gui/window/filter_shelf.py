@@ -67,14 +67,10 @@ class FilterShelf(QObject):
     ----------
     page : callable
         Returns the page in front.
-
-    Attributes
-    ----------
-    draws : bool
-        Whether thumbnails are computed at all.
     """
 
     draws = True
+    """Whether thumbnails are computed at all."""
 
     def __init__(
         self,

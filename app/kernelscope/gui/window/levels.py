@@ -75,17 +75,12 @@ class LevelRunner(QObject):
     ----------
     page : callable
         Returns the page in front.
-
-    Signals
-    -------
-    why_wanted : Entry
-        The user asks about a level.
-    recorded_read : Recorded
-        Figures of other machines, read because a level cannot run here.
     """
 
     why_wanted = Signal(object)
+    """`Entry`: The user asks about a level."""
     recorded_read = Signal(object)
+    """`Recorded`: Figures of other machines, read because a level cannot run here."""
 
     def __init__(
         self,

@@ -102,15 +102,11 @@ class Live(QObject):
         The last live result, of the whole or of a part.
     recorded : Recorded
         Figures of other machines, for the cost of slow runs; empty until they have been read.
-
-    Signals
-    -------
-    refreshed
-        The output on the screen, or how it relates to the settings, may have changed. The badge
-        has changed at once; this comes once for several changes, after the output is painted.
     """
 
     refreshed = Signal()
+    """The output on the screen, or how it relates to the settings, may have changed. The badge has
+    changed at once; this comes once for several changes, after the output is painted."""
 
     def __init__(
         self,

@@ -20,20 +20,13 @@ _PROJECTED = "Figures of the slices through the crosshair, not of the projection
 
 
 class MeasuredPage(Protocol):
-    """A page with regions.
-
-    Attributes
-    ----------
-    regions : Regions
-    tool : RegionTool
-        Draws them.
-    changes : tuple of signals
-        Emitted when there is something else to measure.
-    """
+    """A page with regions."""
 
     regions: Regions
     tool: RegionTool
+    """Draws them."""
     changes: tuple[SignalInstance, ...]
+    """Emitted when there is something else to measure."""
 
     @property
     def units(self) -> Units:

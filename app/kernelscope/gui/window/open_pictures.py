@@ -56,20 +56,14 @@ class OpenPictures(QObject):
         Recent files.
     opened : callable
         Called with each picture that was opened, once it is in front.
-
-    Signals
-    -------
-    changed
-        Other pictures are open, or another one is in front.
-    volumes_found : list of Path
-        Volumes among the files that were opened together.
-    announced : str
-        One line for the status bar.
     """
 
     changed = Signal()
+    """Other pictures are open, or another one is in front."""
     volumes_found = Signal(list)
+    """Volumes among the files that were opened together."""
     announced = Signal(str)
+    """One line for the status bar."""
 
     def __init__(
         self,

@@ -57,33 +57,23 @@ class Runner(QObject):
         Returns the page in front.
     show_status : callable
         Shows a text in the status bar.
-
-    Signals
-    -------
-    changed
-        A run or a recipe began or ended.
-    submitted : Request
-    progressed : str, float
-    stopped
-        Of the run in progress.
-    finished : Result, RunSettings
-        Of every run, whether or not its input is still shown.
-    failed : Exception
-        A run or a setting of it.
-    aside_failed : Exception
-        A run that is not shown; see `run_aside`.
-    aside_finished
-        After `finished` of such a run.
     """
 
     aside_failed = Signal(object)
+    """`Exception`: A run that is not shown; see `run_aside`."""
     aside_finished = Signal()
+    """After `finished` of such a run."""
     submitted = Signal(object)
+    """A `Request`."""
     progressed = Signal(str, float)
     stopped = Signal()
+    """Of the run in progress."""
     changed = Signal()
+    """A run or a recipe began or ended."""
     finished = Signal(object, object)
+    """`Result, RunSettings`: Of every run, whether or not its input is still shown."""
     failed = Signal(object)
+    """`Exception`: A run or a setting of it."""
 
     def __init__(
         self,

@@ -19,17 +19,12 @@ class Helper(QObject):
     ----------
     module : str
         Run as ``python -m``; reads lines until the end of its input.
-
-    Signals
-    -------
-    answered : str
-        A line of its output.
-    ended
-        It has answered all it will; another one may start.
     """
 
     answered = Signal(str)
+    """A line of its output."""
     ended = Signal()
+    """It has answered all it will; another one may start."""
 
     def __init__(self, module: str, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -43,26 +43,18 @@ class Priority(IntEnum):
 
 
 class Task(QObject):
-    """Work in progress.
-
-    Signals
-    -------
-    progressed : str, float
-        Stage and fraction; not of live work.
-    reported : object
-        By a job.
-    finished : Result or None
-        None by a job.
-    failed : Exception
-    stopped
-        It was cancelled, or other work took its place.
-    """
+    """Work in progress."""
 
     progressed = Signal(str, float)
+    """Stage and fraction; not of live work."""
     reported = Signal(object)
+    """`object`: By a job."""
     finished = Signal(object)
+    """`Result or None`: None by a job."""
     failed = Signal(object)
+    """A `Exception`."""
     stopped = Signal()
+    """It was cancelled, or other work took its place."""
 
     def __init__(self, tasks: Tasks, work: Request | Job, priority: Priority) -> None:
         super().__init__()
@@ -82,14 +74,9 @@ class Task(QObject):
 
 
 class Tasks(QObject):
-    """Owns the worker.
+    """Owns the worker."""
 
-    Signals
-    -------
-    began, ended : Task
-        `ended` follows the signal of the task itself.
-    """
-
+    # `Task`: `ended` follows the signal of the task itself.
     began = Signal(object)
     ended = Signal(object)
 

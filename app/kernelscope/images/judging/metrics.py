@@ -30,25 +30,17 @@ K1, K2 = 0.01, 0.03
 
 @dataclass(frozen=True)
 class Quality:
-    """How far a picture is from its reference.
+    """How far a picture is from its reference."""
 
-    Attributes
-    ----------
-    mse, mae : float
-        Mean squared and mean absolute difference, in levels squared and levels of the type.
-    psnr : float
-        Peak signal-to-noise ratio in decibels; infinite for equal pictures.
-    ssim : float or None
-        Structural similarity, at most 1; None for pictures under 7 pixels a side.
-    peak : float or None
-        The white that PSNR and SSIM are relative to, where it is not that of the type.
-    """
-
+    # Mean squared and mean absolute difference, in levels squared and levels of the type.
     mse: float
     mae: float
     psnr: float
+    """Peak signal-to-noise ratio in decibels; infinite for equal pictures."""
     ssim: float | None
+    """Structural similarity, at most 1; None for pictures under 7 pixels a side."""
     peak: float | None = None
+    """The white that PSNR and SSIM are relative to, where it is not that of the type."""
 
     def figures(self) -> tuple[tuple[str, str], ...]:
         """Return (name, value in words) of each figure, for tables and lines of text."""

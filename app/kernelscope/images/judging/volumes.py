@@ -22,14 +22,10 @@ class VolumeQuality(Quality):
 
     White is the brightest voxel of the reference, or its range where voxels are negative; errors
     are in the units of the voxels. SSIM is the mean over slices across z.
-
-    Attributes
-    ----------
-    bias : float
-        Mean difference, positive where the volume is brighter than the reference.
     """
 
     bias: float = 0.0
+    """Mean difference, positive where the volume is brighter than the reference."""
 
     def figures(self) -> tuple[tuple[str, str], ...]:
         return (*super().figures(), ("bias", f"{self.bias:+.4g}"))

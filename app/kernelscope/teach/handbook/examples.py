@@ -46,21 +46,18 @@ class Worked:
     ----------
     patch, result : ndarray, shape (height, width) or (height, width, channels)
         Of volumes the slice in the middle.
-    radius : int
-        Cells on each side of the middle that its window has.
     masks : mapping of str to ndarray
-    working : str
-        The arithmetic of the middle sample, or empty.
-    settings : str
-        The filter and its parameters in words.
     """
 
     patch: NDArray[Any]
     result: NDArray[Any]
     radius: int
+    """Cells on each side of the middle that its window has."""
     masks: Mapping[str, NDArray[Any]]
     working: str
+    """The arithmetic of the middle sample, or empty."""
     settings: str
+    """The filter and its parameters in words."""
 
     @property
     def middle(self) -> tuple[int, int]:
@@ -103,13 +100,12 @@ class Effect:
     Attributes
     ----------
     before, after : ndarray of uint8, shape (height, width) or (height, width, 3)
-    settings : str
-        The filter and its parameters in words.
     """
 
     before: NDArray[np.uint8]
     after: NDArray[np.uint8]
     settings: str
+    """The filter and its parameters in words."""
 
 
 @functools.cache

@@ -38,17 +38,7 @@ _HEAD = 40
 
 @dataclass(frozen=True)
 class Planned:
-    """The launch that does most of the work of a filter at a level.
-
-    Attributes
-    ----------
-    radius : int
-        Of the mask, in pixels.
-    several : int
-        Launches of the plan, one after the other.
-    operations : float
-        Arithmetic operations of all launches, for each sample of the result.
-    """
+    """The launch that does most of the work of a filter at a level."""
 
     filter: FilterSpec
     level: Level
@@ -58,8 +48,11 @@ class Planned:
     launch: Launch
     grid: tuple[int, ...]
     radius: int
+    """Of the mask, in pixels."""
     several: int
+    """Launches of the plan, one after the other."""
     operations: float
+    """Arithmetic operations of all launches, for each sample of the result."""
 
     @property
     def sample_bytes(self) -> int:

@@ -1,9 +1,9 @@
 """The lecture: short pages on how memory decides the speed of a filter, with live pictures.
 
-Each page is data, a `LecturePage`, in a module of its own: text, controls declared as parameters, and a
-function that maps the user's picture and the values of the controls to a drawing and numbers.
+Each page is data, a `LecturePage`, in a module of its own: text, controls declared as parameters,
+and a function that maps the user's picture and the values of the controls to a drawing and numbers.
 Numbers come from the launch plans of the filters, from closed forms, from the data sheets of
-`cards`, from runs of the program's own code on the picture, and from recorded figures; each
+`traffic.gpus`, from runs of the program's own code on the picture, and from recorded figures; each
 `NamedNumber` names its origin. Free of Qt.
 """
 

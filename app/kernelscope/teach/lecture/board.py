@@ -25,19 +25,14 @@ _LEAST_ENLARGED = 640
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar with its label in front and its value behind.
-
-    Attributes
-    ----------
-    hatched : bool
-        Drawn as an outline: of another kind than the others, whatever the colours.
-    """
+    """A bar with its label in front and its value behind."""
 
     label: str
     value: float
     text: str
     fill: str = ACCENT
     hatched: bool = False
+    """Drawn as an outline: of another kind than the others, whatever the colours."""
 
 
 class Board(Drawing):

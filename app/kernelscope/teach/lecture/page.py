@@ -30,18 +30,13 @@ class NumberOrigin(StrEnum):
 
 @dataclass(frozen=True)
 class NamedNumber:
-    """A number with its name and its origin.
-
-    Attributes
-    ----------
-    note : str
-        More about the origin: the card and the day of a measurement; may be empty.
-    """
+    """A number with its name and its origin."""
 
     name: str
     value: str
     origin: NumberOrigin
     note: str = ""
+    """More about the origin: the card and the day of a measurement; may be empty."""
 
     @property
     def source(self) -> str:
@@ -59,23 +54,14 @@ class Shown:
 
 @dataclass(frozen=True)
 class Count:
-    """Kernels to count.
-
-    Attributes
-    ----------
-    filter_id : str
-    levels : tuple of str
-        Ids of levels of the GPU.
-    parameters : mapping
-    titles : tuple of str
-        Figures to show, by their titles in `kernelscope.traffic.table`.
-    block : tuple of int, optional
-    """
+    """Kernels to count."""
 
     filter_id: str
     levels: tuple[str, ...]
+    """Ids of levels of the GPU."""
     parameters: Mapping[str, Any]
     titles: tuple[str, ...]
+    """Figures to show, by their titles in `kernelscope.traffic.table`."""
     block: tuple[int, int] | None = None
 
 
@@ -85,35 +71,23 @@ def _none() -> tuple[PublishedFigure, ...]:
 
 @dataclass(frozen=True)
 class LecturePage:
-    """A page of the lecture.
-
-    Attributes
-    ----------
-    id : str
-    title : str
-    text : str
-        One or two paragraphs, at most `MOST_WORDS` words.
-    controls : tuple of Parameter
-        The values to try, one or two.
-    show : callable
-        Maps the picture and the values of the controls to the picture and numbers of the page.
-        It may run a filter, which may have to be compiled.
-    figures : callable
-        Returns the sources' figures that belong here.
-    filters : tuple of str
-        Filters whose runs in this session on a GPU are shown with the numbers.
-    counted : callable, optional
-        Maps the values of the controls to kernels that the emulated GPU can count.
-    """
+    """A page of the lecture."""
 
     id: str
     title: str
     text: str
+    """One or two paragraphs, at most `MOST_WORDS` words."""
     controls: tuple[Parameter, ...]
+    """The values to try, one or two."""
     show: Callable[[Subject, Mapping[str, Any]], Shown]
+    """Maps the picture and the values of the controls to the picture and numbers of the page. It
+    may run a filter, which may have to be compiled."""
     figures: Callable[[], tuple[PublishedFigure, ...]] = _none
+    """Returns the sources' figures that belong here."""
     filters: tuple[str, ...] = ()
+    """Filters whose runs in this session on a GPU are shown with the numbers."""
     counted: Callable[[Mapping[str, Any]], Count] | None = None
+    """Maps the values of the controls to kernels that the emulated GPU can count."""
 
     def defaults(self) -> dict[str, Any]:
         """Return the values with which the page opens."""

@@ -29,15 +29,10 @@ def limits_of(card: str) -> Limits:
 
 @dataclass(frozen=True)
 class Residence:
-    """How many blocks a multiprocessor holds at a time, and why no more.
-
-    Attributes
-    ----------
-    by : mapping
-        Blocks that each limit alone would allow, by its name.
-    """
+    """How many blocks a multiprocessor holds at a time, and why no more."""
 
     by: dict[str, int]
+    """Blocks that each limit alone would allow, by its name."""
     warps: int
     most_warps: int
 

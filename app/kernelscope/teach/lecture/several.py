@@ -28,18 +28,12 @@ _ROW = re.compile(r"volume of 512³, (\d) GPUs?(.*)")
 
 
 class RecordedRun(NamedTuple):
-    """A recorded run.
-
-    Attributes
-    ----------
-    seconds : float
-        From host array to host array.
-    where : str
-        Card and day; of a run apart from the others, where and when that was.
-    """
+    """A recorded run."""
 
     seconds: float
+    """From host array to host array."""
     where: str
+    """Card and day; of a run apart from the others, where and when that was."""
 
 
 @functools.cache

@@ -18,19 +18,13 @@ _PLACES = 7
 
 @dataclass(frozen=True)
 class MeasuredTime:
-    """The time of a run of this session on a GPU.
-
-    Attributes
-    ----------
-    what : str
-        The filter with its settings, and the level.
-    time : str
-        With its unit.
-    """
+    """The time of a run of this session on a GPU."""
 
     filter_id: str
     what: str
+    """The filter with its settings, and the level."""
     time: str
+    """With its unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +33,7 @@ class Subject:
 
     Attributes
     ----------
-    title : str
     pixels : ndarray of uint8, shape (height, width)
-    measured : tuple of Measured
     """
 
     title: str

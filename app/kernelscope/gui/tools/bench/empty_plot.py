@@ -27,14 +27,10 @@ class EmptyPlot(QWidget):
     ----------
     recorded : QPushButton
         Opens the list of recorded results.
-
-    Signals
-    -------
-    chosen : Path
-        A recorded result is to be shown.
     """
 
     chosen = Signal(Path)
+    """A recorded result is to be shown."""
 
     def __init__(self, entries: Sequence[RecordedReport], parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -42,11 +42,6 @@ _SIZES, _MASKS = "256 512 1024", "3 5 9"
 class BenchForm(QWidget):
     """Presets, or filters, sizes and masks; devices, levels, libraries and repeats.
 
-    Signals
-    -------
-    preset_changed : Preset or None
-        Another one was chosen; None for the user's own choice.
-
     Parameters
     ----------
     opened : callable
@@ -54,6 +49,7 @@ class BenchForm(QWidget):
     """
 
     preset_changed = Signal(object)
+    """`Preset or None`: Another one was chosen; None for the user's own choice."""
 
     def __init__(self, opened: Callable[[], Source | None], parent: QWidget | None = None) -> None:
         super().__init__(parent)

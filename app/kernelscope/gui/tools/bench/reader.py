@@ -25,17 +25,12 @@ class ReportReader(QObject):
         Takes the paths and their reports, merged.
     failed : callable
         Takes the error of files that cannot be read.
-
-    Signals
-    -------
-    slow : str
-        Reading takes long enough to be shown: the names of the files.
-    ended
-        The latest request was answered or given up.
     """
 
     slow = Signal(str)
+    """Reading takes long enough to be shown: the names of the files."""
     ended = Signal()
+    """The latest request was answered or given up."""
 
     def __init__(
         self,

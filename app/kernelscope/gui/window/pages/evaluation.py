@@ -26,18 +26,12 @@ class Savable(NamedTuple):
 
 
 class Evaluating(NamedTuple):
-    """An evaluation that is shown in a panel when it ends.
-
-    Attributes
-    ----------
-    reference : Reference, optional
-    keep : callable
-        Called with the figures of the output, where there are any.
-    """
+    """An evaluation that is shown in a panel when it ends."""
 
     panel: QualityPanel
     reference: Reference[Any] | None
     keep: Callable[[Judgement], None]
+    """Called with the figures of the output, where there are any."""
 
     def start(
         self,

@@ -46,60 +46,43 @@ class Page(QWidget, Generic[Opened, Part]):
 
     Attributes
     ----------
-    kind : Kind
-        Pictures or volumes.
     history : History
         The inputs with their results and references.
-    controls : QWidget or None
-        A widget of this page to be placed above the settings.
-
-    Signals
-    -------
-    opening
-        Another input is about to be shown, which ends a recipe in progress.
-    returned : RunSettings
-        Undo or Redo reached a moment with these settings.
-    history_changed
-        Undo, Redo or the result may be others.
-    reverted
-        A moment could not be shown, and the page returned to the last one.
-    changed : bool
-        The page shows another moment and wants to be in front; whether with another input.
-    drawn : int or None, bool
-        The gain of the difference on the right, None without one; whether that can be saved.
-    subject_changed
-        Another input, output or reference is to be evaluated.
-    evaluated
-        The output has been compared with its reference; see `judgement`.
-    referenced
-        An input got a reference, while the previous one had none.
-    arranged
-        Slices of another plane would be filtered.
-    moved
-        Other slices of a volume are seen.
-    described, zoomed : str
-        Values under the cursor, and the magnification, for the status bar.
-    displayed
-        Values are drawn in other colours.
     """
 
     opening = Signal()
+    """Another input is about to be shown, which ends a recipe in progress."""
     returned = Signal(object)
+    """`RunSettings`: Undo or Redo reached a moment with these settings."""
     history_changed = Signal()
+    """Undo, Redo or the result may be others."""
     reverted = Signal()
+    """A moment could not be shown, and the page returned to the last one."""
     changed = Signal(bool)
+    """The page shows another moment and wants to be in front; whether with another input."""
     drawn = Signal(object, bool)
+    """`int or None, bool`: The gain of the difference on the right, None without one; whether that
+    can be saved."""
     subject_changed = Signal()
+    """Another input, output or reference is to be evaluated."""
     evaluated = Signal()
+    """The output has been compared with its reference; see `judgement`."""
     referenced = Signal()
+    """An input got a reference, while the previous one had none."""
     arranged = Signal()
+    """Slices of another plane would be filtered."""
     moved = Signal()
+    """Other slices of a volume are seen."""
+    # Values under the cursor, and the magnification, for the status bar.
     described = Signal(str)
     zoomed = Signal(str)
     displayed = Signal()
+    """Values are drawn in other colours."""
 
     kind: Kind
+    """Pictures or volumes."""
     controls: QWidget | None = None
+    """A widget of this page to be placed above the settings."""
 
     def __init__(
         self,

@@ -50,17 +50,13 @@ class VolumePage(Page[Scan, Volume]):
     ----------
     components : Components
         The list of components; it is placed above the settings.
-
-    Signals
-    -------
-    add_wanted : list of Path
-        Files to add as components; empty to let the user choose.
-    estimated : Result or None
-        The result that is shown, whose estimates belong into the fields of the parameters.
     """
 
     add_wanted = Signal(object)
+    """`list of Path`: Files to add as components; empty to let the user choose."""
     estimated = Signal(object)
+    """`Result or None`: The result that is shown, whose estimates belong into the fields of the
+    parameters."""
 
     kind = Kind.VOLUME
 
