@@ -1,9 +1,9 @@
 """The ladder: the levels of a filter as rungs, their times, and whether their results agree.
 
-A `Rung` is a place where the filter can run, or a reason why it cannot. `LadderModel` keeps the times
-of measured runs and hands out only those that belong to the settings and the picture in question;
-after a change of either there are none, and they come back with the settings. Results agree if
-they were compared: the reference is the serial level, or the first rung that has a result.
+A `Rung` is a place where the filter can run, or a reason why it cannot. `LadderModel` keeps the
+times of measured runs and hands out only those that belong to the settings and the picture in
+question; after a change of either there are none, and they come back with the settings. Results
+agree if they were compared: the reference is the serial level, or the first rung with a result.
 
     Auto               CPU parallel
     CPU  Serial        ▮▮▮▮▮▮▮▮▮▮▮▮   10.2 ms   reference
