@@ -207,10 +207,8 @@ __device__ inline void match_global(
 #define CELL_COLUMNS (31 * GRID_STEP + 2 * REACH + SIDE)
 
 __device__ inline void match_shared(
-    const float* cells, unsigned short* places, int* counts, const Geometry& g, int around)
+    const float* cells, unsigned short* places, int* counts, float* tile, const Geometry& g, int around)
 {
-    extern __shared__ __align__(16) unsigned char memory[];
-    float* tile = (float*)memory;
     const Frame f(g);
     const Rows rows(f, g, around);
     for (int top = rows.begin() * TILE_ROWS + blockIdx.y * 8; top < rows.bottom;
@@ -598,7 +596,8 @@ extern "C" __global__ void __launch_bounds__(256) collaborative_global_match(
 extern "C" __global__ void __launch_bounds__(256) collaborative_shared_match(
     const Sample*, Sample*, const float* cells, unsigned short* places, int* counts, Geometry g)
 {
-    match_shared(cells, places, counts, g, AROUND);
+    extern __shared__ __align__(16) unsigned char memory[];
+    match_shared(cells, places, counts, (float*)memory, g, AROUND);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) collaborative_global_groups(
