@@ -64,10 +64,10 @@ def test_nothing_else_loads_code() -> None:
     }
     assert found == {
         "backends/cuda/probe.py": 1,
+        "base/compile_process.py": 1,
         "base/compiled.py": 1,
         "base/jit.py": 2,
         "base/sandbox.py": 2,
         "base/screen.py": 1,
         "bench/peers/npp.py": 1,
-        "compile_process.py": 1,
     }

@@ -89,7 +89,7 @@ def test_no_plot_is_older_than_its_figures(page: SimpleNamespace) -> None:
 
 def test_the_digest_of_a_plot_changes_with_its_figures(page: SimpleNamespace) -> None:
     rows = page.experiment("f-levels").rows
-    choice = page.Choice("Custom mask, 9×9")
+    choice = page.Selection("Custom mask, 9×9")
     shown = page.chart(page.Plot.BARS, choice, rows)
     slower = [replace(row, seconds=tuple(1.001 * time for time in row.seconds)) for row in rows]
     assert page.digest(shown) == page.digest(page.chart(page.Plot.BARS, choice, rows))

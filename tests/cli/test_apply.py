@@ -115,7 +115,7 @@ def test_a_level_that_one_step_lacks(capsys: pytest.CaptureFixture[str]) -> None
         ("mean in.png out.png :", "step 2: argument FILTER: the filter is missing; choose from "),
         (": mean in.png out.png", "argument FILTER: the filter is missing; choose from "),
         ("mean in.png out.png : blur", "step 2: argument FILTER: there is no filter “blur”"),
-        ("blur in.png out.png --size 3", "there is no filter “blur”; choose from mask, "),
+        ("blur in.png out.png --size 3", "there is no filter “blur”; choose from collaborative, "),
         ("meen in.png out.png", "there is no filter “meen”; did you mean mean or median? See "),
         ("mean in.png : median", "give two files, INPUT and OUTPUT; found: in.png\n"),
         ("mean : median", "give two files, INPUT and OUTPUT; found: none\n"),
@@ -244,7 +244,7 @@ def test_only_some_parameters_have_an_estimate(capsys: pytest.CaptureFixture[str
     assert apply("nlm in.png out.png --patch-sigma estimate") == 1
     assert "“estimate” is not a number" in capsys.readouterr().err
     assert main(["list"]) == 0
-    assert capsys.readouterr().out.count(", or estimate; default: ") == 5
+    assert capsys.readouterr().out.count(", or estimate; default: ") == 6
     assert main(["list", "--json"]) == 0
     entries = json.loads(capsys.readouterr().out)["filters"]
     options = [option for entry in entries for option in entry["parameters"]]

@@ -118,8 +118,8 @@ def test_a_recipe_and_one_of_several_volumes(capsys: pytest.CaptureFixture[str])
         ("mean bad.tif out.tif", "bad.tif: "),
         ("mean in.tif no/out.tif", "the folder .*no does not exist"),
         ("ripple photo.tif out.tif", "Ripple cannot be computed in blocks: its pattern"),
-        ("nlm photo.tif out.tif", "is estimated from the whole picture"),
-        ("median photo.tif out.tif : nlm", "Step 2, .*is estimated from the whole picture"),
+        ("nlm photo.tif out.tif", "is found from the whole picture"),
+        ("median photo.tif out.tif : nlm", "Step 2, .*is found from the whole picture"),
         ("mean in.tif out.tif --device gpu", "cannot be used"),
     ],
 )

@@ -109,8 +109,8 @@ PAIRS: dict[str, tuple[Request, Request, bool, bool]] = {
         SAME,
     ),
     "a parameter with an effect": (
-        of("nlm", patch_sigma=1.0),
-        of("nlm", patch_sigma=2.0),
+        of("nlm", weights="gaussian", patch_sigma=1.0),
+        of("nlm", weights="gaussian", patch_sigma=2.0),
         OTHER,
         SAME,
     ),

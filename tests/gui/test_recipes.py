@@ -576,7 +576,7 @@ def test_run_expects_what_the_badge_says(
         (
             "nlm",
             {"search": "image", "weights": "uniform"},
-            {"search_radius", "patch_sigma", "sigma"},
+            {"search_radius", "patch_sigma", "sigma", "noise"},
         ),
         ("gaussian_noise", {"sigma": 0.1}, {"variance"}),
         ("mri_nlm", {"sigma_from": "volume"}, {"sigma", "window_radius"}),

@@ -201,7 +201,7 @@ def test_an_estimate_is_left_open_until_a_number_is_set() -> None:
     assert session.require().step.parameters["filter_sigma"] == 0.07
     assert session.require().open_step.estimates == session.automatic != ()
     session.set_values("nlm", {"filter_sigma": 0.05})
-    assert session.automatic == ()
+    assert session.automatic == ("sigma", "patch")
 
 
 def test_places_are_told_when_a_card_is_found() -> None:

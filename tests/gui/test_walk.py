@@ -28,12 +28,12 @@ MOST_FILES = 15
 HANDED_OVER = {
     ("engine/worker.py", "submit"),
     ("backends/cpu.py", "run"),
-    ("gui/canvas/picture_canvas.py", "redraw"),
-    ("gui/canvas/layer.py", "paint"),
+    ("gui/viewer/picture_canvas.py", "redraw"),
+    ("gui/viewer/layer.py", "paint"),
 }
 """The last call of each stack, which the walk has."""
 
-SIGNAL = ("gui/panels/editors.py", "_on_changed")
+SIGNAL = ("gui/widgets/editors.py", "_on_changed")
 """Where the walk begins."""
 
 _FOLDER = Path(kernelscope.__file__).parent

@@ -123,9 +123,7 @@ def test_map_has_every_package_on_its_floor() -> None:
         if contract.get("containers") == ["kernelscope"]
     )
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    floors = [
-        [name for name in layer.split(" | ") if name in folders | {"manual"}] for layer in layers
-    ]
+    floors = [[name for name in layer.split(" | ") if name in folders] for layer in layers]
     lines = text.split("```text")[1].split("```")[0].splitlines()
     place = {
         name: next(n for n, line in enumerate(lines) if re.search(rf"\|  {name} ", line))
@@ -137,7 +135,7 @@ def test_map_has_every_package_on_its_floor() -> None:
     assert all(len(height) == 1 for height in heights), "those of a floor stand in one line"
     assert [*map(max, heights)] == sorted(map(max, heights)), "floors are in the contract's order"
     table = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
-    assert sorted(table) == sorted(folders | {"manual"})
+    assert sorted(table) == sorted(folders)
 
 
 # Generated tables ----------------------------------------------------------------------
@@ -336,5 +334,5 @@ def test_example_filter_is_offered_everywhere(with_example: Path) -> None:
     listed = json.loads(run_in(with_example, "-c", f"{start}(['list', '--json'])"))
     (entry,) = (entry for entry in listed["filters"] if entry["id"] == "maximum")
     assert entry["levels"]["gpu"] == ["single-block", "global", "shared", "texture"]
-    code = "from kernelscope import manual; print(manual.page('filters'))"
+    code = "from kernelscope.teach import manual; print(manual.page('filters'))"
     assert "### maximum\n" in run_in(with_example, "-c", code)
