@@ -72,7 +72,8 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
     ) -> Launch:
         return Launch(
             kernel=f"collaborative_{kernel}",
-            defines=inner.defines(**plain) if defines is None else defines,
+            # The stages have different constants, so that no module may serve both.
+            defines=inner.defines(**plain, WIENER_STAGE=stage) if defines is None else defines,
             block=block,
             tile=tile,
             constants={"numbers": _constants(found, stage)},
