@@ -41,13 +41,13 @@ from kernelscope.bench.charts import Plot
 from kernelscope.engine.options import Device
 from kernelscope.files import SAMPLES, read_image, write_image
 from kernelscope.gui.application import create_application
+from kernelscope.gui.model.kernel_edits import FIRST
+from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.tools.bench.window import BenchWindow
 from kernelscope.gui.tools.code_editor import CodeEditor
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.phantom_dialog import PhantomOrder
-from kernelscope.gui.model.kernel_edits import FIRST
-from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image

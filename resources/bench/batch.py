@@ -30,8 +30,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelscope.base import machine
 from kernelscope.backends import create_backends
+from kernelscope.base import machine
+from kernelscope.base.parallel import core_count
+from kernelscope.base.paths import RESOURCES
 from kernelscope.big.batch import Batch, Journal, Status, find_items
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.control import CancelToken
@@ -42,8 +44,6 @@ from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_recipe
 from kernelscope.files import read_image, write_image
 from kernelscope.images.image import Image
-from kernelscope.base.parallel import core_count
-from kernelscope.base.paths import RESOURCES
 
 SIDE = 2048
 JOBS = 2

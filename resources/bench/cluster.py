@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base import machine
-from kernelscope.big.batch import Journal, FileOutcome, Status, cluster, find_items
+from kernelscope.big.batch import FileOutcome, Journal, Status, cluster, find_items
 from kernelscope.big.batch.item import PARTS
 from kernelscope.big.batch.task import TaskSettings
 from kernelscope.engine.control import CancelToken

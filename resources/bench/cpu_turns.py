@@ -29,13 +29,13 @@ if "PYTHONPATH" not in os.environ:
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.machine import cpu_name
+from kernelscope.base.parallel import core_count
 from kernelscope.bench import peers
 from kernelscope.bench.data import HEAD_SIGMA, Content, Data
 from kernelscope.bench.sweeps import weights
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.base.machine import cpu_name
-from kernelscope.base.parallel import core_count
 from kernelscope.schema.borders import Border
 from kernelscope.schema.levels import PARALLEL
 

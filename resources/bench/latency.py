@@ -28,8 +28,8 @@ import numpy as np
 from PySide6.QtCore import QEvent, QEventLoop, QObject, QPointF, QTimer
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
-from kernelscope.base import machine
 from kernelscope.backends import create_backends
+from kernelscope.base import machine
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute

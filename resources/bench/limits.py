@@ -27,6 +27,7 @@ from measure import Cubin, compile_kernels
 
 from kernelscope import filters
 from kernelscope.backends import create_backends
+from kernelscope.base.paths import RESOURCES
 from kernelscope.bench.data import Content, Data
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.options import Device
@@ -35,7 +36,6 @@ from kernelscope.engine.run import execute
 from kernelscope.files import read_image
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.base.paths import RESOURCES
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 

@@ -36,7 +36,7 @@ from page_textbooks import beside_textbooks
 
 from kernelscope.bench import Report, load
 from kernelscope.bench.chart import Chart
-from kernelscope.bench.charts import Selection, Plot, chart
+from kernelscope.bench.charts import Plot, Selection, chart
 from kernelscope.bench.figures import (
     PSNR,
 )

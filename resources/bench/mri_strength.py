@@ -55,7 +55,12 @@ def scenes() -> Iterator[tuple[str, ScannerNoise, tuple[Truth, ...], Mapping[str
     yield "phantom T1w, shaded", ScannerNoise.VARYING_RICIAN, shaded, adaptive
     thick = phantom((24, 96, 80), Contrast.PDW, voxel=(5.0, 2.0, 2.0))
     yield "phantom PDw, voxels of 5×2×2 mm", ScannerNoise.RICIAN, thick, {}
-    yield "phantom T2w", ScannerNoise.GAUSSIAN, phantom((44, 60, 56), Contrast.T2W), {"noise": "gaussian"}
+    yield (
+        "phantom T2w",
+        ScannerNoise.GAUSSIAN,
+        phantom((44, 60, 56), Contrast.T2W),
+        {"noise": "gaussian"},
+    )
     three = phantom((36, 60, 48), Contrast.T1W, Contrast.T2W, Contrast.PDW, shading=0.2)
     yield "phantom, three components", ScannerNoise.RICIAN, three, {}
 
@@ -67,7 +72,12 @@ def scenes() -> Iterator[tuple[str, ScannerNoise, tuple[Truth, ...], Mapping[str
     yield "MNI T1w at 2 mm", ScannerNoise.RICIAN, (half[30:66],), {}
     # As in T2w scans fluid is brightest and white matter dark; air stays dark.
     turned = half.max() * np.minimum(1, 4 * half / half.max()) * (1 - half / half.max())
-    yield "MNI at 2 mm, contrast turned", ScannerNoise.RICIAN, (turned[24:60].astype(np.float32),), {}
+    yield (
+        "MNI at 2 mm, contrast turned",
+        ScannerNoise.RICIAN,
+        (turned[24:60].astype(np.float32),),
+        {},
+    )
 
 
 def _part(volume: Truth, first: tuple[int, int, int]) -> Truth:

@@ -159,7 +159,9 @@ def between(
     return None
 
 
-def theirs(source: str, level: str, test: Callable[[PublishedFigure], bool] = lambda figure: True) -> float:
+def theirs(
+    source: str, level: str, test: Callable[[PublishedFigure], bool] = lambda figure: True
+) -> float:
     """Return the middle of the first figure of a source for a level that passes a test."""
     for figure in all_figures():
         if (figure.source, figure.level) == (source, level) and test(figure):

@@ -22,9 +22,9 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QPointF, QRect
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
 
-from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.pyramid import Pyramid
+from kernelscope.gui.viewer.layer import Layer
 from kernelscope.images.image import Image
 
 SIDE, VIEW, REPEATS = 4096, 900, 7

@@ -30,12 +30,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "app"))
 
-from kernelscope import filters# noqa: E402
+from kernelscope import filters  # noqa: E402
+from kernelscope.base.machine import cpu_name  # noqa: E402
 from kernelscope.bench.peers import plain_c as plain  # noqa: E402
 from kernelscope.bench.peers import sized_c  # noqa: E402
 from kernelscope.bench.sweeps import weights  # noqa: E402
 from kernelscope.filters.median.cpu import BUBBLE, HUANG  # noqa: E402
-from kernelscope.base.machine import cpu_name  # noqa: E402
 from kernelscope.schema.borders import Border  # noqa: E402
 from kernelscope.schema.filter import Cpu, CpuTask  # noqa: E402
 from kernelscope.schema.levels import SERIAL  # noqa: E402

@@ -33,8 +33,8 @@ import numpy as np
 
 import kernelscope as ks
 from kernelscope import filters
-from kernelscope.base import machine
 from kernelscope.backends import create_backends
+from kernelscope.base import machine
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result

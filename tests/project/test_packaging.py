@@ -92,7 +92,7 @@ def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
     expected |= {f"kernelscope/{path}" for path in files_under("kernels", ".cu", ".cuh")}
     resources = {
         path
-        for path in files_under("resources", ".png", ".bmp", ".svg", ".csv", ".md")
+        for path in files_under("resources", ".png", ".bmp", ".svg", ".csv", ".md", ".toml")
         if path != "resources/README.md"
     }
     assert resources
