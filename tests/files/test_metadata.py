@@ -17,7 +17,7 @@ import tifffile
 
 from kernelscope.files import read_image, write_image, write_pages
 from kernelscope.files.pictures import png
-from kernelscope.files.pictures.exif import DAMAGED, _entries
+from kernelscope.files.pictures.exif import DAMAGED, _entries, valid_orientation
 from kernelscope.files.record import record_of
 from kernelscope.images.image import Metadata
 from tests.files.makers import picture, png_chunk
@@ -560,3 +560,10 @@ def test_letters_beyond_ascii_stay_what_they_are(tmp_path):
     write_image(read_image(tmp_path / "b.tif"), tmp_path / "c.tif")
     with tifffile.TiffFile(tmp_path / "c.tif") as file:
         assert file.pages[0].tags[315].value == name
+
+
+@pytest.mark.parametrize(
+    ("found", "taken"), [(0, 1), (1, 1), (6, 6), (8, 8), (9, 1), (-3, 1), ("6", 1), (None, 1)]
+)
+def test_an_orientation_that_there_is_not_is_upright(found, taken):
+    assert valid_orientation(found) == taken

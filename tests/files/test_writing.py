@@ -20,6 +20,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 
 from kernelscope.base.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.files import READABLE, WRITABLE, check_write, read_image, write_image
+from kernelscope.files.depth import compose_on_white
 from tests.files.makers import picture
 
 SHAPE = (11, 13)
@@ -414,3 +415,12 @@ class TestCheckBeforehand:
     def test_nothing_is_left_behind(self, tmp_path):
         check_write(tmp_path / "a.png", (*SHAPE, 1), np.dtype(np.uint8))
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_alpha_over_white_is_rounded_to_the_nearest(dtype):
+    white = np.iinfo(dtype).max
+    pixels = np.random.default_rng(2).integers(0, white + 1, (40, 50, 2)).astype(dtype)
+    colour, alpha = pixels[:, :, 0].astype(np.float64), pixels[:, :, 1] / white
+    wanted = np.rint(colour * alpha + white * (1 - alpha))
+    np.testing.assert_array_equal(compose_on_white(pixels)[:, :, 0], wanted)
