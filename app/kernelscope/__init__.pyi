@@ -42,8 +42,8 @@ def collaborative(
 
     Filters blocks that are alike together: what they share is kept, noise is not.
 
-    For Gaussian noise: the cleanest result of the filters here, above all where a picture
-    repeats itself, as text, fabric and walls do. *Estimate* finds sigma.
+    For Gaussian noise: the cleanest result of the filters here on most pictures, above all
+    where a picture repeats itself, as text, fabric and walls do. *Estimate* finds sigma.
 
     Parameters
     ----------

@@ -67,8 +67,8 @@ SPEC = FilterSpec(
         formula=r"g = u - \frac{\sum_G w_G\, T_G^{-1}\bigl((1 - \gamma)\, T_G u\bigr)}"
         r"{\sum_G w_G}, \quad \gamma_1 = [\,|T_G u| > 2.7 \sigma\,], \quad"
         r" \gamma_2 = \frac{b^2}{b^2 + \sigma^2}",
-        use="For Gaussian noise: the cleanest result of the filters here, above all where a "
-        "picture repeats itself, as text, fabric and walls do. *Estimate* finds sigma.",
+        use="For Gaussian noise: the cleanest result of the filters here on most pictures, above "
+        "all where a picture repeats itself, as text, fabric and walls do. *Estimate* finds sigma.",
         avoid="Specks are no Gaussian noise: use the median. Texture as fine as noise is taken "
         "for it where sigma is estimated: set it, or lower the strength. The sliding DCT is "
         "quicker, to look at settings.",
