@@ -26,6 +26,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaTask, Launch
 from kernelscope.schema.levels import TUNED
 from tests.backends import emulated
+from tests.backends.emulated import needs_compiler
 from tests.filters.test_exactness import BOUNDS, masks, pictures, rounded
 from tests.oracle import windows
 from tests.pairs import in_turn
@@ -233,6 +234,7 @@ def test_every_border_in_rows_of_any_length(
         np.testing.assert_array_equal(actual[:, :, : wanted.shape[2]], wanted, f"{columns}")
 
 
+@needs_compiler
 @pytest.mark.parametrize("border", [Border.REFLECT, Border.WRAP, Border.VALID])
 @pytest.mark.parametrize(("name", "size", "channels"), [WAYS[2], WAYS[6], WAYS[9], WAYS[12]])
 def test_parts_of_a_picture(name: str, size: int, channels: int, border: Border) -> None:

@@ -28,9 +28,10 @@ from kernelscope.files import SAMPLES, read_image
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaTask, Launch
+from tests.backends.emulated import needs_compiler
 from tests.backends.quick_compiler import QuickCompiler
 
-pytestmark = pytest.mark.slow
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 GEOMETRY = "struct Geometry { int width, height, channels, out_width, first, last, a, b, c; };\n"
 

@@ -12,8 +12,9 @@ from kernelscope.bench import recorded
 from kernelscope.bench.storage import load
 from kernelscope.cli.main import main
 from kernelscope.traffic.trace import SECTOR
+from tests.backends.emulated import needs_compiler
 
-pytestmark = pytest.mark.slow
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 
 def test_a_table_of_levels(capsys: pytest.CaptureFixture[str]) -> None:

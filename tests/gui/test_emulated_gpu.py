@@ -41,6 +41,7 @@ from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import Kind
+from tests.backends.emulated import needs_compiler
 from tests.gui.helpers import (
     NO_GPU,
     FakeCpu,
@@ -281,6 +282,7 @@ def test_a_click_runs_the_kernels_and_the_result_agrees(
     assert entry(window, GLOBAL).brief_time == "–"
 
 
+@needs_compiler
 def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainWindow) -> None:
     window = opened
     run_at(qtbot, window, SHARED)

@@ -43,7 +43,10 @@ from kernelscope.gui.tools.wrong_pixels import WrongPixels
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
+from tests.backends.emulated import needs_compiler
 from tests.gui.helpers import choose_files, dialog
+
+pytestmark = needs_compiler
 
 MEAN = source_files("mean")[0].text
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier

@@ -34,9 +34,10 @@ from kernelscope.schema.devices import Device
 from kernelscope.traffic.gpus import GPUS, gpu
 from kernelscope.traffic.roofline import Limiter
 from kernelscope.traffic.trace import MemorySpace
+from tests.backends.emulated import needs_compiler
 from tests.gui.helpers import FakeGpu, Opener, child, choose_files, dialog, load
 
-pytestmark = pytest.mark.slow
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 PIXELS = np.random.default_rng(5).integers(0, 256, (48, 64), np.uint8)
 

@@ -25,6 +25,7 @@ from kernelscope.images.image import DTYPES, Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.levels import GLOBAL, SHARED, TEXTURE, Level
 from kernelscope.schema.samples import Kind
+from tests.backends.emulated import needs_compiler
 from tests.pairs import in_turn
 
 SHAPE = (37, 41)
@@ -77,6 +78,7 @@ def test_kernels_with_weights_or_tables_have_no_template() -> None:
     assert not template(request("laplace"), SHARED)
 
 
+@needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "number"), in_turn((GLOBAL, SHARED, TEXTURE), range(len(BORDERS)), every=2)
@@ -92,6 +94,7 @@ def test_a_template_copies_the_picture_without_mistakes(
     np.testing.assert_array_equal(output, of.source.planes[inside, inside])
 
 
+@needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "border"),

@@ -33,9 +33,10 @@ from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.traffic.trace import Event, MemorySpace
+from tests.backends.emulated import needs_compiler
 from tests.gui.helpers import Opener, child, load, press
 
-pytestmark = pytest.mark.slow
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 SIDE = 64
 PIXELS = np.random.default_rng(5).integers(0, 256, (SIDE, SIDE), np.uint8)

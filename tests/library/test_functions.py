@@ -29,6 +29,7 @@ from kernelscope.images.volume import Volume
 from kernelscope.library import arrays
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
+from tests.backends.emulated import needs_compiler
 from tests.patience import PATIENCE
 
 SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]
@@ -395,7 +396,7 @@ def test_progress_rises_to_the_end() -> None:
     assert computing[-1] == 1
 
 
-@pytest.mark.parametrize("device", ["cpu", "emulated"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("emulated", marks=needs_compiler)])
 def test_cancel(device: Any) -> None:
     asked = []
 
