@@ -377,7 +377,7 @@ def test_a_wrong_pixel_of_an_edited_kernel(qtbot: QtBot, window: XrayWindow) -> 
 def test_an_edited_kernel_that_hangs_or_traps_is_named(
     qtbot: QtBot, window: XrayWindow, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
-    monkeypatch.setattr(trials, "Limits", lambda: TrialLimits(run=2.0))
+    monkeypatch.setattr(trials, "TrialLimits", lambda: TrialLimits(run=2.0))
     call = "    compute(source, output, g, Mean());"
     window.show_version(version_of(call, f"    {code}\n{call}"), (20, 10))
     traced(qtbot, window, words)
