@@ -6,7 +6,7 @@
 //
 // so that white noise has one variance in all details. An axis of one voxel is left out. A block counts if it is at
 // least as bright as the average one, and its edges are no stronger than those of a share of those blocks. haar_digit
-// finds the two middle details and the two middle means of the blocks that count; mri_nlm/sigma.py has the same
+// finds the two middle details and the two middle means of the blocks that count; shared/mri_sigma.py has the same
 // numbers, bit by bit, on the host.
 //
 // The k-th smallest of many numbers, without sorting: count how often each value of the leading 11 bits occurs, choose

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.compiler import Nvrtc, resources
 from kernelscope.backends.cuda.noise import PASSES, SEARCH_BYTES
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.filters.mri_nlm.sigma import FLATTEST, estimate_component, estimate_global
+from kernelscope.filters.shared.mri_sigma import FLATTEST, estimate_component, estimate_global
 from kernelscope.schema.samples import Components, NoiseMedians
 from tests.backends import emulated
 from tests.backends.emulated import needs_compiler

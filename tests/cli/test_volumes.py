@@ -20,7 +20,7 @@ from kernelscope.cli.main import main
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files.volumes import read_volume
-from kernelscope.filters.mri_nlm.sigma import estimate_global
+from kernelscope.filters.shared.mri_sigma import estimate_global
 from kernelscope.images.phantom import Contrast, head
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind

@@ -29,8 +29,8 @@ from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.engine.steps import RecipeRun, estimate, execute_recipe, shapes
 from kernelscope.engine.transparency import to_grey
-from kernelscope.filters.mri_nlm import noise as mri_noise
-from kernelscope.filters.mri_nlm.sigma_map import map_sigma
+from kernelscope.filters.shared import mri_noise as mri_noise
+from kernelscope.filters.shared.mri_sigma_map import map_sigma
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import judge

@@ -20,8 +20,8 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.files.volumes import read_volume
 from kernelscope.filters.mri_nlm import SPEC
-from kernelscope.filters.mri_nlm import sigma_map as mri_sigma_map
-from kernelscope.filters.mri_nlm.sigma import (
+from kernelscope.filters.shared import mri_sigma_map as mri_sigma_map
+from kernelscope.filters.shared.mri_sigma import (
     air_sigma,
     estimate_global,
     estimate_local,
@@ -30,7 +30,7 @@ from kernelscope.filters.mri_nlm.sigma import (
     rician_variance,
     rician_variances,
 )
-from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma
+from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma
 from kernelscope.images.judging.volumes import judge_volume
 from kernelscope.images.phantom import Contrast, Phantom, ScannerNoise, Tissue, add_noise, head
 from kernelscope.images.scan import Scan

@@ -9,11 +9,16 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.mri_nlm import SPEC
-from kernelscope.filters.mri_nlm.noise import suggest_beta
 from kernelscope.filters.mri_nlm.reach import reach_of
-from kernelscope.filters.mri_nlm.sigma import estimate_around, estimate_local
-from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma, sigmas_at
-from kernelscope.filters.mri_nlm.strength import BETAS, best_beta, draw_voxels, estimated_errors
+from kernelscope.filters.mri_nlm.strength import (
+    BETAS,
+    best_beta,
+    draw_voxels,
+    estimated_errors,
+    suggest_beta,
+)
+from kernelscope.filters.shared.mri_sigma import estimate_around, estimate_local
+from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma, sigmas_at
 from kernelscope.images.phantom import Contrast, ScannerNoise, add_noise, head
 from tests.filters import apply
 

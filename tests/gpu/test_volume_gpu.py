@@ -24,7 +24,7 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.filters.mri_nlm.sigma import estimate_component, estimate_global
+from kernelscope.filters.shared.mri_sigma import estimate_component, estimate_global
 from kernelscope.images import phantom
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume

@@ -34,8 +34,8 @@ from kernelscope.engine.step import Step
 from kernelscope.files import read_recipe, write_recipe
 from kernelscope.files.names import stem_of
 from kernelscope.files.volumes import read_volume, write_volume
-from kernelscope.filters.mri_nlm.sigma import estimate_local
-from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth
+from kernelscope.filters.shared.mri_sigma import estimate_local
+from kernelscope.filters.shared.mri_sigma_map import estimate_smooth
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap

@@ -14,27 +14,27 @@ sqrt((10000 + 12100 + 8100) / 3 - 800) = 96.3.
 
 Source: Salari, master's thesis, Kerman 2019; after Coupé et al. 2008 and Manjón et al. 2009.
 
-``sigma``, ``sigma_map``    the noise, for all voxels or around each
-``noise``                   which of these a run uses; the strength that suits it is in ``strength``
-``serial``, ``tiles``       the two levels of the CPU
-``cuda``                    the launches of ``kernels/mri_nlm.cu``
+``strength``            the beta that suits the noise, which ``filters.shared.mri_noise`` describes
+``serial``, ``tiles``   the two levels of the CPU
+``cuda``                the launches of ``kernels/mri_nlm.cu``
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from kernelscope.filters.mri_nlm.cpu import plan_cpu
 from kernelscope.filters.mri_nlm.cuda import GAPS, plan_mri_nlm
-from kernelscope.filters.mri_nlm.noise import (
+from kernelscope.filters.mri_nlm.reach import radius
+from kernelscope.filters.mri_nlm.strength import suggest_beta
+from kernelscope.filters.shared.mri_noise import (
+    NOISE,
     NOISE_MAP,
+    SIGMA,
     check,
     estimates,
     measure,
     resolve,
-    suggest_beta,
+    sigma_from,
 )
-from kernelscope.filters.mri_nlm.reach import radius
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import Example, Explanation
@@ -46,7 +46,6 @@ from kernelscope.schema.parameters import (
     ChoiceParameter,
     FloatParameter,
     IntParameter,
-    NumbersParameter,
     RadiiParameter,
 )
 from kernelscope.schema.samples import Kind
@@ -103,63 +102,15 @@ SPEC = FilterSpec(
             maximum=5,
             unit="voxels",
         ),
-        ChoiceParameter(
-            name="noise",
-            label="Noise",
-            help="Effect of the noise on the mean.",
-            default="auto",
-            choices=(
-                Choice(
-                    "auto",
-                    "As the data",
-                    "Rician; Gaussian where a voxel is negative, which a magnitude never is, and "
-                    "for files of a microscope.",
-                ),
-                Choice(
-                    "rician",
-                    "Rician",
-                    "It brightens magnitude MRI, which is corrected.",
-                    switch="rician",
-                ),
-                Choice("gaussian", "Gaussian", "None.", switch="gaussian"),
+        NOISE,
+        sigma_from(
+            Choice(
+                "local",
+                "Window",
+                "Estimated from 27 or 125 voxels, as source V has it: the estimate is noisy.",
             ),
         ),
-        ChoiceParameter(
-            name="sigma_from",
-            label="Sigma from",
-            symbol="σ from",
-            help="How much noise there is.",
-            default="volume",
-            choices=(
-                Choice("volume", "Volume", "Estimated, one sigma for each volume."),
-                Choice(
-                    "adaptive",
-                    "Smooth map",
-                    "Estimated everywhere from many voxels around: noise may vary over the head.",
-                    switch="adaptive",
-                ),
-                Choice(
-                    "local",
-                    "Window",
-                    "Estimated from 27 or 125 voxels, as source V has it: the estimate is noisy.",
-                ),
-                Choice("given", "Numbers", "As written."),
-            ),
-        ),
-        NumbersParameter(
-            name="sigma",
-            label="Sigma",
-            symbol="σ",
-            help="Standard deviation of the noise in units of the voxels: one for all volumes, "
-            "or one for each.",
-            minimum=0.0,
-            maximum=float(np.finfo(np.float32).max),
-            most=4,
-            none="estimated",
-            of_samples=True,
-            implies={"sigma_from": "given"},
-            matters=lambda parameters: parameters["sigma_from"] == "given",
-        ),
+        SIGMA,
         IntParameter(
             name="window_radius",
             label="Window radius",

@@ -13,9 +13,9 @@ from kernelscope.filters.mri_nlm.model import Model, extend
 from kernelscope.filters.mri_nlm.pairs import plan_pairs
 from kernelscope.filters.mri_nlm.reach import reach_of
 from kernelscope.filters.mri_nlm.serial import nlm_serial
-from kernelscope.filters.mri_nlm.sigma import plan_local
-from kernelscope.filters.mri_nlm.sigma_map import plan_map
 from kernelscope.filters.mri_nlm.tiles import nlm_tiles
+from kernelscope.filters.shared.mri_sigma import plan_local
+from kernelscope.filters.shared.mri_sigma_map import plan_map
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.mri_nlm.reach import search_and_patch
-from kernelscope.filters.mri_nlm.sigma_map import SigmaMap
+from kernelscope.filters.shared.mri_sigma_map import SigmaMap
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.parameters import Radii

@@ -7,7 +7,7 @@ volumes alone how far averages f are from the voxels without noise:
 
 It holds for Gaussian noise of variance v. Rician noise is nearly that where there is signal, so
 only voxels around which there is some are looked at, with the variance that Rician noise has there
-(Koay and Basser 2006, see `filters.mri_nlm.sigma`) and with averages of voxels in place of their
+(Koay and Basser 2006, see `filters.shared.mri_sigma`) and with averages of voxels in place of their
 squares. How much signal a voxel has, which that variance depends on, a first average says; where
 it has none, the error is the rest that the filter leaves there.
 """
@@ -15,8 +15,9 @@ it has none, the error is the rest that the filter leaves there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -25,11 +26,23 @@ from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Line, Number, Record, Voxels, kernel
 from kernelscope.base.parallel import core_count
-from kernelscope.filters.mri_nlm.sigma import cut_out, rician_share
+from kernelscope.filters.mri_nlm.reach import reach_of
+from kernelscope.filters.shared.mri_noise import is_rician, least_sigmas, resolve
+from kernelscope.filters.shared.mri_sigma import (
+    cut_out,
+    estimate_around,
+    estimate_global,
+    rician_share,
+)
+from kernelscope.filters.shared.mri_sigma_map import map_sigma, sigmas_at
 from kernelscope.filters.shared.non_local import add_moments, fused, power_of_two
 from kernelscope.schema.samples import Pixels
 
 Radii = tuple[int, int, int]
+
+_FLATTEST = 0.25
+"""Share of the blocks of a head from which the noise is measured in order to estimate beta. Detail
+that is mistaken for noise is smoothed away, so that it does more harm there than in the weights."""
 
 BETAS = 2.0 ** np.arange(-3, 2.01, 0.5)
 """Strengths that are tried."""
@@ -330,3 +343,29 @@ def estimated_errors(
     with ThreadPoolExecutor(min(_PARTS, core_count()), "kernelscope-strength") as pool:
         parts = list(pool.map(add, range(_PARTS)))
     return np.sum(parts, axis=0)
+
+
+def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:
+    """Return the ``beta`` of least estimated error."""
+    components = source.shape[3]
+    reach = reach_of(parameters)
+    deep, rician = parameters["dimensions"] == "3d", is_rician(source, parameters)
+    resolved = resolve(source, parameters)
+    least = np.array(least_sigmas(source))
+
+    def same(sigmas: Any) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
+        """Return a function that maps any places to these sigmas."""
+        return lambda places: np.broadcast_to(np.asarray(sigmas, float), (len(places), components))
+
+    if resolved["sigma_from"] == "given":
+        noise_at = divisors_at = same(resolved["sigma"])
+        if parameters["sigma_from"] == "volume":
+            flat = [estimate_global(source[..., c], rician, _FLATTEST) for c in range(components)]
+            noise_at = same(np.maximum(flat, least))
+    else:
+        sigma_map = resolved.get("sigma_map") or map_sigma(source, least, rician, deep)
+        noise_at = divisors_at = partial(sigmas_at, sigma_map)
+        if parameters["sigma_from"] == "local":
+            window = parameters["window_radius"]
+            divisors_at = partial(estimate_around, source, least, window, rician, deep)
+    return estimate_beta(source, noise_at, divisors_at, reach.search, reach.patch, rician)

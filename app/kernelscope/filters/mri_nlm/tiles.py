@@ -159,7 +159,7 @@ def compare(
     ----------
     voxels : ndarray of float32, shape (components, samples)
         The extended volume.
-    tile : Tile
+    tile : VolumeTile
     shift : int
         Samples from a voxel to its partner.
     patch : tuple of int

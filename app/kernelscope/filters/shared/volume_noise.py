@@ -4,7 +4,7 @@ Such a filter divides a volume by its sigma, which may vary from voxel to voxel,
 noise Gaussian (`kernelscope.filters.shared.rician`): that is `extend_stabilised`, which mirrors the
 volume beyond its border as well. `restore` brings the result back.
 
-`nodes` are a map of sigma as `kernelscope.filters.mri_nlm.sigma_map` makes it: a single one has
+`nodes` are a map of sigma as `kernelscope.filters.shared.mri_sigma_map` makes it: a single one has
 the sigma of all voxels.
 """
 
@@ -17,68 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Flag, Index, Record, Voxels, kernel
-from kernelscope.filters.mri_nlm import noise as mri
-from kernelscope.filters.mri_nlm.sigma_map import SigmaMap, place_between
+from kernelscope.filters.shared import mri_noise as mri
 from kernelscope.filters.shared.border_kernels import REFLECT, border_index
+from kernelscope.filters.shared.mri_sigma_map import SigmaMap, place_between
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.rician import Stabiliser, restored, stabilised, stabiliser
 from kernelscope.schema.filter import Diagnostic
-from kernelscope.schema.parameters import Choice, ChoiceParameter, FloatParameter, NumbersParameter
+from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import Components, Pixels
 
 PARAMETERS = (
-    ChoiceParameter(
-        name="noise",
-        label="Noise",
-        help="Effect of the noise on the mean.",
-        default="auto",
-        choices=(
-            Choice(
-                "auto",
-                "As the data",
-                "Rician; Gaussian where a voxel is negative, which a magnitude never is, and "
-                "for files of a microscope.",
-            ),
-            Choice(
-                "rician",
-                "Rician",
-                "It brightens magnitude MRI, which is corrected.",
-                switch="rician",
-            ),
-            Choice("gaussian", "Gaussian", "None.", switch="gaussian"),
-        ),
-    ),
-    ChoiceParameter(
-        name="sigma_from",
-        label="Sigma from",
-        symbol="σ from",
-        help="How much noise there is.",
-        default="volume",
-        choices=(
-            Choice("volume", "Volume", "Estimated, one sigma for each volume."),
-            Choice(
-                "adaptive",
-                "Smooth map",
-                "Estimated everywhere from many voxels around: noise may vary over the head.",
-                switch="adaptive",
-            ),
-            Choice("given", "Numbers", "As written."),
-        ),
-    ),
-    NumbersParameter(
-        name="sigma",
-        label="Sigma",
-        symbol="σ",
-        help="Standard deviation of the noise in units of the voxels: one for all volumes, "
-        "or one for each.",
-        minimum=0.0,
-        maximum=float(np.finfo(np.float32).max),
-        most=4,
-        none="estimated",
-        of_samples=True,
-        implies={"sigma_from": "given"},
-        matters=lambda parameters: parameters["sigma_from"] == "given",
-    ),
+    mri.NOISE,
+    mri.sigma_from(),
+    mri.SIGMA,
     FloatParameter(
         name="strength",
         label="Strength",

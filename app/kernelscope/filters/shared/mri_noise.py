@@ -1,8 +1,8 @@
-"""Parameters that follow from the data: sigma of the noise, and the strength that suits it."""
+"""The noise of MRI: the parameters that describe it, and their values for a scan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,28 +11,82 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.base.parallel import in_parts
-from kernelscope.filters.mri_nlm.reach import reach_of
-from kernelscope.filters.mri_nlm.sigma import (
-    estimate_around,
+from kernelscope.filters.shared.mri_sigma import (
     estimate_component,
     estimate_global,
     estimate_local,
 )
-from kernelscope.filters.mri_nlm.sigma_map import estimate_smooth, map_sigma, sigmas_at
-from kernelscope.filters.mri_nlm.strength import estimate_beta
+from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma
 from kernelscope.filters.shared.remembered import remembered
 from kernelscope.schema.filter import Diagnostic
+from kernelscope.schema.parameters import Choice, ChoiceParameter, NumbersParameter
 from kernelscope.schema.samples import Components, Pixels, whole
+
+NOISE = ChoiceParameter(
+    name="noise",
+    label="Noise",
+    help="Effect of the noise on the mean.",
+    default="auto",
+    choices=(
+        Choice(
+            "auto",
+            "As the data",
+            "Rician; Gaussian where a voxel is negative, which a magnitude never is, and "
+            "for files of a microscope.",
+        ),
+        Choice(
+            "rician",
+            "Rician",
+            "It brightens magnitude MRI, which is corrected.",
+            switch="rician",
+        ),
+        Choice("gaussian", "Gaussian", "None.", switch="gaussian"),
+    ),
+)
+
+
+def sigma_from(*more: Choice) -> ChoiceParameter:
+    """Return the parameter for the source of sigma, with `more` choices than all filters have."""
+    return ChoiceParameter(
+        name="sigma_from",
+        label="Sigma from",
+        symbol="σ from",
+        help="How much noise there is.",
+        default="volume",
+        choices=(
+            Choice("volume", "Volume", "Estimated, one sigma for each volume."),
+            Choice(
+                "adaptive",
+                "Smooth map",
+                "Estimated everywhere from many voxels around: noise may vary over the head.",
+                switch="adaptive",
+            ),
+            *more,
+            Choice("given", "Numbers", "As written."),
+        ),
+    )
+
+
+SIGMA = NumbersParameter(
+    name="sigma",
+    label="Sigma",
+    symbol="σ",
+    help="Standard deviation of the noise in units of the voxels: one for all volumes, "
+    "or one for each.",
+    minimum=0.0,
+    maximum=float(np.finfo(np.float32).max),
+    most=4,
+    none="estimated",
+    of_samples=True,
+    implies={"sigma_from": "given"},
+    matters=lambda parameters: parameters["sigma_from"] == "given",
+)
 
 _FLOOR = 1e-6
 """Sigma is raised to this share of the largest voxel, so that nothing is divided by 0."""
 
 LEAST, MOST = 1e-18, 1e15
 """Limits of sigma and of voxels: float32 holds their squares, and sums of those."""
-
-_FLATTEST = 0.25
-"""Share of the blocks of a head from which the noise is measured in order to estimate beta. Detail
-that is mistaken for noise is smoothed away, so that it does more harm there than in the weights."""
 
 
 def check(parameters: Mapping[str, Any]) -> None:
@@ -171,32 +225,6 @@ def measure(
     deep, rician = parameters["dimensions"] == "3d", is_rician(source, parameters)
     floor = np.array(least_sigmas(source) if least is None else least)
     return {"sigma_map": map_sigma(source, floor, rician, deep)}
-
-
-def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:
-    """Return the ``beta`` of least estimated error; see `kernelscope.filters.mri_nlm.strength`."""
-    components = source.shape[3]
-    reach = reach_of(parameters)
-    deep, rician = parameters["dimensions"] == "3d", is_rician(source, parameters)
-    resolved = resolve(source, parameters)
-    least = np.array(least_sigmas(source))
-
-    def same(sigmas: Any) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
-        """Return a function that maps any places to these sigmas."""
-        return lambda places: np.broadcast_to(np.asarray(sigmas, float), (len(places), components))
-
-    if resolved["sigma_from"] == "given":
-        noise_at = divisors_at = same(resolved["sigma"])
-        if parameters["sigma_from"] == "volume":
-            flat = [estimate_global(source[..., c], rician, _FLATTEST) for c in range(components)]
-            noise_at = same(np.maximum(flat, least))
-    else:
-        sigma_map = resolved.get("sigma_map") or map_sigma(source, least, rician, deep)
-        noise_at = divisors_at = partial(sigmas_at, sigma_map)
-        if parameters["sigma_from"] == "local":
-            window = parameters["window_radius"]
-            divisors_at = partial(estimate_around, source, least, window, rician, deep)
-    return estimate_beta(source, noise_at, divisors_at, reach.search, reach.patch, rician)
 
 
 def estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ alone, whose estimate is off by 15 % and more. Here it comes from thousands:
    variance is that of the noise (Coupé et al., "Robust Rician noise estimation for MR images",
    Medical Image Analysis 14, 2010).
 2. A cell without edges says how much noise there is: its detail, taken back from the variance of
-   Rician noise to sigma² (Koay and Basser 2006, see `kernelscope.filters.mri_nlm.sigma`).
+   Rician noise to sigma² (Koay and Basser 2006, see `kernelscope.filters.shared.mri_sigma`).
 3. The background has its own rule, since that correction is ill-conditioned there: where the
    variance is as large, compared with the mean square, as without signal, sigma² is half the mean
    square (Nowak 1999).
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Record, kernel
 from kernelscope.base.parallel import in_parts
-from kernelscope.filters.mri_nlm.sigma import rician_factor, rician_variances
+from kernelscope.filters.shared.mri_sigma import rician_factor, rician_variances
 from kernelscope.schema.filter import CpuPass
 
 _SIDES = {1: 64, 2: 8, 3: 4}
