@@ -39,7 +39,7 @@ from kernelscope.filters.collaborative.model import (
 )
 from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.filters.shared.correlation import Finish, settle
-from kernelscope.filters.shared.cosine import GREEN, GREY, RED_BLUE, backward, forward
+from kernelscope.filters.shared.cosine import GREEN, GREY, RED_BLUE, backward, forward, get, put
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
@@ -100,35 +100,6 @@ def from_wavelets(coefficients: Record) -> Any:
         (s3 - d3) * HALF,
         (s3 + d3) * HALF,
     )
-
-
-@inlined
-def get(numbers: Line, place: Index) -> Any:
-    """Return eight numbers, `PITCH` apart."""
-    i, s = np.uintp(place), np.uintp(PITCH)
-    return (
-        numbers[i],
-        numbers[i + s],
-        numbers[i + np.uintp(2) * s],
-        numbers[i + np.uintp(3) * s],
-        numbers[i + np.uintp(4) * s],
-        numbers[i + np.uintp(5) * s],
-        numbers[i + np.uintp(6) * s],
-        numbers[i + np.uintp(7) * s],
-    )
-
-
-@inlined
-def put(numbers: Line, place: Index, values: Any) -> None:
-    i, s = np.uintp(place), np.uintp(PITCH)
-    numbers[i] = values[0]
-    numbers[i + s] = values[1]
-    numbers[i + np.uintp(2) * s] = values[2]
-    numbers[i + np.uintp(3) * s] = values[3]
-    numbers[i + np.uintp(4) * s] = values[4]
-    numbers[i + np.uintp(5) * s] = values[5]
-    numbers[i + np.uintp(6) * s] = values[6]
-    numbers[i + np.uintp(7) * s] = values[7]
 
 
 @intrinsic
@@ -288,20 +259,35 @@ def transform_group(
         for j in range(8):
             for x in range(8):
                 lines[np.uintp(j * PITCH + 8 * b + x)] = cells[place + np.uintp(j * width + x)]
-    if wavelets:
-        for i in range(lanes):
-            put(lines, i, to_wavelets(get(lines, i)))
-    else:
-        for i in range(lanes):
-            put(lines, i, forward(get(lines, i)))
+    transform(lines, lanes, wavelets, plain)
     turn(lines, count, out, plain)
+    transform(out, lanes, wavelets, plain)
+    add_up(out, count, lines, plain)
+
+
+@kernel
+def transform(lines: Line, lanes: Index, wavelets: Flag, plain: Flag) -> None:
+    """Replace the eight numbers of each lane by their coefficients."""
+    if plain is not None:
+        no_simd()
     if wavelets:
         for i in range(lanes):
-            put(out, i, to_wavelets(get(out, i)))
+            put(lines, i, PITCH, to_wavelets(get(lines, i, PITCH)))
     else:
         for i in range(lanes):
-            put(out, i, forward(get(out, i)))
-    add_up(out, count, lines, plain)
+            put(lines, i, PITCH, forward(get(lines, i, PITCH)))
+
+
+@kernel
+def transform_back(lines: Line, lanes: Index, wavelets: Flag, plain: Flag) -> None:
+    if plain is not None:
+        no_simd()
+    if wavelets:
+        for i in range(lanes):
+            put(lines, i, PITCH, from_wavelets(get(lines, i, PITCH)))
+    else:
+        for i in range(lanes):
+            put(lines, i, PITCH, backward(get(lines, i, PITCH)))
 
 
 @kernel
@@ -450,19 +436,9 @@ def add_group(
         no_simd()
     lanes = 8 * count
     take_apart(spectra, count, lines, plain)
-    if wavelets:
-        for i in range(lanes):
-            put(spectra, i, from_wavelets(get(spectra, i)))
-    else:
-        for i in range(lanes):
-            put(spectra, i, backward(get(spectra, i)))
+    transform_back(spectra, lanes, wavelets, plain)
     turn(spectra, count, lines, plain)
-    if wavelets:
-        for i in range(lanes):
-            put(lines, i, from_wavelets(get(lines, i)))
-    else:
-        for i in range(lanes):
-            put(lines, i, backward(get(lines, i)))
+    transform_back(lines, lanes, wavelets, plain)
     scale = weight * steps
     whole = np.int32(np.rint(weight * np.float32(WEIGHT_STEPS)))
     for b in range(count):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.base.jit import Record, inlined
+from kernelscope.base.jit import Index, Line, Record, inlined
 
 # cos(k pi / 16) / 2, and the factor of the mean.
 C1 = np.float32(0.49039264)
@@ -57,3 +57,33 @@ def backward(coefficients: Record) -> Any:
     d2 = b1 * C5 - b3 * C1 + b5 * C7 + b7 * C3
     d3 = b1 * C7 - b3 * C5 + b5 * C3 - b7 * C1
     return s0 + d0, s1 + d1, s2 + d2, s3 + d3, s3 - d3, s2 - d2, s1 - d1, s0 - d0
+
+
+@inlined
+def get(numbers: Line, place: Index, step: Index) -> Any:
+    """Return eight numbers, `step` apart; `step` should be a constant, for vectors."""
+    i, s = np.uintp(place), np.uintp(step)
+    return (
+        numbers[i],
+        numbers[i + s],
+        numbers[i + np.uintp(2) * s],
+        numbers[i + np.uintp(3) * s],
+        numbers[i + np.uintp(4) * s],
+        numbers[i + np.uintp(5) * s],
+        numbers[i + np.uintp(6) * s],
+        numbers[i + np.uintp(7) * s],
+    )
+
+
+@inlined
+def put(numbers: Line, place: Index, step: Index, values: Any) -> None:
+    """Write eight numbers, `step` apart."""
+    i, s = np.uintp(place), np.uintp(step)
+    numbers[i] = values[0]
+    numbers[i + s] = values[1]
+    numbers[i + np.uintp(2) * s] = values[2]
+    numbers[i + np.uintp(3) * s] = values[3]
+    numbers[i + np.uintp(4) * s] = values[4]
+    numbers[i + np.uintp(5) * s] = values[5]
+    numbers[i + np.uintp(6) * s] = values[6]
+    numbers[i + np.uintp(7) * s] = values[7]

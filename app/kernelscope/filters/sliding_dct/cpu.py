@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.base.jit import Array, Flag, Index, Line, Plane, Record, inlined, kernel
+from kernelscope.base.jit import Array, Flag, Index, Line, Plane, Record, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
 from kernelscope.filters.shared.correlation import Finish, settle
-from kernelscope.filters.shared.cosine import GREEN, GREY, RED_BLUE, backward, forward
+from kernelscope.filters.shared.cosine import GREEN, GREY, RED_BLUE, backward, forward, get, put
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.sliding_dct.model import MARGIN, REACH, noise
 from kernelscope.schema.filter import CpuPass, CpuTask
@@ -30,36 +30,6 @@ PITCH = 256
 """From a line of a strip to the next: the compiler knows it, and sees that no lines overlap."""
 
 
-@inlined
-def get(numbers: Line, place: Index, step: Index) -> Any:
-    """Return eight numbers, `step` apart."""
-    i, s = np.uintp(place), np.uintp(step)
-    return (
-        numbers[i],
-        numbers[i + s],
-        numbers[i + np.uintp(2) * s],
-        numbers[i + np.uintp(3) * s],
-        numbers[i + np.uintp(4) * s],
-        numbers[i + np.uintp(5) * s],
-        numbers[i + np.uintp(6) * s],
-        numbers[i + np.uintp(7) * s],
-    )
-
-
-@inlined
-def put(numbers: Line, place: Index, values: Any) -> None:
-    """Write eight numbers, `PITCH` apart."""
-    i, s = np.uintp(place), np.uintp(PITCH)
-    numbers[i] = values[0]
-    numbers[i + s] = values[1]
-    numbers[i + np.uintp(2) * s] = values[2]
-    numbers[i + np.uintp(3) * s] = values[3]
-    numbers[i + np.uintp(4) * s] = values[4]
-    numbers[i + np.uintp(5) * s] = values[5]
-    numbers[i + np.uintp(6) * s] = values[6]
-    numbers[i + np.uintp(7) * s] = values[7]
-
-
 @kernel
 def transform_row(
     row: Line, left: Index, count: Index, out: Line, line: Index, plain: Flag
@@ -68,7 +38,7 @@ def transform_row(
     if plain is not None:
         no_simd()
     for x in range(count):
-        put(out, line * PITCH + x, forward(get(row, left + x, 1)))
+        put(out, line * PITCH + x, PITCH, forward(get(row, left + x, 1)))
 
 
 @kernel
@@ -85,7 +55,7 @@ def transform_columns(rows: Line, first: Index, count: Index, out: Line, plain: 
             for x in range(count):
                 out[np.uintp(here + x)] = rows[np.uintp(there + x)]
         for x in range(count):
-            put(out, 8 * k * PITCH + x, forward(get(out, 8 * k * PITCH + x, PITCH)))
+            put(out, 8 * k * PITCH + x, PITCH, forward(get(out, 8 * k * PITCH + x, PITCH)))
 
 
 @kernel
@@ -151,7 +121,7 @@ def add_blocks(
             for x in range(count):
                 spectra[np.uintp((8 * k + q) * PITCH + x)] *= weights[x]
         for x in range(count):
-            put(spectra, 8 * k * PITCH + x, backward(get(spectra, 8 * k * PITCH + x, PITCH)))
+            put(spectra, 8 * k * PITCH + x, PITCH, backward(get(spectra, 8 * k * PITCH + x, PITCH)))
         for r in range(8):
             here, there = (9 * ((first - 7 + r) & 7) + k) * PITCH, (8 * k + r) * PITCH
             for x in range(count):
@@ -170,7 +140,7 @@ def write_means(
         no_simd()
     start = 9 * first * PITCH
     for x in range(count + REACH):
-        put(lines, x, backward(get(sums, start + x, PITCH)))
+        put(lines, x, PITCH, backward(get(sums, start + x, PITCH)))
     for x in range(count):
         total, weight = np.float32(0), np.float32(0)
         for c in range(8):
