@@ -8,7 +8,7 @@ read the same declarations. Nothing here needs Qt.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 _Method = TypeVar("_Method", bound=Callable[..., object])
@@ -150,6 +150,20 @@ def action(id_: str, title: str, **rest: Any) -> Callable[[_Method], _Method]:
 
     def mark(method: _Method) -> _Method:
         vars(method).setdefault("actions", []).insert(0, declared)
+        return method
+
+    return mark
+
+
+def choice(
+    name: str, ticked: Callable[[Any], object], need: Need, *actions: Action
+) -> Callable[[_Method], _Method]:
+    """Declare actions of which one is ticked at a time, each with an argument for the method."""
+
+    def mark(method: _Method) -> _Method:
+        vars(method).setdefault("actions", []).extend(
+            replace(each, choice=name, ticked=ticked, need=need) for each in actions
+        )
         return method
 
     return mark

@@ -37,7 +37,7 @@ from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action, action, choice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
 from kernelscope.gui.window.companions import Companions
@@ -194,35 +194,34 @@ class MainWindow(Frame):
         self.session.show(form)
         page.show_again(result, form)
 
-    @action(
-        "viewOutput",
-        "Show &Output",
-        keys=("F2",),
-        tip="The result of the run",
-        argument="output",
-        choice="view",
-        ticked=lambda window: window._view,
-        label="Output",
-    )
-    @action(
-        "viewResidual",
-        "Show &Residual",
-        keys=("F3",),
-        tip="Output minus input: the changes that the filter made",
-        argument="residual",
-        choice="view",
-        ticked=lambda window: window._view,
-        label="Residual",
-    )
-    @action(
-        "viewDifference",
-        "Show &Difference",
-        keys=("F4",),
-        tip="Output minus reference: the remaining error",
-        argument="difference",
-        choice="view",
-        ticked=lambda window: window._view,
-        label="Difference",
+    @choice(
+        "view",
+        lambda window: window._view,
+        commands.NOTHING,
+        Action(
+            "viewOutput",
+            "Show &Output",
+            keys=("F2",),
+            tip="The result of the run",
+            argument="output",
+            label="Output",
+        ),
+        Action(
+            "viewResidual",
+            "Show &Residual",
+            keys=("F3",),
+            tip="Output minus input: the changes that the filter made",
+            argument="residual",
+            label="Residual",
+        ),
+        Action(
+            "viewDifference",
+            "Show &Difference",
+            keys=("F4",),
+            tip="Output minus reference: the remaining error",
+            argument="difference",
+            label="Difference",
+        ),
     )
     def set_view(self, name: str) -> None:
         """Show the output, or its difference to the input or the reference."""

@@ -15,7 +15,7 @@ from kernelscope.gui.model.profiles import Profile, profile
 from kernelscope.gui.model.regions import Regions, Shape
 from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action, action, choice
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.live import Live
@@ -90,55 +90,45 @@ class Measuring(QObject):
         """The tool of the page in front."""
         return self._front.tool
 
-    @action(
-        "drawRectangle",
-        "&Rectangle",
-        keys=("Ctrl+Alt+R",),
-        tip="Draw rectangles, move and resize them; Return adds one, Delete removes it",
-        need=commands.SOURCE,
-        argument="rectangle",
-        choice="measuring",
-        ticked=lambda measuring: measuring._shape,
-    )
-    @action(
-        "drawEllipse",
-        "&Ellipse",
-        keys=("Ctrl+Alt+O",),
-        tip="Draw ellipses, move and resize them; Return adds one, Delete removes it",
-        need=commands.SOURCE,
-        argument="ellipse",
-        choice="measuring",
-        ticked=lambda measuring: measuring._shape,
-    )
-    @action(
-        "drawPolygon",
-        "&Polygon",
-        keys=("Ctrl+Alt+G",),
-        tip="Click corner by corner; Return or a click on the first one completes the polygon",
-        need=commands.SOURCE,
-        argument="polygon",
-        choice="measuring",
-        ticked=lambda measuring: measuring._shape,
-    )
-    @action(
-        "drawLine",
-        "Profile &Line",
-        keys=("Ctrl+Alt+L",),
-        tip="Draw lines; the panel Measure plots input and output along the chosen one",
-        need=commands.SOURCE,
-        argument="line",
-        choice="measuring",
-        ticked=lambda measuring: measuring._shape,
-    )
-    @action(
-        "regionsOff",
-        "&Move the Pictures",
-        keys=("Ctrl+Alt+M",),
-        tip="Move pictures or the crosshair with the left button and the arrow keys again",
-        need=commands.SOURCE,
-        argument="",
-        choice="measuring",
-        ticked=lambda measuring: measuring._shape,
+    @choice(
+        "measuring",
+        lambda measuring: measuring._shape,
+        commands.SOURCE,
+        Action(
+            "drawRectangle",
+            "&Rectangle",
+            keys=("Ctrl+Alt+R",),
+            tip="Draw rectangles, move and resize them; Return adds one, Delete removes it",
+            argument="rectangle",
+        ),
+        Action(
+            "drawEllipse",
+            "&Ellipse",
+            keys=("Ctrl+Alt+O",),
+            tip="Draw ellipses, move and resize them; Return adds one, Delete removes it",
+            argument="ellipse",
+        ),
+        Action(
+            "drawPolygon",
+            "&Polygon",
+            keys=("Ctrl+Alt+G",),
+            tip="Click corner by corner; Return or a click on the first one completes the polygon",
+            argument="polygon",
+        ),
+        Action(
+            "drawLine",
+            "Profile &Line",
+            keys=("Ctrl+Alt+L",),
+            tip="Draw lines; the panel Measure plots input and output along the chosen one",
+            argument="line",
+        ),
+        Action(
+            "regionsOff",
+            "&Move the Pictures",
+            keys=("Ctrl+Alt+M",),
+            tip="Move pictures or the crosshair with the left button and the arrow keys again",
+            argument="",
+        ),
     )
     def choose_tool(self, name: str) -> None:
         """Draw regions of a shape with the left button; an empty name gives the mouse back."""

@@ -14,7 +14,7 @@ from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action, action, choice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.front import Pages
@@ -71,49 +71,42 @@ class Viewer(QObject):
             self._volumes.toggle_probe()
         self.refresh()
 
-    @action(
-        "sideBySide",
-        "&Side by Side",
-        keys=("Alt+1",),
-        tip="Input on the left, output on the right",
-        need=commands.SOURCE,
-        argument="side by side",
-        choice="arrangement",
-        ticked=lambda viewer: viewer._pair.arrangement,
-        icon="side",
-    )
-    @action(
-        "swipe",
-        "S&wipe",
-        keys=("Alt+2",),
-        tip="One picture: input left of a line, output right of it; drag it, or press [ and ]",
-        need=commands.SOURCE,
-        argument="swipe",
-        choice="arrangement",
-        ticked=lambda viewer: viewer._pair.arrangement,
-        icon="swipe",
-    )
-    @action(
-        "split",
-        "S&plit",
-        keys=("Alt+3",),
-        tip="One picture: input above a line, output below it; drag it, or press [ and ]",
-        need=commands.SOURCE,
-        argument="split",
-        choice="arrangement",
-        ticked=lambda viewer: viewer._pair.arrangement,
-        icon="split",
-    )
-    @action(
-        "outputAlone",
-        "&Output Alone",
-        keys=("Alt+4",),
-        tip="The output takes all the room; hold Space over it to see the input",
-        need=commands.SOURCE,
-        argument="output alone",
-        choice="arrangement",
-        ticked=lambda viewer: viewer._pair.arrangement,
-        icon="single",
+    @choice(
+        "arrangement",
+        lambda viewer: viewer._pair.arrangement,
+        commands.SOURCE,
+        Action(
+            "sideBySide",
+            "&Side by Side",
+            keys=("Alt+1",),
+            tip="Input on the left, output on the right",
+            argument="side by side",
+            icon="side",
+        ),
+        Action(
+            "swipe",
+            "S&wipe",
+            keys=("Alt+2",),
+            tip="One picture: input left of a line, output right of it; drag it, or press [ and ]",
+            argument="swipe",
+            icon="swipe",
+        ),
+        Action(
+            "split",
+            "S&plit",
+            keys=("Alt+3",),
+            tip="One picture: input above a line, output below it; drag it, or press [ and ]",
+            argument="split",
+            icon="split",
+        ),
+        Action(
+            "outputAlone",
+            "&Output Alone",
+            keys=("Alt+4",),
+            tip="The output takes all the room; hold Space over it to see the input",
+            argument="output alone",
+            icon="single",
+        ),
     )
     def arrange(self, name: str) -> None:
         """Arrange input and output; `name` is a value of `Arrangement`."""
@@ -193,45 +186,35 @@ class Viewer(QObject):
         self._pair.displays.linked = not self._pair.displays.linked
         self._pair.apply_displays()
 
-    @action(
-        "mapGrey",
-        "&Grey",
-        need=commands.SOURCE,
-        argument="Grey",
-        choice="map",
-        ticked=lambda viewer: viewer._colour_map,
-    )
-    @action(
-        "mapInverted",
-        "Grey, &inverted",
-        need=commands.SOURCE,
-        argument="Grey, inverted",
-        choice="map",
-        ticked=lambda viewer: viewer._colour_map,
-    )
-    @action(
-        "mapViridis",
-        "&Viridis",
-        need=commands.SOURCE,
-        argument="Viridis",
-        choice="map",
-        ticked=lambda viewer: viewer._colour_map,
-    )
-    @action(
-        "mapMagma",
-        "&Magma",
-        need=commands.SOURCE,
-        argument="Magma",
-        choice="map",
-        ticked=lambda viewer: viewer._colour_map,
-    )
-    @action(
-        "mapDiverging",
-        "&Blue to red",
-        need=commands.SOURCE,
-        argument="Blue to red",
-        choice="map",
-        ticked=lambda viewer: viewer._colour_map,
+    @choice(
+        "map",
+        lambda viewer: viewer._colour_map,
+        commands.SOURCE,
+        Action(
+            "mapGrey",
+            "&Grey",
+            argument="Grey",
+        ),
+        Action(
+            "mapInverted",
+            "Grey, &inverted",
+            argument="Grey, inverted",
+        ),
+        Action(
+            "mapViridis",
+            "&Viridis",
+            argument="Viridis",
+        ),
+        Action(
+            "mapMagma",
+            "&Magma",
+            argument="Magma",
+        ),
+        Action(
+            "mapDiverging",
+            "&Blue to red",
+            argument="Blue to red",
+        ),
     )
     def choose_map(self, name: str) -> None:
         """Draw grey pictures in other colours; `name` is a value of `ColourMap`."""
@@ -246,32 +229,28 @@ class Viewer(QObject):
                 new = Display(display.low, display.high, display.gamma, ColourMap(name))
                 self._pair.choose_display(side, new)
 
-    @action(
-        "unitsStored",
-        "&As Stored",
-        tip="The values in the file: 0 to 65535 for 16 bits",
-        need=commands.SOURCE,
-        argument="stored",
-        choice="units",
-        ticked=lambda viewer: viewer._pair.units,
-    )
-    @action(
-        "unitsBytes",
-        "0 to &255",
-        tip="Black is 0, white 255; in volumes, the brightest voxel",
-        need=commands.SOURCE,
-        argument="0 to 255",
-        choice="units",
-        ticked=lambda viewer: viewer._pair.units,
-    )
-    @action(
-        "unitsShare",
-        "0 to &1",
-        tip="Black is 0, white 1; in volumes, the brightest voxel",
-        need=commands.SOURCE,
-        argument="0 to 1",
-        choice="units",
-        ticked=lambda viewer: viewer._pair.units,
+    @choice(
+        "units",
+        lambda viewer: viewer._pair.units,
+        commands.SOURCE,
+        Action(
+            "unitsStored",
+            "&As Stored",
+            tip="The values in the file: 0 to 65535 for 16 bits",
+            argument="stored",
+        ),
+        Action(
+            "unitsBytes",
+            "0 to &255",
+            tip="Black is 0, white 255; in volumes, the brightest voxel",
+            argument="0 to 255",
+        ),
+        Action(
+            "unitsShare",
+            "0 to &1",
+            tip="Black is 0, white 1; in volumes, the brightest voxel",
+            argument="0 to 1",
+        ),
     )
     def choose_units(self, name: str) -> None:
         """Read values off in other units; `name` is a value of `Units`."""
