@@ -155,9 +155,9 @@ class MemoryLadder:
 
     Parameters
     ----------
-    rungs : sequence of Rung
+    rungs : sequence of CountedRung
     card : Gpu
-    recorded : mapping of str to Figure
+    recorded : mapping of str to RecordedTime
         Recorded times of the same work on the card, by the id of the level.
     measured : mapping of str to float
         Seconds of the same work by the id of the level, on the card of this computer.

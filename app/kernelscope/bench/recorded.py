@@ -251,7 +251,7 @@ class Recorded:
 
     Parameters
     ----------
-    figures : iterable of Figure
+    figures : iterable of RecordedTime
         Those of libraries, chosen blocks or several GPUs are left out.
     """
 

@@ -92,7 +92,7 @@ class Stage(NamedTuple):  # made ten times a run: a frozen dataclass takes six t
     start : float
         When it began, in seconds from the start of the run. Kernels begin when the card does:
         *launch* begins before *kernel* and encloses it. Of several repeats it is the first.
-    parts : tuple of Part
+    parts : tuple of StagePart
         Where the stage overlapped others: its pieces, on each of the devices.
     kernels : tuple of KernelTime
         The time of each kernel, where stage ``kernel`` has several.

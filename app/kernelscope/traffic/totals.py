@@ -149,7 +149,7 @@ class Branches:
 
     Attributes
     ----------
-    places : tuple of (Place, int)
+    places : tuple of (SourceLine, int)
         Lines at which the code begins that ends in a divergent branch, with how often, the most
         frequent first.
     """

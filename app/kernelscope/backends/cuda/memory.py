@@ -300,7 +300,7 @@ class Staging:
     def download(self, source: int, target: NDArray[Any]) -> None:
         """Copy from device address `source` into the C-contiguous `target`."""
         if self._memory is None or target.nbytes <= CHUNK_BYTES or is_page_locked(target):
-            if self._memory is None:  # `Pages` may still be in the middle of a piece
+            if self._memory is None:  # `ReadyMemory` may still be in the middle of a piece
                 wait([copier.submit(lambda: None) for copier in self._copiers])
             self._cuda.memcpy_dtoh_async(target, source, self._stream)
             self._stream.synchronize()

@@ -132,7 +132,7 @@ def _queue(
     most = device.attribute("MULTIPROCESSOR_COUNT") * resident_blocks
     blocks = min(most, -(-samples // THREADS))
     try:
-        # Not `Card.allocate`, which might let go of the very images.
+        # Not `GpuContext.allocate`, which might let go of the very images.
         target = device.pool.take(blocks * itemsize)
     except device.cuda.MemoryError:
         return None

@@ -57,7 +57,7 @@ def apply(
         One for each GPU, with the same filter.
     limit : int, optional
         Most bytes to use on each GPU.
-    view : View, optional
+    view : ReducedView, optional
         Reduces the result where it is filtered in one piece; otherwise it comes as it is.
 
     Returns

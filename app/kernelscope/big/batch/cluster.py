@@ -213,7 +213,7 @@ class ClusterBatch:
     Parameters
     ----------
     items : sequence of Item
-    settings : Settings
+    settings : TaskSettings
         Their parts lie in a folder of the output folder, see `parts_folder`.
     client : distributed.Client
     overwrite : bool

@@ -85,7 +85,7 @@ class RowLoop(NamedTuple):
     ----------
     operations : dict
         The operations, by node and in order.
-    reads : tuple of Lane
+    reads : tuple of ShiftedValue
         Lanes that are loaded from memory.
     writes : tuple of int
         The nodes that go to memory.
@@ -105,7 +105,7 @@ class Program:
 
     Attributes
     ----------
-    stages : tuple of Stage
+    stages : tuple of RowLoop
         The loops, in order. No loop reads its own results.
     places : dict
         Place in memory, from 0, of each node that needs one; the input rows come first.
@@ -176,7 +176,7 @@ class Network:
 
         Returns
         -------
-        lanes : list of Lane
+        lanes : list of ShiftedValue
             The merged lanes that can still become the wanted one.
         rank : int
             Its rank when `spare` more lanes have been merged with those.

@@ -153,7 +153,7 @@ def add_pairs(
     pixels : Rectangle
     offset : tuple of int
         Rows and columns from a pixel to its partner.
-    own, others : Tile
+    own, others : PairTile
         Where the averages of the pixels and those of their partners are summed up.
     """
     dy, dx = offset

@@ -47,7 +47,7 @@ def plan_noise(task: CpuTask, kernel: JitKernel, *amounts: float) -> Sequence[Cp
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : JitKernel
         Gives the first `colours` channels of row y noise that is drawn after
         ``np.random.seed(seeds[y])``.
     """

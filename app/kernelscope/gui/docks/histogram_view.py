@@ -28,7 +28,7 @@ class HistogramView(QWidget):
     ----------
     histograms : dict
         Of “input” and “output”, as far as they are there.
-    scale : Scale
+    scale : HeightScale
     by_channel : bool
         Whether channels have curves of their own.
     """

@@ -87,11 +87,11 @@ class LadderList(QListWidget):
     """The rungs, one below the other."""
 
     run_wanted = QtSignal(object)
-    """`Place`: A rung was clicked, or Return pressed on it."""
+    """`RungPlace`: A rung was clicked, or Return pressed on it."""
     choose_wanted = QtSignal(object)
-    """`Place`: Space was pressed: choose without running."""
+    """`RungPlace`: Space was pressed: choose without running."""
     why_wanted = QtSignal(object)
-    """`Entry`: A rung that cannot run here was clicked."""
+    """`KnownRung`: A rung that cannot run here was clicked."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self._ready = False  # Qt calls `changeEvent` while it makes the list
@@ -473,11 +473,11 @@ def _paint_bar(
 class Ladder(QWidget):
     """The rungs under a line that says how to read them, with *Run all* and *Why?*."""
 
-    # `Place`: See `LadderList`.
+    # `RungPlace`: See `LadderList`.
     run_wanted = QtSignal(object)
     choose_wanted = QtSignal(object)
     why_wanted = QtSignal(object)
-    """`Entry`: The user asks about a level."""
+    """`KnownRung`: The user asks about a level."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -63,7 +63,7 @@ class MeasurePanel(QWidget):
         Those of pictures, or of volumes; see `show_regions_of`.
     units : Units
         Of the figures.
-    rows : tuple of Row
+    rows : tuple of RegionRow
         The figures that are shown.
     """
 

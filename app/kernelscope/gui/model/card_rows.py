@@ -75,7 +75,7 @@ def rows_of(
 
     Parameters
     ----------
-    subjects : sequence of Subject
+    subjects : sequence of StepSubject
         Of the cards that are on.
     last : mapping
         The facts that each card had last, by its key; it is brought up to date.

@@ -31,9 +31,9 @@ class LevelDialog(QDialog):
     bench_wanted = Signal(object)
     """`Path or None`: Open the benchmark, with this recorded report."""
     kernel_wanted = Signal(object)
-    """`Place`: Show the source of the kernel of this level."""
+    """`RungPlace`: Show the source of the kernel of this level."""
     xray_wanted = Signal(object)
-    """`Place`: Show the cells that a pixel is computed from at this level."""
+    """`RungPlace`: Show the cells that a pixel is computed from at this level."""
     manual_wanted = Signal(str)
     """Open this page of the manual."""
 

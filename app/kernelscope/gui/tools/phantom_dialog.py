@@ -80,7 +80,7 @@ class PhantomDialog(QDialog):
     """Size, contrasts and noise of a phantom."""
 
     ordered = Signal(object)
-    """`Order`: The user wants this one."""
+    """`PhantomOrder`: The user wants this one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -57,7 +57,7 @@ class PictureCanvas(QWidget):
 
     Attributes
     ----------
-    side : Side
+    side : PaneSide
         The picture that this canvas is for.
     front : Layer or None
         The picture.

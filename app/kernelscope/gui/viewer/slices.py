@@ -52,7 +52,7 @@ class OutputContent:
 
     Attributes
     ----------
-    whole : Content
+    whole : PaneContent
     previews : mapping
         Slices in place of those of the whole: the axis that one lies across, to its index, a
         volume with it, and the part of it that was computed, None for all.
@@ -145,7 +145,7 @@ class Slabs:
 
         Parameters
         ----------
-        window : Window
+        window : GreyWindow
             For a content without one of its own.
         """
         volume, minus = content.volume, content.minus

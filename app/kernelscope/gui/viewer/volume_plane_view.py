@@ -75,7 +75,7 @@ class PlaneView(QWidget):
     ----------
     number : int
         The plane that is drawn, as overlays and tools number it.
-    side : Side
+    side : PaneSide
     """
 
     pressed = Signal()

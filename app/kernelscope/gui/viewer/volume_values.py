@@ -36,7 +36,7 @@ def values_at(
     ----------
     volume : Volume
         The input.
-    content : Content
+    content : PaneContent
         That of the output pane.
     plane, index
         The slice in which the voxel is looked at: where it is projected, the value that is drawn

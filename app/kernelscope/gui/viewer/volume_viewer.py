@@ -141,7 +141,7 @@ class VolumeViewer(QWidget):
 
         Parameters
         ----------
-        window : Window, optional
+        window : GreyWindow, optional
             Replaces that of the input, for values of another kind.
         hint : str
             Shown where there is no volume.

@@ -23,7 +23,7 @@ class WindowControl(QWidget):
 
     Attributes
     ----------
-    window_ : Window
+    window_ : GreyWindow
         The current choice.
     """
 

@@ -57,7 +57,7 @@ class Race:
     ----------
     request : Request or None
         The work; None until the output belongs to the settings.
-    done : dict of Place to str
+    done : dict of RungPlace to str
         Levels that ended, with a remark on those that did not end well.
     running : Rung or None
     """
@@ -78,7 +78,7 @@ class LevelRunner(QObject):
     """
 
     why_wanted = Signal(object)
-    """`Entry`: The user asks about a level."""
+    """`KnownRung`: The user asks about a level."""
     recorded_read = Signal(object)
     """`Recorded`: Figures of other machines, read because a level cannot run here."""
 

@@ -48,11 +48,11 @@ class Task(QObject):
     progressed = Signal(str, float)
     """Stage and fraction; not of live work."""
     reported = Signal(object)
-    """`object`: By a job."""
+    """A value that a job reported."""
     finished = Signal(object)
-    """`Result or None`: None by a job."""
+    """`Result`; None of a job."""
     failed = Signal(object)
-    """A `Exception`."""
+    """An `Exception`."""
     stopped = Signal()
     """It was cancelled, or other work took its place."""
 
@@ -76,7 +76,7 @@ class Task(QObject):
 class Tasks(QObject):
     """Owns the worker."""
 
-    # `Task`: `ended` follows the signal of the task itself.
+    # Of a `Task`; `ended` follows the signal of the task itself.
     began = Signal(object)
     ended = Signal(object)
 

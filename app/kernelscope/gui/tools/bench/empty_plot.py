@@ -20,7 +20,7 @@ class EmptyPlot(QWidget):
 
     Parameters
     ----------
-    entries : sequence of Entry
+    entries : sequence of RecordedReport
         The recorded results; an installation may lack them.
 
     Attributes

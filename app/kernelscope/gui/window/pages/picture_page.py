@@ -51,7 +51,7 @@ class PicturePage(Page[Image, Image]):
     Attributes
     ----------
     images : ImagePair
-    drawing : Drawing or None
+    drawing : DrawnView or None
         The view on the right.
     """
 

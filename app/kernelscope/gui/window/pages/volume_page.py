@@ -48,7 +48,7 @@ class VolumePage(Page[Scan, Volume]):
 
     Attributes
     ----------
-    components : Components
+    components : ComponentsPanel
         The list of components; it is placed above the settings.
     """
 
