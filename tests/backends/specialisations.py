@@ -42,13 +42,33 @@ def _tasks(spec: FilterSpec) -> Iterator[tuple[Level, CudaTask]]:
         yield level, CudaTask(shape, output, dtype, parameters, border, level.id)
 
 
-def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
-    """Yield (level, launch) for the filter's test cases at every level, type and border."""
+def plans(spec: FilterSpec) -> Iterator[tuple[Level, CudaPlan]]:
+    """Yield (level, plan) for the filter's test cases at every level, type and border."""
     for level, task in _tasks(spec):
         with tuned_at_any_size():  # others are launches of another level
             plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
+        yield level, plan
+
+
+def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
+    """Yield (level, launch) of all `plans`."""
+    for level, plan in plans(spec):
         for launch in plan.launches:
             yield level, launch
+
+
+def assert_modules_have_one_value(plan: CudaPlan) -> None:
+    """Fail if two launches of a plan want different constants of the same module.
+
+    Constants are copied when a launch is prepared, and all are before the first one runs. An
+    emulated launch brings its own, so that its results would be right.
+    """
+    known: dict[tuple[frozenset[tuple[str, str]], str], bytes] = {}
+    for launch in plan.launches:
+        for name, values in launch.constants.items():
+            key = frozenset(launch.defines.items()), name
+            wanted = np.asarray(values).tobytes()
+            assert known.setdefault(key, wanted) == wanted, f"{launch.kernel}: {name}"
 
 
 def small_launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:

@@ -17,11 +17,13 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import Cuda
 from kernelscope.schema.levels import GPU_LEVELS
 from tests.backends.specialisations import (
+    assert_modules_have_one_value,
     covering,
     defines,
     gpu_filters,
     kernels,
     launches,
+    plans,
 )
 
 pytestmark = pytest.mark.slow
@@ -45,6 +47,12 @@ def test_compiles_at_every_choice_of_each_macro(spec: FilterSpec, compiler: Cubi
     """The architectures take turns."""
     for number, macros in enumerate(covering(defines(spec), together=1)):
         assert_compiles(spec, ARCHITECTURES[number % 2], macros, compiler)
+
+
+@each_filter
+def test_launches_that_share_a_module_agree_on_its_constants(spec: FilterSpec) -> None:
+    for _, plan in plans(spec):
+        assert_modules_have_one_value(plan)
 
 
 @pytest.mark.exhaustive

@@ -12,11 +12,13 @@ import pytest
 from kernelscope.backends.cuda.compiler import resources
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
+from kernelscope.filters import volume_collaborative, volume_dct
 from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm.cuda import plan_mri_nlm
 from kernelscope.schema.borders import Border
-from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.schema.levels import GPU_LEVELS, TUNED
+from tests.backends.specialisations import assert_modules_have_one_value
 
 pytestmark = pytest.mark.slow
 
@@ -66,6 +68,22 @@ def every_plan() -> list[CudaPlan]:
         )
         for more in changes
     ]
+
+
+def test_launches_that_share_a_module_agree_on_its_constants() -> None:
+    for made in every_plan():
+        assert_modules_have_one_value(made)
+    for spec in (volume_dct.SPEC, volume_collaborative.SPEC):
+        values = spec.validate({"sigma_from": "given", "sigma": (20.0,)})
+        for level, components, noise in itertools.product(
+            spec.levels("gpu"), (1, 3), ("rician", "gaussian")
+        ):
+            shape = (12, 15, 17, components)
+            parameters = {**values, "noise": noise}
+            task = CudaTask(
+                shape, shape, np.dtype(np.float32), parameters, Border.REFLECT, level.id
+            )
+            assert_modules_have_one_value(CudaPlan.of(spec.implementation(Cuda).plan(task)))
 
 
 def test_every_plan_fits_every_card() -> None:
