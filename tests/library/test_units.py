@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -261,7 +262,10 @@ def test_a_mask_keeps_signs_that_are_no_overshoot(mask: Any) -> None:
     assert sharp.min() == 0
 
 
-def test_regions_keep_the_sign_of_the_whole(backends: dict[str, CpuBackend]) -> None:
+def test_regions_keep_the_sign_of_the_whole(
+    backends: dict[str, CpuBackend], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kernelscope")  # as in the window, where runs are described
     samples = picture() * np.float32(100)
     samples[30:] -= 300
     image = Image.from_array(samples)

@@ -31,8 +31,7 @@ class ChoiceParameter(Parameter):
         return f"{self.symbol} {self._in_a_sentence(value)}".lstrip()
 
     def describe(self, value: str) -> str:
-        phrase = next(choice.phrase for choice in self.choices if choice.value == value)
-        return phrase or f"{self.label.lower()} {self._in_a_sentence(value)}"
+        return self._choice(value).phrase or f"{self.label.lower()} {self._in_a_sentence(value)}"
 
     def allowed(self) -> str:
         return ", ".join(choice.value for choice in self.choices)
@@ -56,4 +55,9 @@ class ChoiceParameter(Parameter):
         return label if label.isupper() or label in _NAMES else label[0].lower() + label[1:]
 
     def _label_of(self, value: str) -> str:
-        return next(choice.label for choice in self.choices if choice.value == value)
+        return self._choice(value).label
+
+    def _choice(self, value: str) -> Choice:
+        """Return the choice of a value; one that only the engine sets is its own label."""
+        found = (choice for choice in self.choices if choice.value == value)
+        return next(found, Choice(value, value))
