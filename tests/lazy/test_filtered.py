@@ -90,6 +90,8 @@ def assert_blocks_of(
     """Compare the blocks of a case, if blocks are allowed and the border leaves anything."""
     spec, parameters = filters.get(filter_id), parameters_of(filter_id, case)
     shape, channels, dtype = sample
+    if spec.noise is not None:  # blocks refuse to look for its kind
+        parameters = {**parameters, spec.noise.parameter: spec.noise.white}
     if spec.uncroppable(parameters):
         return
     if border is Border.VALID and 2 * spec.radius(parameters) + 1 > min(shape):

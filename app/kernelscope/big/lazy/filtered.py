@@ -40,10 +40,6 @@ Execute = Callable[[Request], Result]
 Cover = Callable[[LazySource], Iterable[Box]]
 """Returns boxes that cover a source, each of which fits into memory."""
 
-FLOATS = 4
-"""32-bit floats a sample that a filter may hold beside its input, a copy of it, and its output.
-Measured 3.0 at most, for non-local means of 8-bit grey of 1024×896 pixels."""
-
 
 class Filtered(LazySource, Protocol):
     """The result of a step, or of the last of several."""
@@ -188,7 +184,7 @@ class FilteredPicture:
         needed = Box((0, 0, 0), (len(part.rows), len(part.columns), channels))
         return max(
             self._source.working_bytes(needed),
-            needed.pixels * (2 * self.dtype.itemsize + 4 * FLOATS)
+            needed.pixels * (2 * self.dtype.itemsize + 4 * self.step.filter.crop.floats)
             + box.pixels * self.dtype.itemsize,
         )
 
@@ -274,7 +270,9 @@ class FilteredSlices:
         results = box.pixels * (size if size == 1 else 4 + 2 * size)
         return max(
             self._source.working_bytes(needed),
-            needed.pixels * size + results + rows * columns * 4 * (FLOATS + 2),
+            needed.pixels * size
+            + results
+            + rows * columns * 4 * (self.step.filter.crop.floats + 2),
         )
 
     def _part(self, box: Box) -> NeededPart:

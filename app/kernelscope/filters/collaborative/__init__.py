@@ -58,7 +58,8 @@ SPEC = FilterSpec(
     # out the 90 pixels that a result may depend on; a block of `reduce` would have fewer cells; and
     # with `wrap` blocks would have to be compared across both ends.
     borders=(Border.REFLECT, Border.MIRROR, Border.NEAREST, Border.CONSTANT),
-    crop=Crop(grid=GRID),
+    # Planes, guides, and sums and weights of both stages; each thread has sums of its own as well.
+    crop=Crop(grid=GRID, floats=12),
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),

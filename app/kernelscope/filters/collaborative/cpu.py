@@ -645,7 +645,7 @@ def make_guide(
     start: Index,
     stop: Index,
 ) -> None:
-    """Write rows `start` to `stop` of the first stage's result; clear its sums."""
+    """Write rows `start` to `stop` of the first stage's result, and what is compared of it."""
     if plain is not None:
         no_simd()
     width = cells.shape[1]
