@@ -95,6 +95,7 @@ struct ThresholdMean {
 
     __device__ inline Run::Result operator()(Total sum, Sample pixel, int count) const
     {
+        count = max(count, 0);  // threads next to the image have no cells, and their results go nowhere
 #if SAMPLE_BITS == 32
         return fabs(sum - (double)count * pixel) <= limits[count] ? mean_of(sum, count) : pixel;
 #else
