@@ -189,7 +189,7 @@ def test_what_is_left_is_the_least_of_all_limits(
 def test_the_compiler_gets_what_it_takes() -> None:
     """Less, and the process would hang or be ended; this is how much it takes on this machine."""
     code = (
-        "import sys; from kernelscope import memory\n"
+        "import sys; from kernelscope.base import memory\n"
         "def size(): return int(open('/proc/self/statm').read().split()[0]) * 4096\n"
         "import numpy, kernelscope.cli.main\n"
         "before = size()\n"
@@ -216,7 +216,7 @@ def test_the_compiler_gets_what_it_takes() -> None:
 def test_a_kernel_is_not_compiled_where_that_would_end_the_process(tmp_path: Path) -> None:
     """LLVM cannot fail otherwise; loading compiled code takes next to nothing."""
     code = (
-        "import resource, sys, numpy as np; from kernelscope import jit, memory\n"
+        "import resource, sys, numpy as np; from kernelscope.base import jit, memory\n"
         "from kernelscope.base.errors import OutOfMemory\n"
         "@jit.inlined\n"
         "def inner(value): return value + 1\n"
@@ -251,7 +251,7 @@ def test_the_peak_of_a_process_is_not_that_of_its_parent(tmp_path: Path) -> None
     """The system's own count, ru_maxrss, begins with the memory of the process that started it."""
     child = tmp_path / "child.py"
     child.write_text(
-        "from kernelscope import memory\n"
+        "from kernelscope.base import memory\n"
         "before = memory.peak()\n"
         "more = bytearray(100 << 20)\n"
         "print(before, memory.peak())\n"

@@ -215,10 +215,10 @@ def test_a_process_that_dies_is_named(
     (tmp_path / "dying.py").write_text(
         "import sys; from pathlib import Path\n"
         "from kernelscope.backends.trial.child import limit\n"
-        "from kernelscope.backends.trial.progress import Progress\n"
-        "from kernelscope.backends.trial.protocol import Stage\n"
+        "from kernelscope.backends.trial.progress import StageNotes\n"
+        "from kernelscope.backends.trial.protocol import TrialStage\n"
         "limit(4 << 30)\n"
-        "with Progress(Path(sys.argv[1])).stage(Stage.RUN):\n"
+        "with StageNotes(Path(sys.argv[1])).stage(TrialStage.RUN):\n"
         f"    {code}\n"
     )
     monkeypatch.setattr(parent, "_MODULE", "dying")

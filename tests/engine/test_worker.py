@@ -163,7 +163,8 @@ def test_what_is_cancelled_is_logged(start, listener, caplog) -> None:
         worker.cancel()
     listener.next(Stopped, waiting)
     listener.next(Stopped, running)
-    before, after = (record.message for record in caplog.records)
+    logged = [each for each in caplog.records if each.name == "kernelscope.engine.worker"]
+    before, after = (record.message for record in logged)
     assert before == "Cancelled before it began: Mean, mask size 3 px, reflect border"
     assert re.fullmatch(r"Cancelled after \d\.\d{3} s: Mean, mask size 3 px, reflect border", after)
 

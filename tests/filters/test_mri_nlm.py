@@ -720,3 +720,11 @@ def test_air_that_is_not_noise_is_left_alone() -> None:
         np.full(truth.shape, np.nan),
     ):
         assert air_sigma(volume.astype(F)) is None
+
+
+def test_noise_is_rician_unless_a_voxel_is_negative() -> None:
+    for lowest, noise in ((0.0, "rician"), (-1e-30, "gaussian")):
+        source = np.full((2, 3, 4, 1), 7, np.float32)
+        source[1, 2, 3] = lowest
+        given = SPEC.validate({"sigma_from": "given", "sigma": (1.0,)})
+        assert SPEC.resolve(source, given)["noise"] == noise
