@@ -310,7 +310,7 @@ def test_example_filter_passes_the_contract(with_example: Path) -> None:
 def test_example_kernel_compiles_and_is_planned(with_example: Path) -> None:
     """By NVRTC with every choice of macros; a launch for every level that it offers."""
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "maximum"]
-    assert passed(run_in(with_example, *tests, "tests/backends/test_kernels.py")) == 5
+    assert passed(run_in(with_example, *tests, "tests/backends/test_kernels.py")) == 6
     assert len(block(EXAMPLE, "example: kernels/maximum.cu").splitlines()) <= 50
 
 
