@@ -84,12 +84,13 @@ class FilterShelf(QObject):
     ) -> None:
         super().__init__(runner)
         self.browser, self._dock, self._session, self._runner = browser, dock, session, runner
-        self._was_live = live.on
         self._live, self._background, self._page = live, background, page
         self._sketches = Sketches()
         self._kind: Kind | None = None
         self._scene: ViewedPicture | None = None
         self._token: CancelToken | None = None
+        self._held_up = False
+        """Whether Live was off, or the view behind its picture, when the next was due."""
         self._compiled: set[str] = set()
         """Kinds of sketches whose code is in the cache."""
         self._tried: set[str] = set()
@@ -170,8 +171,7 @@ class FilterShelf(QObject):
         self.disturb()
 
     def _on_live(self) -> None:
-        if self._was_live is not self._live.on:
-            self._was_live = self._live.on
+        if self._held_up or not self._live.on:
             self.disturb()
 
     def _on_display(self) -> None:
@@ -193,13 +193,14 @@ class FilterShelf(QObject):
     def _next(self) -> None:
         """Compute the next thumbnail, unless something else is under way."""
         runner = self._runner
-        if not self.draws or not self._live.on or not self._dock.isVisible():
+        self._held_up = not self._live.on or self._page().is_behind
+        if not self.draws or self._held_up or not self._dock.isVisible():
             return
         if runner.busy or runner.tasks.current is not None or not self._live.resting:
             self._quiet.start()
             return
         scene = self._scene = self._page().scene()
-        if scene is None or self._page().is_behind:
+        if scene is None:
             return
         missing: list[_Wanted] = []
         for wanted in self._all():
