@@ -117,10 +117,6 @@ class Studio:
             self.window.panel.choose_place(RungPlace(Device(device), level))
             self.run()
 
-    def estimate(self, name: str) -> None:
-        self.window.runner.estimate(name)
-        self.wait(lambda: "estimated" in self.window.statusBar().currentMessage())
-
     def press(self, parent: QWidget, name: str) -> None:
         button = parent.findChild(QAbstractButton, name)
         assert button is not None, name
@@ -198,8 +194,8 @@ def denoise(studio: Studio) -> None:
     studio.run()
     studio.window.page.use_output()
     studio.wait(lambda: studio.window.pictures.images.reference is not None)
-    studio.choose("nlm")
-    studio.estimate("filter_sigma")
+    studio.window.filter_shelf.denoise()
+    studio.wait(lambda: studio.window.session.filter_id == "collaborative")
     studio.run()
     studio.raise_dock("qualityDock")
     studio.take("denoise", 1280, 800)

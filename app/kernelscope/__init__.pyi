@@ -15,6 +15,7 @@ from kernelscope.base.errors import InvalidRecipe as InvalidRecipe
 from kernelscope.base.errors import NotANumber as NotANumber
 from kernelscope.base.errors import OutOfMemory as OutOfMemory
 from kernelscope.library.comparison import quality as quality
+from kernelscope.library.functions import denoise as denoise
 from kernelscope.library.heads import noise as noise
 from kernelscope.library.heads import phantom as phantom
 from kernelscope.library.recipes import Recipe as Recipe
@@ -43,7 +44,8 @@ def collaborative(
     Filters blocks that are alike together: what they share is kept, noise is not.
 
     For Gaussian noise: the cleanest result of the filters here on most pictures, above all
-    where a picture repeats itself, as text, fabric and walls do. *Estimate* finds sigma.
+    where a picture repeats itself, as text, fabric and walls do. On smooth pictures with strong
+    noise non-local means can be cleaner. *Estimate* finds sigma.
 
     Parameters
     ----------

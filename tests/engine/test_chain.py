@@ -316,7 +316,7 @@ def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, cpu: Backe
     assert number == pytest.approx(expected, rel=1e-3)
     assert result.request.step.parameters["patch"] == 3
     assert f"Non-local means: filter sigma was estimated: {number:.4g}." in result.notices
-    assert f"Non-local means: noise sigma was estimated: {sigma:.4g}." in result.notices
+    assert f"Non-local means: noise sigma was estimated: {sigma:.4g} %." in result.notices
     numbers = {**options, "filter_sigma": number, "sigma": sigma}
     by_hand = Request.create(noisy.image, "nlm", numbers, grey=grey)
     np.testing.assert_array_equal(execute(by_hand, cpu).image.pixels, result.image.pixels)

@@ -223,6 +223,7 @@ LOOKING = {action.id for action in ACTIONS if action.need is PICTURE} | {
                 "duplicateStep",
                 "chooseReference",
                 "saveRecipe",
+                "denoise",
                 "contactSheet",
                 "xray",
                 "memoryLadder",

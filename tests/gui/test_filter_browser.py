@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image as PillowImage
 from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QImage
+from PySide6.QtGui import QAction, QFontMetrics, QImage
 from PySide6.QtWidgets import QApplication, QLabel, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
@@ -434,6 +435,36 @@ def test_volumes_have_their_filters_and_thumbnails_of_the_slice(
     scene = next(scene for scene, step in thumbnails.calls if step.filter.id == "median")
     assert scene.anchor is live.volumes.part
     assert "slice" in scene.image.title
+
+
+def test_denoise_chooses_the_filter_and_its_values_and_says_why(
+    qtbot: QtBot, open_window: Opener, tmp_path: Path
+) -> None:
+    window = open_window(live=False)
+    entry = window.findChild(QAction, "denoise")
+    assert not entry.isEnabled()
+    draws = np.random.default_rng(1).random((64, 64))
+    specks = np.where(draws < 0.1, 0, np.where(draws > 0.9, 255, 128)).astype(np.uint8)
+    path = tmp_path / "specks.png"
+    PillowImage.fromarray(specks).save(path)
+    load(qtbot, window, path)
+    window.session.set_values("median", {"size": 9})
+    window.session.set_filter("mean")
+    window.findChild(QAction, "denoise").trigger()
+    qtbot.waitUntil(lambda: window.session.filter_id == "median")
+    assert window.session.values.numbers["size"] == 5
+    assert window.statusBar().currentMessage() == "Median: specks in 20 % of the pixels"
+
+
+def test_denoise_leaves_the_strength_to_be_estimated(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    window = open_window(live=False)
+    load(qtbot, window, picture)
+    window.session.set_values("collaborative", {"sigma": 1.0})
+    window.findChild(QAction, "denoise").trigger()
+    qtbot.waitUntil(lambda: window.session.filter_id == "collaborative")
+    assert window.session.values.automatic == ("sigma",)
 
 
 @pytest.mark.slow

@@ -434,3 +434,12 @@ def test_quality_of_grey_pictures_of_any_integers(dtype: str) -> None:
     assert found.mse == pytest.approx(4 / 100)
     assert found.psnr == pytest.approx(10 * np.log10(white**2 / 0.04))
     assert ks.quality(result[..., np.newaxis], reference[..., np.newaxis]) == found
+
+
+def test_denoise_gives_the_bytes_of_the_filter_that_suits() -> None:
+    draws = np.random.default_rng(1).random((40, 60))
+    pixels = np.where(draws < 0.02, 0, np.where(draws > 0.98, 255, 128)).astype(np.uint8)
+    assert np.array_equal(ks.denoise(pixels), ks.median(pixels, size=3))
+    assert np.array_equal(ks.denoise(pixels, border="mirror"), ks.median(pixels, border="mirror"))
+    with pytest.raises(ks.AppError, match=r"denoise\(\): image"):
+        ks.denoise("text")

@@ -33,6 +33,7 @@ from kernelscope.cli.common import (
     log_to_stderr,
     silence_libraries,
 )
+from kernelscope.cli.denoise import denoise
 from kernelscope.cli.info import info
 from kernelscope.cli.kernel import kernel
 from kernelscope.cli.phantom import phantom
@@ -156,6 +157,7 @@ def _is_there(path: Path) -> bool:
 
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "apply": apply,
+    "denoise": denoise,
     "batch": batch,
     "list": list_filters,
     "info": info,

@@ -203,7 +203,7 @@ def estimate_notices(request: Request, estimates: Mapping[str, Any]) -> tuple[st
                 "as the data have it."
             )
             continue
-        text = parameter.format(rounded(estimate))
+        text = parameter.format(rounded(estimate)) + parameter.behind(estimate)
         if len(request.source.titles) > 1:
             text = f"{text} (of {', '.join(request.source.titles)})"
         sentences.append(

@@ -32,6 +32,7 @@ ERRORS = (
 MODULES: Mapping[str, str] = {
     **dict.fromkeys(ERRORS, "kernelscope.base.errors"),
     "Recipe": "kernelscope.library.recipes",
+    "denoise": "kernelscope.library.functions",
     "noise": "kernelscope.library.heads",
     "phantom": "kernelscope.library.heads",
     "quality": "kernelscope.library.comparison",

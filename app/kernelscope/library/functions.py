@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.engine.denoising import propose
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.step import Step
+from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.images.volume import AXES
@@ -151,6 +152,37 @@ class _Call:
             axis=AXES.index(axis or AXES[0]),
             within=None if within is None else area_of(within),
         )
+
+
+def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
+    """Return a picture without its noise, by the filter that suits it.
+
+    That is the median against black and white specks, and collaborative filtering against all
+    other noise, whose kind and strength it estimates.
+
+    Parameters
+    ----------
+    image : array_like, shape (height, width) or (height, width, channels)
+    **arguments
+        Those of the filter's function that all have, such as `device`.
+
+    Returns
+    -------
+    ndarray
+        Of the type and shape of `image`.
+
+    Raises
+    ------
+    AppError
+        If it is no picture.
+    """
+    with named_errors("denoise"):
+        array = arrays.host_array(image, "image")
+        step = propose(arrays.picture(array, "image", arguments.get("nan"))).step
+    own = {name: each for name, each in step.parameters.items() if each != ESTIMATE}
+    function = function_of(step.filter)
+    made: NDArray[Any] = function(image, **{**own, **arguments})
+    return made
 
 
 @contextmanager

@@ -273,6 +273,39 @@ class NoiseChoice:
     describe: Callable[[Any, str, float], str]
 
 
+class Disturbance(Enum):
+    """Noise as one word, for the choice of a filter."""
+
+    NOISE = "noise"
+    """In all samples."""
+    IMPULSES = "impulses"
+    """Black and white specks."""
+
+
+def _at_defaults(share: float) -> Mapping[str, Any]:
+    """Change no parameter."""
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedy:
+    """A disturbance for which a filter may be proposed; see `kernelscope.engine.denoising`.
+
+    Attributes
+    ----------
+    disturbance : Disturbance
+    decibels : float
+        PSNR of its results, as measured next to others of the same disturbance and kind of source:
+        the largest is proposed first.
+    values : callable
+        Maps the share of samples that are impulses to parameters.
+    """
+
+    disturbance: Disturbance
+    decibels: float = 0.0
+    values: Callable[[float], Mapping[str, Any]] = _at_defaults
+
+
 @dataclass(frozen=True, kw_only=True)
 class FilterSpec:
     """A filter: its names, its parameters and its implementations.
@@ -333,6 +366,8 @@ class FilterSpec:
         The unit of floats that it supposes; a callable maps validated parameters to it.
     noise : NoiseChoice, optional
         The kinds of noise that it removes from pictures.
+    remedy : Remedy, optional
+        Why it may be proposed for a source.
     microscope : mapping
         Values in the place of defaults that hold for medical scanners only.
     bench : BenchDefaults
@@ -366,6 +401,7 @@ class FilterSpec:
     averages: bool = False
     unit: Unit | Callable[[Mapping[str, Any]], Unit] = Unit.ANY
     noise: NoiseChoice | None = None
+    remedy: Remedy | None = None
     microscope: Mapping[str, Any] = field(default_factory=dict)
     bench: BenchDefaults = BenchDefaults()
     diagnostic: Diagnostic | None = None

@@ -38,7 +38,7 @@ from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import Explanation
-from kernelscope.schema.filter import Cpu, FilterSpec, Unit
+from kernelscope.schema.filter import Cpu, Disturbance, FilterSpec, Remedy, Unit
 from kernelscope.schema.launch import Cuda
 from kernelscope.schema.levels import GLOBAL, SHARED
 
@@ -54,6 +54,7 @@ SPEC = FilterSpec(
     restores=True,
     unit=Unit.WHITE,
     noise=NOISE_STEPS,
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.78),
     # Blocks are parts of the picture and of eight pixels around it. `valid` and `keep` would leave
     # out the 90 pixels that a result may depend on; a block of `reduce` would have fewer cells; and
     # with `wrap` blocks would have to be compared across both ends.
@@ -69,7 +70,8 @@ SPEC = FilterSpec(
         r"{\sum_G w_G}, \quad \gamma_1 = [\,|T_G u| > 2.7 \sigma\,], \quad"
         r" \gamma_2 = \frac{b^2}{b^2 + \sigma^2}",
         use="For Gaussian noise: the cleanest result of the filters here on most pictures, above "
-        "all where a picture repeats itself, as text, fabric and walls do. *Estimate* finds sigma.",
+        "all where a picture repeats itself, as text, fabric and walls do. On smooth pictures with "
+        "strong noise non-local means can be cleaner. *Estimate* finds sigma.",
         avoid="Specks are no Gaussian noise: use the median. Texture as fine as noise is taken "
         "for it where sigma is estimated: set it, or lower the strength. The sliding DCT is "
         "quicker, to look at settings.",

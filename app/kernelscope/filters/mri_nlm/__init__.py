@@ -38,7 +38,7 @@ from kernelscope.filters.shared.mri_noise import (
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import Example, Explanation
-from kernelscope.schema.filter import Cpu, FilterSpec, Unit
+from kernelscope.schema.filter import Cpu, Disturbance, FilterSpec, Remedy, Unit
 from kernelscope.schema.launch import Cuda
 from kernelscope.schema.levels import GLOBAL, SHARED, TUNED
 from kernelscope.schema.parameters import (
@@ -138,6 +138,7 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=34.68),
     unit=Unit.SQUARES,
     implementations={
         "cpu": Cpu(plan_cpu),

@@ -31,7 +31,7 @@ from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_paramete
 from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Example, Explanation
-from kernelscope.schema.filter import BenchDefaults, Cpu, FilterSpec, Unit
+from kernelscope.schema.filter import BenchDefaults, Cpu, Disturbance, FilterSpec, Remedy, Unit
 from kernelscope.schema.launch import Cuda
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, TEXTURE, TUNED
 from kernelscope.schema.parameters import (
@@ -168,6 +168,7 @@ SPEC = FilterSpec(
     radius=radius,
     unit=Unit.WHITE,
     noise=NOISE_STEPS,
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.03),
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_nlm, (GLOBAL, CONSTANT, HOST_PARTITIONS, SHARED, TEXTURE, TUNED), GAPS),

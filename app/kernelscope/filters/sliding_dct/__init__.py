@@ -36,7 +36,7 @@ from kernelscope.filters.sliding_dct.cuda import GAPS, plan_cuda
 from kernelscope.filters.sliding_dct.model import estimate_sigma, radius, resolve
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import EDGE, Example, Explanation
-from kernelscope.schema.filter import Cpu, FilterSpec, Unit
+from kernelscope.schema.filter import Cpu, Disturbance, FilterSpec, Remedy, Unit
 from kernelscope.schema.launch import Cuda
 from kernelscope.schema.levels import GLOBAL, SHARED
 
@@ -53,6 +53,7 @@ SPEC = FilterSpec(
     unit=Unit.WHITE,
     resolve=resolve,
     noise=NOISE_STEPS,
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.39),
     # A block is transformed as a whole: none has fewer cells.
     borders=tuple(border for border in Border if border is not Border.REDUCE),
     implementations={

@@ -32,7 +32,7 @@ from kernelscope.filters.volume_collaborative.model import radius
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import Example, Explanation
-from kernelscope.schema.filter import Cpu, FilterSpec, Unit
+from kernelscope.schema.filter import Cpu, Disturbance, FilterSpec, Remedy, Unit
 from kernelscope.schema.launch import Cuda
 from kernelscope.schema.levels import GLOBAL, SHARED
 from kernelscope.schema.samples import Kind
@@ -57,6 +57,7 @@ SPEC = FilterSpec(
     source="Maggioni et al., IEEE Transactions on Image Processing 22, 2013 (BM4D)",
     parameters=volume_noise.PARAMETERS,
     radius=radius,
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=36.86),
     unit=Unit.SQUARES,
     borders=(Border.REFLECT,),
     crop=Crop(boxes=True),

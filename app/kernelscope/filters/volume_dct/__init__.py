@@ -34,7 +34,7 @@ from kernelscope.filters.volume_dct.model import radius
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import Example, Explanation
-from kernelscope.schema.filter import Cpu, FilterSpec, Unit
+from kernelscope.schema.filter import Cpu, Disturbance, FilterSpec, Remedy, Unit
 from kernelscope.schema.launch import Cuda
 from kernelscope.schema.levels import GLOBAL, SHARED
 from kernelscope.schema.samples import Kind
@@ -59,6 +59,7 @@ SPEC = FilterSpec(
     source="Manjón et al., MRI denoising by sparseness and self-similarity, 2012 (ODCT3D)",
     parameters=volume_noise.PARAMETERS,
     radius=radius,
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=35.62),
     unit=Unit.SQUARES,
     borders=(Border.REFLECT,),
     crop=Crop(boxes=True),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QDockWidget
 
@@ -21,14 +21,15 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.durations import about
 from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.step import Step
+from kernelscope.engine.denoising import Proposal, propose
+from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Sketch, Sketches, ViewedPicture, kind_of_sketch, sketch
 from kernelscope.gui.session.session import FILTER, Fields, Session
 from kernelscope.gui.viewer.layer import as_qimage
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import SOURCE, action
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
@@ -69,6 +70,9 @@ class FilterShelf(QObject):
         Returns the page in front.
     """
 
+    chosen = Signal(str)
+    """Why a filter was proposed, once it is chosen."""
+
     draws = True
     """Whether thumbnails are computed at all."""
 
@@ -81,8 +85,11 @@ class FilterShelf(QObject):
         live: Live,
         background: Background,
         page: Callable[[], Page[Any, Any]],
+        *,
+        report: Callable[[Exception], None],
     ) -> None:
         super().__init__(runner)
+        self._report = report
         self.browser, self._dock, self._session, self._runner = browser, dock, session, runner
         self._live, self._background, self._page = live, background, page
         self._sketches = Sketches()
@@ -145,6 +152,33 @@ class FilterShelf(QObject):
         self._dock.show()
         self._dock.raise_()
         self.browser.focus_search()
+
+    @action(
+        "denoise",
+        "&Denoise",
+        keys=("Ctrl+Shift+D",),
+        tip="Choose the filter that suits the noise, at the strength that it estimates",
+        need=SOURCE,
+        help="window#denoising",
+    )
+    def denoise(self) -> None:
+        """Choose the filter that is proposed for the source, with its values."""
+        page = self._page()
+        source = page.source
+        assert source is not None
+
+        def choose(proposal: Proposal) -> None:
+            if self._page() is not page or page.source is not source:
+                return
+            session, step = self._session, proposal.step
+            with session.changing():
+                session.set_filter(step.filter.id)
+                session.reset()
+                numbers = {n: each for n, each in step.parameters.items() if each != ESTIMATE}
+                session.set_values(step.filter.id, numbers)
+            self.chosen.emit(proposal.line)
+
+        self._background.start("denoise", lambda: propose(source), choose, self._report)
 
     def _on_session(self, fields: Fields) -> None:
         if FILTER in fields:

@@ -396,11 +396,13 @@ class MainWindow(Frame):
             self.live,
             self.background,
             lambda: self.page,
+            report=self._report,
         )
 
     def _connect(self) -> None:
         self.headline.badge.put(self.live.badge)
         self.background.settled.connect(self._on_settled)
+        self.filter_shelf.chosen.connect(self.show_status)
         self.file_dialogs.saved.connect(lambda _, path: self.settings.add_recent(path))
         self.file_dialogs.broken.connect(self.report_bug)
         self.file_dialogs.several.connect(self.open_pictures.open_all)

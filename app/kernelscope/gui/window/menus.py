@@ -68,7 +68,7 @@ STEPS = Menu(
     ),
     help="window#steps",
 )
-FILTERS = Menu("filterMenu", "Fil&ter", ("findFilter",), help="filters")
+FILTERS = Menu("filterMenu", "Fil&ter", ("findFilter", "denoise"), help="filters")
 
 MENUS = (
     Menu(

@@ -34,6 +34,16 @@ _CLIPPED = 0.05
 """Share of black and white samples above which noise is clipped, or consists of them."""
 
 
+_EXTREME = 0.004
+"""A speck is as near as this to the darkest or brightest pixel."""
+
+_FAR, _FARTHEST = 0.12, 0.4
+"""A speck is as far as this from its neighbours, or four times as far as others, up to the last."""
+
+_FEWEST_SPECKS, _DENSE = 0.0075, 0.06
+"""Shares of specks: fewer may be noise of another kind, and more hide one another."""
+
+
 def is_clipped(planes: NDArray[np.float32]) -> bool:
     """Return whether more than a few samples are black or white: noise ends there."""
     return bool(np.mean((planes <= 0) | (planes >= 1)) > _CLIPPED)
@@ -60,6 +70,44 @@ def gaussian_sigma(planes: NDArray[np.float32]) -> float | None:
         float(np.quantile(responses, share)) / magnitude for share, magnitude in (_MEDIAN, _HIGH)
     )
     return sigma if sigma >= _WEAKEST and high <= _ALIKE * sigma else None
+
+
+def impulse_share(planes: NDArray[np.float32]) -> float:
+    """Return the share of pixels that are black and white specks; 0 where those are few.
+
+    A speck is black or white as the picture has it, and far from even the most similar four of its
+    eight neighbours (after Garnett, Huegerich, Chui and He, "A universal noise removal algorithm
+    with an impulse detector", IEEE Transactions on Image Processing 14, 2005). In 13 pictures with
+    normal noise of sigma 10 to 50 of 255, or that of 20 photons, up to 0.63 % of the pixels are
+    like that; with 1 % of specks at least 0.8 %.
+
+    Parameters
+    ----------
+    planes : ndarray of float32, shape (height, width, channels)
+        Colours only; 0 is black and 1 is white.
+    """
+    grey = planes.mean(2)
+    if min(grey.shape) < 8:
+        return 0.0
+    height, width = grey.shape
+    padded = np.pad(grey, 1, mode="reflect")
+    shifts = [(down, right) for down in range(3) for right in range(3) if (down, right) != (1, 1)]
+    nearest = np.full((4, height, width), np.inf, np.float32)
+    for down, right in shifts:  # four at a time, in order: eight planes would need twice the memory
+        distance = np.abs(padded[down : down + height, right : right + width] - grey)
+        for place in nearest:
+            lower = np.minimum(place, distance)
+            np.maximum(place, distance, out=distance)
+            place[...] = lower
+    far = nearest.mean(0)
+    low, high = float(grey.min()), float(grey.max())
+    margin = _EXTREME * (high - low)
+    extreme = (grey <= low + margin) | (grey >= high - margin)
+    specks = extreme & (far > max(_FAR, min(4 * float(np.median(far)), _FARTHEST)))
+    share = float(specks.mean())
+    if share < _FEWEST_SPECKS:
+        return 0.0
+    return share if share < _DENSE else float(extreme.mean())  # specks have specks beside them
 
 
 def _second_differences(planes: NDArray[Any]) -> NDArray[Any]:

@@ -1,0 +1,75 @@
+"""The filter that is proposed for a noisy picture or volume, from its pixels alone.
+
+black and white specks    the remedy for impulses, at a size that suits their share
+anything else             the remedy for noise with the best results, which estimates the rest
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope import filters
+from kernelscope.engine.step import Step
+from kernelscope.images.image import Image
+from kernelscope.images.judging import colours
+from kernelscope.images.judging.noise import impulse_share
+from kernelscope.images.source import Source
+from kernelscope.schema.filter import Disturbance, FilterSpec, Remedy
+from kernelscope.schema.samples import Kind
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A step that removes the noise of a source.
+
+    Attributes
+    ----------
+    step : Step
+    line : str
+        The filter and why, for the user; a run says more about the noise.
+    others : tuple of FilterSpec
+        Filters that remove it as well, the best first.
+    """
+
+    step: Step
+    line: str
+    others: tuple[FilterSpec, ...] = ()
+
+
+def propose(source: Source) -> Proposal:
+    """Return the best step against the noise of a source."""
+    share = impulse_share(_middle(source)) if isinstance(source, Image) else 0.0
+    if share:
+        disturbance, why = Disturbance.IMPULSES, f"specks in {100 * share:.2g} % of the pixels"
+    else:
+        disturbance, why = Disturbance.NOISE, "no specks, so noise in all samples"
+    kind = Kind.PICTURE if isinstance(source, Image) else Kind.VOLUME
+    best, *others = remedies(disturbance, kind)
+    assert best.remedy is not None
+    step = Step.create(best.id, best.remedy.values(share))
+    return Proposal(step, f"{best.name}: {why}", tuple(others))
+
+
+def remedies(disturbance: Disturbance, kind: Kind) -> list[FilterSpec]:
+    """Return the filters for a disturbance, the best first."""
+    found: list[tuple[Remedy, FilterSpec]] = [
+        (spec.remedy, spec)
+        for spec in filters.discover(kind).values()
+        if spec.remedy is not None and spec.remedy.disturbance is disturbance
+    ]
+    return [spec for _, spec in sorted(found, key=lambda each: -each[0].decibels)]
+
+
+_ENOUGH = 2048
+"""Rows and columns that are looked at, at most."""
+
+
+def _middle(image: Image) -> NDArray[np.float32]:
+    """Return the colours of the middle of a picture, where black is 0 and white is 1."""
+    rows, columns = (slice(max(0, n - _ENOUGH) // 2, (n + _ENOUGH) // 2) for n in image.shape[:2])
+    planes = colours(image.planes)[rows, columns]
+    low = min(float(planes.min()), 0.0)
+    return ((planes - low) / (image.white - low)).astype(np.float32)

@@ -1,0 +1,61 @@
+"""The command ``denoise``: the filter that suits the noise, and the options of ``apply``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from kernelscope.cli.main import main
+from tests.gui.test_volume_page import voxels, write
+
+
+@pytest.fixture
+def specks(tmp_path: Path) -> Path:
+    draws = np.random.default_rng(1).random((40, 60))
+    pixels = np.where(draws < 0.02, 0, np.where(draws > 0.98, 255, 128)).astype(np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "specks.png")
+    return tmp_path / "specks.png"
+
+
+def test_specks(specks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = specks.with_name("out.png")
+    assert main(["denoise", str(specks), str(output), "--device", "cpu"]) == 0
+    assert np.mean(np.asarray(Image.open(specks)) != 128) == pytest.approx(0.035, abs=5e-4)
+    assert "note: Median: specks in 3.5 % of the pixels\n" in capsys.readouterr().err
+    assert np.array_equal(np.asarray(Image.open(output)), np.full((40, 60), 128))
+
+
+def test_options_of_apply_hold(specks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = specks.with_name("out.png")
+    rest = ["--size", "5", "--border", "mirror", "--device", "cpu", "--json"]
+    assert main(["denoise", str(specks), str(output), *rest]) == 0
+    (step,) = json.loads(capsys.readouterr().out)["steps"]
+    assert (step["filter"], step["parameters"]["size"], step["border"]) == ("median", 5, "mirror")
+
+
+@pytest.mark.slow
+def test_noise_of_a_volume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write(tmp_path / "head.nii", voxels())
+    assert main(["denoise", str(source), str(tmp_path / "out.nii"), "--device", "cpu"]) == 0
+    error = capsys.readouterr().err
+    assert "note: Volume collaborative" in error
+    assert "; other filters: " in error
+
+
+def test_quiet_says_nothing(specks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = specks.with_name("out.png")
+    assert main(["denoise", str(specks), str(output), "--device", "cpu", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_wrong_usage_and_missing_files(specks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as wrong:
+        main(["denoise", str(specks)])
+    assert wrong.value.code == 2
+    assert "denoise INPUT OUTPUT" in capsys.readouterr().err
+    assert main(["denoise", "none.png", "out.png"]) == 1
+    assert "does not exist" in capsys.readouterr().err

@@ -1,0 +1,102 @@
+"""The filter that is proposed for a picture or a volume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from skimage import data
+
+from kernelscope.engine.denoising import propose, remedies
+from kernelscope.engine.step import ESTIMATE
+from kernelscope.images.image import Image
+from kernelscope.images.judging.noise import impulse_share
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.schema.filter import Disturbance
+from kernelscope.schema.samples import Kind
+
+
+def clean(name: str) -> NDArray[np.float32]:
+    picture = getattr(data, name)()
+    rows, columns = (slice(max(0, n - 256) // 2, (n + 256) // 2) for n in picture.shape[:2])
+    made = (picture[rows, columns] / 255).astype(np.float32)
+    return made.reshape(*made.shape[:2], -1)
+
+
+def specks(planes: NDArray[np.float32], share: float) -> NDArray[np.float32]:
+    made, draws = planes.copy(), np.random.default_rng(5).random(planes.shape[:2])
+    made[draws < share / 2] = 0
+    made[draws > 1 - share / 2] = 1
+    return made
+
+
+def normal(planes: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
+    noise = np.random.default_rng(6).normal(0, sigma / 255, planes.shape)
+    return np.clip(planes + noise, 0, 1).astype(np.float32)
+
+
+def photons(planes: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+    drawn = np.random.default_rng(7).poisson(planes * count) / count
+    return np.clip(drawn, 0, 1).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ["camera", "coins", "page", "grass", "coffee", "retina"])
+def test_specks_are_found_and_noise_is_not_taken_for_them(name: str) -> None:
+    planes = clean(name)
+    for other in (planes, normal(planes, 10), normal(planes, 50), photons(planes, 20)):
+        assert impulse_share(other) == 0
+    for share in (0.02, 0.1):
+        assert impulse_share(specks(planes, share)) == pytest.approx(share, rel=0.25)
+    assert impulse_share(specks(planes, 0.4)) == pytest.approx(0.4, abs=0.12)
+
+
+@pytest.mark.parametrize(("share", "size"), [(0.05, 3), (0.3, 5), (0.6, 7)])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_more_specks_get_a_larger_median(share: float, size: int, dtype: str) -> None:
+    planes = specks(clean("camera"), share)
+    white = 1 if dtype == "float32" else np.iinfo(dtype).max
+    proposal = propose(Image.from_array((planes * white).astype(dtype)))
+    assert (proposal.step.filter.id, proposal.step.parameters["size"]) == ("median", size)
+    assert "specks in" in proposal.line
+
+
+@pytest.mark.parametrize("offset", [0.0, -500.0])
+def test_specks_of_floats_in_any_unit(offset: float) -> None:
+    planes = specks(clean("camera"), 0.05) * 1000 + offset
+    assert propose(Image.from_array(planes)).step.filter.id == "median"
+
+
+def test_noise_gets_the_filter_with_the_best_results_at_its_estimates() -> None:
+    proposal = propose(Image.from_array(normal(clean("coins"), 20)))
+    step = proposal.step
+    assert step.filter.id == "collaborative"
+    assert step.parameters["sigma"] == ESTIMATE
+    assert [each.id for each in proposal.others] == ["sliding_dct", "nlm"]
+    assert proposal.line == "Collaborative filtering: no specks, so noise in all samples"
+
+
+def test_volumes_get_a_filter_of_volumes() -> None:
+    voxels = np.random.default_rng(1).normal(100, 9, (9, 9, 9)).astype(np.float32)
+    proposal = propose(Scan((Volume.from_array(voxels),)))
+    assert proposal.step.filter.kind is Kind.VOLUME
+    measured = [each.remedy for each in remedies(Disturbance.NOISE, Kind.VOLUME)]
+    decibels = [each.decibels for each in measured if each]
+    assert proposal.step.filter.remedy is measured[0]
+    assert decibels == sorted(decibels, reverse=True)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 9), (3, 40, 3)])
+@pytest.mark.parametrize("value", [0, 128, 255])
+def test_nothing_to_be_seen(shape: tuple[int, ...], value: Any) -> None:
+    proposal = propose(Image.from_array(np.full(shape, value, np.uint8)))
+    assert proposal.step.filter.id == "collaborative"
+
+
+def test_a_large_picture_is_judged_by_its_middle() -> None:
+    planes = np.full((2100, 3000), 128, np.uint8)
+    planes[:, 1000:2000] = (specks(np.full((2100, 1000, 1), 0.5, np.float32), 0.1) * 255)[..., 0]
+    share = propose(Image.from_array(planes)).line
+    assert "specks in 4.9 %" in share or "specks in 5 %" in share  # 1000 of 2048 columns, of 10 %
