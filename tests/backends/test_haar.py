@@ -90,7 +90,7 @@ def test_the_same_bits_as_the_host(
         a, b, c, d = middles(planes, share, stride, grid=3)[number].tolist()
         return NoiseMedians((a, b), (c, d))
 
-    source = Components(tuple(parts), lambda: planes, noise_medians=medians)
+    source = Components(tuple(parts), lambda: planes, lambda _: (0, 0), noise_medians=medians)
     for number, part in enumerate(parts):
         for rician in (False, True):
             wanted = estimate_global(part, rician)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import permutations, product
 from typing import Any
 
@@ -12,7 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import InvalidImage, InvalidParameter
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.engine.step import Step
+from kernelscope.images import volume as volume_module
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import DTYPES, MAX_VOXELS, Stored, Volume, narrowed, stack
 
@@ -251,6 +258,32 @@ def test_narrowed_keeps_every_value(values: np.ndarray) -> None:
     np.testing.assert_array_equal(result, values)
     smaller = DTYPES[: DTYPES.index(result.dtype)]
     assert not any(np.array_equal(values.astype(dtype), values) for dtype in smaller)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (70_000, 1, 2), (3, 400, 401), (40, 80, 70)])
+def test_the_range_of_volumes_of_every_form(shape: tuple[int, int, int]) -> None:
+    voxels = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    assert Volume.from_array(voxels).value_range == (voxels.min(), voxels.max())
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32"])
+@pytest.mark.parametrize("filter_id", ["mri_nlm", "volume_dct"])
+def test_a_volume_is_searched_for_its_range_once(
+    dtype: str, filter_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its unit, its sign and its peak are the same fact, for however many threads."""
+    looks = list[int]()
+    look = volume_module._ends
+    monkeypatch.setattr(volume_module, "_ends", lambda voxels: looks.append(1) or look(voxels))
+    voxels = np.random.default_rng(0).normal(0, 50, (4, 9, 9)).astype(dtype)
+    scan = Scan((Volume.from_array(voxels),))
+    request = Request(scan, Step.of_numbers(filter_id))
+    backends = {"cpu": CpuBackend()}
+    with ThreadPoolExecutor(4) as pool, closing(backends["cpu"]):
+        runs = [pool.submit(execute, request, backends) for _ in range(4)]
+        results = [run.result() for run in runs]
+    assert results[0].estimates["noise"] == "gaussian"
+    assert len(looks) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter
+from kernelscope.base.remembered import let_find
 from kernelscope.images.source import fingerprint
 from kernelscope.images.volume import Volume, check_aligned, stack, unstack
 from kernelscope.schema.crop import Box
-from kernelscope.schema.samples import Components, Kind
+from kernelscope.schema.samples import ENDS, Components, Kind
 
 MAX_COMPONENTS = 4
 """T1w, T2w, PDw and one more."""
@@ -44,6 +45,7 @@ class Scan:
         """
         planes = stack(self.volumes)
         planes.flags.writeable = False
+        let_find(planes, ENDS, partial(_ends, self.volumes))
         return planes
 
     @cached_property
@@ -81,7 +83,10 @@ class Scan:
     def components(self) -> Components:
         """The volumes, for a filter that need not see them as one array."""
         return Components(
-            self.samples, lambda: self.planes, lambda number: _known_peak(self.volumes[number])
+            self.samples,
+            lambda: self.planes,
+            lambda number: self.volumes[number].value_range,
+            lambda number: _known_peak(self.volumes[number]),
         )
 
     def arrays(self) -> Iterator[NDArray[Any]]:
@@ -179,6 +184,10 @@ class Scan:
                 for volume in self.volumes
             )
         )
+
+
+def _ends(volumes: tuple[Volume, ...]) -> list[tuple[float, float]]:
+    return [volume.value_range for volume in volumes]
 
 
 def _known_peak(volume: Volume) -> float | None:

@@ -73,6 +73,10 @@ class NoiseMedians(NamedTuple):
     means: tuple[float, float]
 
 
+ENDS = "ends"
+"""Name of the fact about planes: the smallest and the largest sample of each component."""
+
+
 @dataclass(frozen=True, eq=False)
 class Components:
     """The volumes of a scan, each an array of its own: a source of which only facts are needed.
@@ -84,6 +88,8 @@ class Components:
     whole : callable
         Returns them as one array, shape (depth, height, width, components); the first time takes
         longer than most filters do on a GPU.
+    ends : callable
+        Returns the smallest and the largest sample of a part by its number; looks at it once.
     peak : callable
         Returns the largest magnitude of a part by its number, if there is a quick way; else None.
     noise_medians : callable
@@ -94,6 +100,7 @@ class Components:
 
     parts: tuple[Pixels, ...]
     whole: Callable[[], Pixels]
+    ends: Callable[[int], tuple[float, float]]
     peak: Callable[[int], float | None] = lambda number: None
     noise_medians: Callable[[int, float, int], NoiseMedians | None] = lambda *_: None
 

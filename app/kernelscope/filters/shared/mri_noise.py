@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.base.parallel import in_parts
+from kernelscope.base.remembered import remembered
 from kernelscope.filters.shared.mri_sigma import (
     estimate_component,
     estimate_global,
     estimate_local,
 )
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma
-from kernelscope.filters.shared.remembered import remembered
 from kernelscope.schema.filter import Diagnostic
 from kernelscope.schema.parameters import Choice, ChoiceParameter, NumbersParameter
-from kernelscope.schema.samples import Components, Pixels, whole
+from kernelscope.schema.samples import ENDS, Components, Pixels, whole
 
 NOISE = ChoiceParameter(
     name="noise",
@@ -120,50 +120,45 @@ def is_rician(source: Pixels | Components, parameters: Mapping[str, Any]) -> boo
 def _lowest(source: Pixels | Components) -> float:
     """Return the smallest voxel of all components."""
     if isinstance(source, Components):
-        return min(remembered(part, "lowest", partial(_lowest_of, part)) for part in source.parts)
-    return remembered(source, "lowest", partial(_lowest_of, source))
-
-
-def _lowest_of(voxels: Pixels) -> float:
-    if voxels.dtype.kind == "u":
-        return 0.0
-    return min(in_parts(lambda part: min(float(each.min()) for each in voxels[part]), voxels))
+        signed = [n for n, part in enumerate(source.parts) if part.dtype.kind != "u"]
+        return min((source.ends(number)[0] for number in signed), default=0.0)
+    return min(low for low, _ in _ends(source))
 
 
 def least_sigmas(source: Pixels | Components) -> tuple[float, ...]:
     """Return the smallest sigmas allowed for the components of `source`."""
     if isinstance(source, Components):
-        numbers = range(len(source.parts))
-        return _least(
-            [remembered(source.parts[n], "peak", partial(_peak, source, n)) for n in numbers]
-        )
-    return remembered(source, "least sigmas", lambda: _least(_peaks(source)))
+        return _least([_peak(source, number) for number in range(len(source.parts))])
+    return _least([max(high, -low) for low, high in _ends(source)])
 
 
 def _peak(source: Components, number: int) -> float:
-    quick = source.peak(number)
-    if quick is not None:
-        return quick
-    volume = source.parts[number]
+    """Return the largest magnitude of a component."""
+    part = source.parts[number]
 
-    def largest(part: slice) -> float:
-        # A slice at a time, which is read from memory once.
-        return max(max(float(each.max()), -float(each.min())) for each in volume[part])
+    def find() -> float:
+        quick = source.peak(number)
+        low, high = source.ends(number) if quick is None else (0.0, quick)
+        return float(max(high, -low))
 
-    return max(in_parts(largest, volume))
+    return remembered(part, "peak", find)
 
 
-def _peaks(source: Pixels) -> list[float]:
-    """Return the largest magnitude of each component."""
+def _ends(source: Pixels) -> list[tuple[float, float]]:
+    """Return the smallest and the largest voxel of each component."""
+    return remembered(source, ENDS, partial(_ends_of, source))
 
-    def extremes(part: slice) -> NDArray[np.float32]:
+
+def _ends_of(source: Pixels) -> list[tuple[float, float]]:
+    def ends(part: slice) -> NDArray[np.float32]:
         slices = source[part].reshape(len(source[part]), -1)  # long rows: NumPy is faster then
-        low = slices.min(axis=0).astype(np.float32)
-        return np.maximum(slices.max(axis=0), -low).reshape(-1, source.shape[3])
+        both = np.stack([slices.min(axis=0), slices.max(axis=0)]).astype(np.float32)
+        each = both.reshape(2, -1, source.shape[3] if source.ndim == 4 else 1)
+        return np.stack([each[0].min(axis=0), each[1].max(axis=0)])
 
-    found = np.max([extreme.max(axis=0) for extreme in in_parts(extremes, source)], axis=0)
-    peaks: list[float] = found.tolist()
-    return peaks
+    found = np.stack(in_parts(ends, source))
+    lows, highs = found[:, 0].min(axis=0), found[:, 1].max(axis=0)
+    return list(zip(lows.tolist(), highs.tolist(), strict=True))
 
 
 def _least(peaks: Sequence[float]) -> tuple[float, ...]:
@@ -181,8 +176,8 @@ def resolve(source: Pixels | Components, parameters: Mapping[str, Any]) -> Mappi
     local sigmas; or it is ``adaptive``, with that limit and a ``sigma_map``.
     """
     components = source.shape[3]
+    rician = is_rician(source, parameters)  # before the peaks, which it may find by the way
     least = least_sigmas(source)
-    rician = is_rician(source, parameters)
     parameters = {**parameters, "noise": "rician" if rician else "gaussian"}
     if parameters["sigma_from"] == "adaptive":
         return {**measure(whole(source), parameters, least), **parameters, "sigma": least}

@@ -6,8 +6,8 @@ import gc
 
 import numpy as np
 
-from kernelscope.filters.shared import remembered as module
-from kernelscope.filters.shared.remembered import remembered
+from kernelscope.base import remembered as module
+from kernelscope.base.remembered import let_find, remembered
 
 
 def test_a_fact_about_an_array_that_never_changes_is_found_once() -> None:
@@ -36,8 +36,19 @@ def test_nothing_is_kept_of_arrays_that_are_gone() -> None:
     array = np.arange(5)
     array.flags.writeable = False
     remembered(array, "a", lambda: 1)
+    let_find(array, "b", lambda: 1)
     key = id(array)
     assert key in module._facts
+    assert key in module._ways
     del array
     gc.collect()
     assert key not in module._facts
+    assert key not in module._ways
+
+
+def test_a_fact_that_somebody_has_a_quicker_way_to() -> None:
+    array = np.arange(5)
+    array.flags.writeable = False
+    let_find(array, "last", lambda: 4)
+    assert remembered(array, "last", lambda: 1 // 0) == 4
+    assert remembered(array, "first", lambda: int(array[0])) == 0
