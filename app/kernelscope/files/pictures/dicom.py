@@ -27,6 +27,7 @@ from kernelscope.files.formats import (
     damage_explained,
 )
 from kernelscope.files.pictures import jpeg
+from kernelscope.files.pictures.coded_size import check_coded_size
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import Metadata
 
@@ -169,6 +170,7 @@ def stored_pixels(dataset: Any, name: str) -> NDArray[Any]:
         syntax = dataset.file_meta.TransferSyntaxUID
         if not _is_decodable(syntax):
             raise _undecodable(syntax, name)
+        _check_frames(dataset)
         try:
             pixels = np.asarray(dataset.pixel_array)
         except (RuntimeError, NotImplementedError) as error:
@@ -178,6 +180,18 @@ def stored_pixels(dataset: Any, name: str) -> NDArray[Any]:
             raise
         _check_complete(dataset)
         return pixels
+
+
+def _check_frames(dataset: Any) -> None:
+    """Refuse compressed frames that unpack to more than the size that the file declares."""
+    from pydicom import encaps
+
+    if dataset.file_meta.TransferSyntaxUID.is_encapsulated:
+        size = dataset.Columns, dataset.Rows, dataset.get("SamplesPerPixel", 1)
+        for frame in encaps.generate_frames(
+            dataset.PixelData, number_of_frames=frame_count(dataset)
+        ):
+            check_coded_size(frame, *size)
 
 
 def _check_complete(dataset: Any) -> None:

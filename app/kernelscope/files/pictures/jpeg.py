@@ -208,6 +208,12 @@ def _cut(data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[A
     return ["The file is cut off: parts of the picture are coarse, or not there and grey."]
 
 
+def stated_size(data: bytes) -> tuple[int, int, int] | None:
+    """Return the columns, rows and channels in the headers of a JPEG; None without a frame."""
+    found = _segments(data)
+    return (found.width, found.height, found.channels) if found.kind else None
+
+
 def _segments(data: bytes) -> _Segments:
     """Read the markers up to the first scan; damaged ones end the loop."""
     found = _Segments()

@@ -9,8 +9,11 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from kernelscope.files.formats import Unreadable, check_size
 from kernelscope.files.pictures import fax, jpeg
+from kernelscope.files.pictures.coded_size import check_coded_size
 
 Decode = Callable[..., tuple[Any, tuple[int, ...], tuple[int, ...]]]
 """Signature of tifffile's segment decoders: bytes or None, and the index. Returns samples or None,
@@ -20,9 +23,23 @@ FAX_COMPRESSIONS = tuple(fax.NAMES)
 _NONE, _LZW, _PACKBITS = 1, 5, 32773
 _DEFLATES = (8, 32946)
 _JPEG = 7
+_JPEGS = (6, _JPEG, 33007, 34892)
+_JPEG_2000 = (33003, 33004, 33005, 34712)
+_CODECS = {
+    22610: "jpegxr_decode",
+    34887: "lerc_decode",
+    34927: "webp_decode",
+    34933: "png_decode",
+    34934: "jpegxr_decode",
+    50001: "webp_decode",
+    50002: "jpegxl_decode",
+    52546: "jpegxl_decode",
+}
+"""Further compressions of whole pictures, whose codecs refuse to write beyond an array."""
 _EXACT = (_NONE, _LZW, _PACKBITS, *_DEFLATES, *FAX_COMPRESSIONS)
 """Compressions whose decoders detect missing rows."""
 
+_WEBP = 50001
 _T4_OPTIONS = 292
 _REVERSED_BITS = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _LAST_BITS_FIRST = 2
@@ -87,8 +104,67 @@ def prepare(page: Any) -> None:
         page.decode = _fax_decoder(page)
     elif page.compression in _DEFLATES:
         page.decode = _deflate_decoder(page)
-    elif page.compression == _JPEG and page.fillorder != _LAST_BITS_FIRST:
-        page.decode = _jpeg_decoder(page)
+    elif page.compression in (*_JPEGS, *_JPEG_2000):
+        page.decode = _sized_decoder(page)
+        if page.compression == _JPEG and page.fillorder != _LAST_BITS_FIRST:
+            page.decode = _jpeg_decoder(page)
+    elif page.compression in _CODECS:
+        page.decode = _picture_decoder(page)
+
+
+def _sized_decoder(page: Any) -> Decode:
+    """Return a decoder that refuses a strip or tile of more pixels than belong there."""
+    usual: Decode = page.decode
+    width, height = (
+        (page.tilewidth, page.tilelength) if page.is_tiled else (page.imagewidth, page.imagelength)
+    )
+
+    def decode(data: bytes | None, index: int, **options: Any) -> Any:
+        if data is not None:
+            check_coded_size(data, width, height, page.samplesperpixel)
+        return usual(data, index, **options)
+
+    return decode
+
+
+def _picture_decoder(page: Any) -> Decode:
+    """Return a decoder whose codec has room for the pixels of the strip or tile, and no more."""
+    import imagecodecs
+
+    usual: Decode = page.decode
+    options = {"hasalpha": True} if page.compression == _WEBP and page.samplesperpixel == 4 else {}
+
+    def fill(data: bytes, sides: tuple[int, int], samples: int) -> Any:
+        room = np.empty(sides if samples == 1 else (*sides, samples), page.dtype)
+        return getattr(imagecodecs, _CODECS[page.compression])(data, out=room, **options)
+
+    def decode(data: bytes | None, index: int, **how: Any) -> Any:
+        nothing, place, shape = usual(None, index, **how)
+        if data is None:
+            return nothing, place, shape
+        _, rows, width, samples = shape
+        left = page.imagelength - place[2], page.imagewidth - place[3]
+        if not page.is_tiled:
+            sizes = [(min(rows, left[0]), width), (page.rowsperstrip, width)]
+        else:  # a tile at the edge may end there
+            inner = min(rows, left[0]), min(width, left[1])
+            sizes = [(rows, width), inner, (inner[0], width)]
+        for sides in dict.fromkeys(sizes):
+            try:
+                found = fill(data, sides, samples).reshape(1, *sides, samples)
+            except ValueError:  # another size, before anything is decoded
+                continue
+            output = np.full(shape, page.nodata, page.dtype)
+            there = tuple(map(slice, np.minimum(found.shape, shape)))
+            output[there] = found[there]
+            return output, place, shape
+        raise Unreadable(
+            f"a strip or tile of it does not hold the {width}×{rows} pixels of {samples} samples "
+            "that belong there.",
+            "Get the file again from where it came from.",
+        )
+
+    return decode
 
 
 def _jpeg_decoder(page: Any) -> Decode:
