@@ -20,6 +20,7 @@ from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import StepLaunch, make_ready
 from kernelscope.backends.cuda.kernel import Kernel
 from kernelscope.base.errors import Cancelled, OutOfMemory
+from kernelscope.engine.control import CancelToken
 from kernelscope.schema.borders import Border
 from tests.backends.fake_card import UNTOUCHED, Driver, Error, FakeStaging
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture
@@ -337,22 +338,28 @@ def test_cancelling_stops_all_cards(cards: int, rows_of_a_slab: Callable[[int], 
 
 
 @pytest.mark.parametrize("cards", [1, 2, 3])
-def test_an_error_on_one_card_stops_all(cards: int, rows_of_a_slab: Callable[[int], None]) -> None:
+def test_an_error_on_one_card_stops_all(
+    cards: int, rows_of_a_slab: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows_of_a_slab(1)
     rows = WeightedRows(VOLUME, radius=2)
     session = Session(rows, room=20, cards=cards, copy_seconds=COPY_SECONDS)
-    broken = threading.Event()
+    stopping = threading.Event()
     begun: list[int] = []
+    cancel = CancelToken.cancel
+
+    def cancel_all(token: CancelToken) -> None:
+        cancel(token)
+        stopping.set()
 
     def break_the_last(ordinal: int, slab: int) -> None:
         begun.append(slab)
         if slab == 2 and ordinal == cards - 1:
-            broken.set()
             raise Error("this card is on fire")
         if slab == 2:
-            assert broken.wait(PATIENCE)
-            time.sleep(20 * COPY_SECONDS)  # for the word to get round
+            assert stopping.wait(PATIENCE)
 
+    monkeypatch.setattr(CancelToken, "cancel", cancel_all)
     before_kernel(session, break_the_last)
     with pytest.raises(Error, match="on fire"):
         session.filter(picture(VOLUME))

@@ -254,8 +254,9 @@ def test_a_long_run_on_a_big_image_stops_within_a_second(start, listener) -> Non
     listener.next(Started, wanted)
     assert listener.next(Progressed, wanted).stage == "compile"
     # Long enough to be in the first band, whose length is chosen blindly.
-    time.sleep(0.3)
-    begin = time.process_time()
+    begun = time.process_time()
+    while (begin := time.process_time()) - begun < 0.3:
+        time.sleep(0.01)
     worker.cancel()
     while isinstance(event := listener.events.get(timeout=PATIENCE), Progressed):
         pass
@@ -270,7 +271,7 @@ def test_closing_stops_what_runs_and_closes_the_backends(listener) -> None:
     listener.next(Started, wanted)
     begin = time.monotonic()
     worker.close()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < PATIENCE
     listener.next(Stopped, wanted)
     assert backend.closed == 1
     assert "kernelscope-worker" not in [thread.name for thread in threading.enumerate()]

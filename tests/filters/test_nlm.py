@@ -274,13 +274,14 @@ def test_whole_images_of_several_tiles(colour: str) -> None:
 @levels
 @pytest.mark.parametrize("parameters", [{"search": "image"}, {"search_radius": 50}])
 def test_stops_within_a_second(parameters: dict[str, Any], level: Level) -> None:
+    """A second of two threads' processor time, which other processes cannot stretch."""
     pixels = np.random.default_rng(0).integers(0, 256, (1024, 1024, 3), np.uint8)
     request = Request.create(Image.from_array(pixels), "nlm", parameters)
     token = CancelToken()
     cancelled: list[float] = []
 
     def cancel() -> None:
-        cancelled.append(time.perf_counter())
+        cancelled.append(time.process_time())
         token.cancel()
 
     timer = threading.Timer(0.5, cancel)
@@ -289,8 +290,8 @@ def test_stops_within_a_second(parameters: dict[str, Any], level: Level) -> None
         if stage == "compute" and not timer.ident:
             timer.start()
 
-    with contextlib.closing(CpuBackend()) as backend, pytest.raises(Cancelled):
+    with contextlib.closing(CpuBackend(threads=2)) as backend, pytest.raises(Cancelled):
         backend.run(request, level, RunContext(token=token, progress=start_timer))
-    stopped = time.perf_counter()
+    stopped = time.process_time()
     timer.join()
-    assert stopped - cancelled[0] < 1
+    assert stopped - cancelled[0] < 2
