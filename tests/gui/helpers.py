@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
-from PySide6.QtCore import QMimeData, QPointF, Qt
+from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer
 from PySide6.QtGui import QDragEnterEvent, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessageBox, QWidget
@@ -22,6 +22,7 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
@@ -152,6 +153,32 @@ def shown(window: MainWindow) -> str:
 def wait_until(qtbot: QtBot, condition: Callable[..., object]) -> None:
     """Wait for a condition, which may have defaults to bind the variable of a loop."""
     qtbot.waitUntil(lambda: bool(condition()))
+
+
+def answered(qtbot: QtBot, background: Background) -> None:
+    """Wait until all its work is done, that of which nobody wants the answer as well."""
+    qtbot.waitUntil(lambda: not background._tasks)
+
+
+def settle(qtbot: QtBot, window: MainWindow) -> None:
+    """Wait until nothing is on its way to a window: for tests that something does *not* happen."""
+    worker = window.runner.tasks._worker
+
+    def rests() -> bool:
+        QApplication.processEvents()
+        busy = worker._token or worker._pending or window.runner.busy or window.background._tasks
+        return not busy and not due_timers(window)
+
+    qtbot.waitUntil(rests)
+
+
+def due_timers(widget: QWidget) -> list[QTimer]:
+    """Return the timers that will call once, and soon; others watch over long work."""
+    return [
+        each
+        for each in widget.findChildren(QTimer)
+        if each.isActive() and each.isSingleShot() and each.interval() <= 1000
+    ]
 
 
 def press(qtbot: QtBot, window: MainWindow, key: str) -> None:

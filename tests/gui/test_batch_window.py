@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMessageBox, QPush
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
+from kernelscope.big.batch.control import Pause
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
@@ -152,8 +154,14 @@ def test_a_bad_file_shows_its_reason_and_the_others_go_on(
 
 
 def test_a_pause_holds_the_batch_and_resume_goes_on(
-    qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folder: Path
+    qtbot: QtBot,
+    batch: BatchWindow,
+    cpu: FakeCpu,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    held, wait = threading.Event(), Pause.wait
+    monkeypatch.setattr(Pause, "wait", lambda *args: (held.set(), wait(*args)))
     cpu.go.clear()
     fill(qtbot, batch, folder)
     press(batch, "batchStart")
@@ -164,7 +172,7 @@ def test_a_pause_holds_the_batch_and_resume_goes_on(
     assert state(batch).endswith("paused")
     cpu.go.set()
     qtbot.waitUntil(lambda: batch.queue.ended == 1)
-    qtbot.wait(250)  # it would go on by now
+    qtbot.waitUntil(held.is_set)
     assert batch.queue.ended == 1
     assert button.text() == "Re&sume"
     button.click()

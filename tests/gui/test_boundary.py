@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QEvent, QObject
-from PySide6.QtWidgets import QLabel, QMainWindow, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.widgets.boundary import Boundary
 from kernelscope.gui.window.main_window import MainWindow
-from tests.patience import PATIENCE
+from tests.gui.helpers import settle
 
 
 class Requests(QObject):
@@ -49,7 +48,7 @@ def test_a_text_of_the_same_size_reaches_no_window(qtbot: QtBot, label: QLabel) 
     requests, inner = Requests(label.window()), Requests(label.parentWidget())
     label.setText("21.5 ms")
     qtbot.waitUntil(lambda: inner.count > 0)
-    qtbot.wait(20)
+    QApplication.processEvents()
     assert requests.count == 0
 
 
@@ -80,11 +79,11 @@ def test_a_window_at_rest_lays_out_nothing(qtbot: QtBot, window: MainWindow) -> 
     window.show()
     requests = [Requests(each) for each in (window, window.centralWidget())]
     qtbot.waitUntil(lambda: window.isVisible())
-    end = time.monotonic() + PATIENCE
-    while True:
-        for each in requests:
-            each.count = 0
-        qtbot.wait(300)
-        if [each.count for each in requests] == [0, 0]:
-            break  # at rest, at once or once what was on its way has come
-        assert time.monotonic() < end, "it never comes to rest"
+    settle(qtbot, window)
+    for each in requests:
+        each.count = 0
+    for timer in window.findChildren(QTimer):
+        if timer.isActive():
+            timer.timeout.emit()
+    QApplication.processEvents()
+    assert [each.count for each in requests] == [0, 0]

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope import filters
 from kernelscope.gui.tools.command_palette import Command, CommandPalette, search
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import press
+from tests.gui.helpers import press, settle
 
 Key = Qt.Key
 
@@ -167,7 +167,7 @@ def test_a_disabled_command_says_why_and_is_not_run(
     why = "There is no output yet: run a filter first."
     assert line(palette)[1] == note(palette) == why
     hit(qtbot, Key.Key_Return)
-    qtbot.wait(20)
+    settle(qtbot, window)
     assert palette.isVisible()
 
 

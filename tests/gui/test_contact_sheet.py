@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,8 @@ from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.tasks import Priority
 from kernelscope.images.image import Image
-from tests.gui.helpers import FakeCpu, child, load
+from tests.gui.helpers import FakeCpu, child, due_timers, load
+from tests.patience import PATIENCE
 
 SIDE = 64
 
@@ -197,7 +198,7 @@ def test_tiles_say_what_they_wait_for(
     cpu.one.release()
     qtbot.waitUntil(lambda: "computing…" in sheet.tiles[1].text)
     assert sheet.tiles[0].picture is not None
-    qtbot.wait(300)
+    qtbot.waitUntil(lambda: not due_timers(sheet))
     assert "computing…" in sheet.tiles[1].text
     cpu.go.set()
     qtbot.waitUntil(lambda: _complete(sheet))
@@ -266,12 +267,14 @@ def test_closing_ends_no_job_of_another_window(
     tasks = window.runner.tasks
     ended: list[object] = []
     tasks.ended.connect(ended.append)
-    job = Job(lambda backends, token, report: time.sleep(0.3))
+    go = threading.Event()
+    job = Job(lambda backends, token, report: go.wait(PATIENCE))
     mine = tasks.submit(job, Priority.STARTED)
     assert len(ended) == 1, "that of the sheet"
     done: list[object] = []
     mine.finished.connect(done.append)
     sheet.close()
+    go.set()
     qtbot.waitUntil(lambda: len(ended) == 2)
     assert ended[1] is mine
     assert done == [None]
@@ -346,7 +349,7 @@ def test_a_window_that_closes_computes_no_sheet(qtbot: QtBot, real: MainWindow) 
     sheet = _sheet(qtbot, real)
     sheet.touch()
     real.close()
-    qtbot.wait(400)  # longer than the sheet rests; an error in the loop would fail the test
+    qtbot.waitUntil(lambda: not due_timers(sheet))  # an error in the loop would fail the test
     assert not sheet.isVisible()
 
 

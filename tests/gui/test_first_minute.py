@@ -13,7 +13,7 @@ from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from tests.gui.helpers import Opener, load, shown
+from tests.gui.helpers import Opener, load, settle, shown
 
 
 def test_samples_with_noise_know_their_truth() -> None:
@@ -69,7 +69,6 @@ def test_a_reference_that_was_chosen_stays(qtbot: QtBot, window: MainWindow) -> 
     image = window.page.source
     assert isinstance(image, Image)
     window.page.set_reference(image)
-    qtbot.waitUntil(lambda: not window.background.owes)
-    qtbot.wait(300)
+    settle(qtbot, window)
     assert window.page.reference is not None
     assert window.page.reference.origin is ReferenceOrigin.CHOSEN

@@ -50,6 +50,7 @@ from tests.gui.helpers import (
     press,
     run,
     save_as,
+    settle,
     shown,
     write_picture,
 )
@@ -222,7 +223,7 @@ def test_panel_behind_a_tab_costs_nothing(
     monkeypatch.setattr(Histogram, "of", count)
     load(qtbot, window, picture)
     run(qtbot, window)
-    qtbot.wait(50)
+    settle(qtbot, window)
     assert threads == []
     show_quality(window)
     qtbot.waitUntil(lambda: len(window.quality.histograms.histograms) == 2)
@@ -576,14 +577,14 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")
     qtbot.waitUntil(lambda: len(spread) == 2 and len(drawn) == 1)  # histograms of both pictures
-    qtbot.wait(50)
+    settle(qtbot, window)
     assert (len(judged), len(spread), len(drawn)) == (1, 2, 1)
     assert len(followed) == 2  # one where it begins, which offers Cancel, and one at its end
     for key in ("Ctrl+Z", "Ctrl+Shift+Z"):
         del spread[:], drawn[:], followed[:]
         press(qtbot, window, key)
         qtbot.waitUntil(lambda: len(spread) > 1 and bool(drawn) and bool(followed))
-        qtbot.wait(50)
+        settle(qtbot, window)
         assert (len(spread), len(drawn), len(followed)) == (2, 1, 1)
 
 
@@ -599,7 +600,7 @@ def test_figures_that_come_back_into_view_are_not_computed_again(
     for _ in range(3):
         window.findChild(QDockWidget, "timingDock").raise_()
         show_quality(window)
-    qtbot.wait(50)
+    settle(qtbot, window)
     assert judged == []
     run(qtbot, window)
     qtbot.waitUntil(lambda: len(judged) == 1)

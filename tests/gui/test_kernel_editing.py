@@ -44,7 +44,7 @@ from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from tests.backends.emulated import needs_compiler
-from tests.gui.helpers import choose_files, dialog
+from tests.gui.helpers import choose_files, dialog, due_timers
 
 pytestmark = needs_compiler
 
@@ -166,7 +166,7 @@ def test_a_version_is_kept_and_comes_back(
 ) -> None:
     editor = edit(viewer)
     assert editor.toPlainText() == MEAN
-    qtbot.wait(10)
+    qtbot.waitUntil(lambda: not due_timers(viewer))
     assert edits.names("mean", "shared") == [], "nothing was changed yet"
     put(editor, "// mine\n" + MEAN)
     qtbot.waitUntil(lambda: edits.names("mean", "shared") == [FIRST])  # without leaving it

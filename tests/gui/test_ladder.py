@@ -37,7 +37,7 @@ from kernelscope.images.image import Image
 from kernelscope.schema.levels import CPU_LEVELS, Level
 from kernelscope.teach.handbook import level_pictures
 from kernelscope.teach.handbook.svg import Drawing
-from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press
+from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press, settle
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("repeats_runs")
@@ -215,7 +215,7 @@ def test_esc_stops_the_levels(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> 
     qtbot.waitUntil(lambda: not ready.runner.busy)
     cpu.go.set()
     assert note(ready) == ""
-    qtbot.wait(50)
+    settle(qtbot, ready)
     assert not ready.runner.busy
     assert entry(ready, SERIAL).time is None
 

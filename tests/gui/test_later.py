@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.work.later import Later
@@ -50,21 +51,24 @@ def test_a_call_that_waits_for_a_paint_is_due(qtbot: QtBot) -> None:
     assert not later.is_due
 
 
-def test_requests_are_answered_once_and_not_put_off(qtbot: QtBot) -> None:
+def test_requests_are_answered_once_and_not_put_off(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[object] = []
+    starts: list[object] = []
     parent = QWidget()
     qtbot.addWidget(parent)
     later = Later(lambda: calls.append(None), parent)
     timer = later.findChildren(QTimer)[0]
-    timer.setInterval(200)
-    later.soon()
-    qtbot.wait(20)
-    before = timer.remainingTime()
-    later.soon()
-    assert timer.remainingTime() <= before
+    start = timer.start
+    monkeypatch.setattr(timer, "start", lambda: (starts.append(None), start()))
+    for _ in range(3):
+        later.soon()
+    assert len(starts) == 1, "another start would put it off"
     qtbot.waitUntil(lambda: bool(calls))
     assert not later.is_due
-    qtbot.wait(20)
+    assert not timer.isActive()
+    QApplication.processEvents()
     assert len(calls) == 1
 
 
@@ -77,7 +81,8 @@ def test_a_cancelled_call_does_not_come(qtbot: QtBot) -> None:
     later.after_paint()
     later.cancel()
     assert not later.is_due
-    qtbot.wait(60)
+    assert not later.findChildren(QTimer)[0].isActive()
+    QApplication.processEvents()
     assert not calls
     later.after_paint()
     qtbot.waitUntil(lambda: bool(calls))

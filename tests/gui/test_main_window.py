@@ -86,6 +86,7 @@ from tests.gui.helpers import (
     program_threads,
     run,
     save_as,
+    settle,
     shown,
     state,
     wait_until,
@@ -220,7 +221,7 @@ def test_hanging_file_does_not_stand_in_the_way(
     window.file_dialogs.open(Path("hangs.png"))
     load(qtbot, window, picture)
     go.set()
-    qtbot.wait(50)
+    settle(qtbot, window)
     assert window.settings.recent_files == [picture]
 
 
@@ -324,7 +325,7 @@ def test_result_of_a_picture_that_was_replaced_goes_to_the_list(
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
     cpu.go.set()
     qtbot.waitUntil(lambda: len(window.gallery) == 1)
-    qtbot.wait(50)
+    settle(qtbot, window)
     assert window.pictures.images.output.image is None
     assert shown(window) == "other.png"
 
@@ -1100,7 +1101,7 @@ def test_views_follow_the_palette(qtbot: QtBot, window: MainWindow) -> None:
     dark = QPalette(QPalette().color(QPalette.ColorRole.ButtonText))
     QApplication.setPalette(dark)
     try:
-        qtbot.wait(1)
+        QApplication.processEvents()
         ground = theme.canvas_ground(canvas.palette())
         assert canvas.grab().toImage().pixelColor(3, 3) == ground
     finally:

@@ -33,7 +33,7 @@ from kernelscope.gui import application
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.hand import Hand
-from tests.gui.helpers import FakeCpu, Opener, load, program_threads, shown, write_picture
+from tests.gui.helpers import FakeCpu, Opener, load, program_threads, settle, shown, write_picture
 from tests.gui.test_emulated_gpu import FakeEmulated
 from tests.gui.test_volume_page import voxels, write
 
@@ -221,7 +221,7 @@ def test_the_window_opens_with_any_settings(
     window.actions_.fill_recent()
     for path in window.settings.recent_files:
         window.file_dialogs.open(path)
-    qtbot.wait(20)
+    settle(qtbot, window)
     for dialog in window.findChildren(QDialog):
         dialog.reject()
     assert not [record for record in caplog.records if record.levelno >= logging.CRITICAL]

@@ -55,6 +55,7 @@ from tests.gui.helpers import (
     offers,
     press,
     run,
+    settle,
     state,
 )
 from tests.patience import PATIENCE
@@ -181,7 +182,7 @@ def test_cancel_between_two_steps_is_heard(
     press(qtbot, window, "Esc")
     assert state(window) == "Cancelled."
     go_on.set()
-    qtbot.wait(50)
+    settle(qtbot, window)
     assert cpu.requests == []
 
 
@@ -310,7 +311,7 @@ def test_opening_a_picture_ends_the_recipe(
     load(qtbot, window, other)
     cpu.go.set()
     qtbot.waitUntil(lambda: len(window.gallery) == 1)
-    qtbot.wait(50)
+    settle(qtbot, window)
     assert len(cpu.requests) == 1
     assert window.pictures.images.output.image is None
 
@@ -460,7 +461,7 @@ def test_estimating_is_said_and_its_cancel_logged(
     assert state(window) == "Cancelled."
     assert "Cancelled before it began" in window.console.text()
     go_on.set()
-    qtbot.wait(50)
+    settle(qtbot, window)
     assert not cpu.requests
 
 

@@ -68,6 +68,7 @@ from tests.gui.helpers import (
     load,
     press,
     save_as,
+    settle,
     state,
     wait_until,
 )
@@ -958,7 +959,7 @@ def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
     drawn = counted(monkeypatch, VolumeViewer, "show_output")
     run(qtbot, window)
     qtbot.waitUntil(lambda: panel.topLevelItem(0).text(2) not in ("", "–"))
-    qtbot.wait(50)
+    settle(qtbot, window)
     assert (len(judged), len(followed), len(drawn)) == (1, 2, 1)
 
 

@@ -21,7 +21,7 @@ from kernelscope.gui.session.session import FIRST_FILTER
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import Opener, child, dialog, press
+from tests.gui.helpers import Opener, child, dialog, press, settle
 from tests.gui.test_volume_page import SHAPE, add, open_scan, titles, voxels, write
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -164,7 +164,7 @@ def test_playing_stops_when_something_else_is_shown(
     open_scan(qtbot, window, write(tmp_path / "T1.nii", voxels(9)))
     assert not window.files.members.bar.playing
     assert not window.files.members.bar.isVisible()
-    qtbot.wait(50)
+    settle(qtbot, window)
     assert titles(window) == ["T1.nii"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import operator
 import threading
-import time
 import tracemalloc
 from dataclasses import dataclass, field
 from functools import partial
@@ -213,7 +212,7 @@ class Kept:
 
 
 class Slow(ArraySource):
-    """Takes longer for the first blocks than for the last, and counts those at work.
+    """Reads the first block after the second, and counts those at work.
 
     The first blocks wait for each other, so that as many are at work as there may be.
     """
@@ -222,6 +221,7 @@ class Slow(ArraySource):
         super().__init__(array, Kind.VOLUME)
         self.most = self.working = 0
         self.lock, self.first = threading.Lock(), threading.Barrier(AT_ONCE)
+        self.second = threading.Event()
 
     def read(self, box: Box) -> NDArray[Any]:
         with self.lock:
@@ -229,10 +229,14 @@ class Slow(ArraySource):
             self.most = max(self.most, self.working)
         if box.first[0] < AT_ONCE:
             self.first.wait(PATIENCE)
-        time.sleep(0.02 / (1 + box.first[0]))
+        if box.first[0] == 0:
+            self.second.wait(PATIENCE)
         with self.lock:
             self.working -= 1
-        return super().read(box)
+        samples = super().read(box)
+        if box.first[0] == 1:
+            self.second.set()
+        return samples
 
 
 def test_blocks_are_written_in_order_and_two_are_at_work() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -44,13 +43,23 @@ class Card:
 
 
 def test_a_gpu_runs_one_request_at_a_time() -> None:
-    card = Card()
+    card, waiting, all_wait = Card(), set[int](), threading.Event()
     backend = OneByOne(cast(Backend, card))
+
+    def look() -> bool:  # asked by those that wait
+        waiting.add(threading.get_ident())
+        if len(waiting) == 3:
+            all_wait.set()
+        return False
+
     with ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(backend.run, REQUEST, GLOBAL, RunContext()) for _ in range(4)]
-        assert card.begun.wait(PATIENCE)
-        time.sleep(0.1)  # the others would begin meanwhile
-        card.finish.set()
+        context = RunContext(token=PolledToken(look))
+        runs = [pool.submit(backend.run, REQUEST, GLOBAL, context) for _ in range(4)]
+        try:
+            assert card.begun.wait(PATIENCE)
+            assert all_wait.wait(PATIENCE)
+        finally:
+            card.finish.set()
         for run in runs:
             assert run.result(PATIENCE) is REQUEST.source
     assert card.most == 1
