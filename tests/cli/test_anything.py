@@ -151,7 +151,6 @@ BENCH = (
     *("--gpu", "--repeat", "--out", "--csv", "--plot", "--verify", "--compare", "--show"),
 )
 PHANTOM = ("--size", "--voxel", "--weighting", "--noise", "--sigma", "--seed", "--truth")
-COMMANDS = {"bench": BENCH, "phantom": PHANTOM, "info": ("--gpu",), "list": ("--json",), "": ()}
 
 
 def of_others(rng: random.Random) -> list[str]:

@@ -91,14 +91,6 @@ def test_apply_filters_the_picture(
     assert "Mean, mask size 5 px, wrap border, CPU serial; 30×20 pixels in " in line
 
 
-@pytest.mark.slow
-@each_filter
-def test_apply_runs_every_filter(spec: FilterSpec, grey: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.png"
-    assert apply(spec.id, grey, out, "--quiet") == 0
-    assert read(out).shape[:2] == (20, 30)
-
-
 @pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
 def test_an_emulated_run_has_no_time(
     grey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

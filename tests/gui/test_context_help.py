@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -141,33 +141,29 @@ def test_f1_in_the_open_list_of_filters(qtbot: QtBot, open_window: Opener) -> No
     manual.close()
 
 
-DIALOGS: tuple[Callable[[MainWindow], object], ...] = (
-    lambda window: window.companions.show_preferences(),
-    lambda window: window.companions.show_shortcuts(),
-    lambda window: window.companions.show_gpu(),
-    lambda window: window.companions.new_phantom(),
-    lambda window: window.companions.show_about(),
-)
-
-
-@pytest.mark.parametrize("show", DIALOGS, ids=("preferences", "keys", "gpu", "phantom", "about"))
-def test_f1_in_dialogs_that_block_the_window(
-    qtbot: QtBot, open_window: Opener, show: Callable[[MainWindow], object]
-) -> None:
-    window = open_window()
-    show(window)
-    qtbot.waitUntil(lambda: QApplication.activeModalWidget() is not None)
-    dialog = QApplication.activeModalWidget()
-    assert isinstance(dialog, QDialog)
-    for widget in (dialog, *controls(dialog)):
-        check(place_of(widget))
-    dialog.activateWindow()
-    qtbot.waitUntil(dialog.isActiveWindow)
-    qtbot.keyClick(dialog, Qt.Key.Key_F1)
-    manual = read(qtbot, dialog)
-    assert manual.page == place_of(dialog).partition("#")[0]
-    manual.close()
-    dialog.close()
+def test_f1_in_dialogs_that_block_the_window(qtbot: QtBot, open_window: Opener) -> None:
+    companions = open_window().companions
+    for show in (
+        companions.show_preferences,
+        companions.show_shortcuts,
+        companions.show_gpu,
+        companions.new_phantom,
+        companions.show_about,
+    ):
+        show()
+        qtbot.waitUntil(lambda: QApplication.activeModalWidget() is not None)
+        dialog = QApplication.activeModalWidget()
+        assert isinstance(dialog, QDialog)
+        for widget in (dialog, *controls(dialog)):
+            check(place_of(widget))
+        dialog.activateWindow()
+        qtbot.waitUntil(dialog.isActiveWindow)
+        qtbot.keyClick(dialog, Qt.Key.Key_F1)
+        manual = read(qtbot, dialog)
+        assert manual.page == place_of(dialog).partition("#")[0]
+        manual.close()
+        dialog.close()
+        qtbot.waitUntil(lambda: QApplication.activeModalWidget() is None)
 
 
 def test_other_windows_have_a_page(open_window: Opener) -> None:
@@ -224,19 +220,21 @@ def test_every_entry_of_the_menus_has_a_page(open_window: Opener) -> None:
     assert {filter_page(spec) for spec in filters.discover().values()} < places
 
 
-@pytest.mark.parametrize(
-    ("way", "page"),
-    [
+def test_f1_in_an_open_menu_opens_the_page_of_the_entry(qtbot: QtBot, open_window: Opener) -> None:
+    window = open_window()
+    for way, page in (
         (("File", "New Phantom…"), "volumes"),
         (("View", "Several Volumes", "Play Volumes"), "volumes"),
         (("View", "Regions of Interest"), "window"),
         (("Filter", "Smoothing", "Median"), "filter-median"),
-    ],
-)
-def test_f1_in_an_open_menu_opens_the_page_of_the_entry(
-    qtbot: QtBot, open_window: Opener, way: tuple[str, ...], page: str
-) -> None:
-    window = open_window()
+    ):
+        press_f1_at(qtbot, window, way)
+        manual = read(qtbot, window)
+        assert manual.page == page
+        manual.close()
+
+
+def press_f1_at(qtbot: QtBot, window: MainWindow, way: tuple[str, ...]) -> None:
     menu: Any = None
     for name in way:
         holder: Any = menu if menu is not None else window.menuBar()
@@ -250,6 +248,3 @@ def test_f1_in_an_open_menu_opens_the_page_of_the_entry(
     assert menu is not None
     qtbot.keyClick(menu, Qt.Key.Key_F1)
     assert QApplication.activePopupWidget() is None
-    manual = read(qtbot, window)
-    assert manual.page == page
-    manual.close()

@@ -116,28 +116,29 @@ def test_too_many_files_on_the_list_of_components_are_refused_at_once(
 # --- the clipboard ---
 
 
-@pytest.mark.parametrize("what", ["cleared", "no mime", "empty mime", "image that is none"])
 def test_pasting_nothing_says_so(
-    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch, what: str
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clipboard = QGuiApplication.clipboard()
+    class Empty:
+        def mimeData(self) -> None:  # noqa: N802
+            return None
+
+    def paste() -> str:
+        window.statusBar().clearMessage()
+        press(qtbot, window, "Ctrl+V")
+        return window.statusBar().currentMessage()
+
+    clipboard, none = QGuiApplication.clipboard(), QMimeData()
+    none.setData("application/x-qt-image", b"")
+    none.setImageData(QImage())
     clipboard.clear()
-    if what == "empty mime":
-        clipboard.setMimeData(QMimeData())
-    elif what == "image that is none":
-        mime = QMimeData()
-        mime.setData("application/x-qt-image", b"")
-        mime.setImageData(QImage())
+    said = [paste()]
+    for mime in (QMimeData(), none):
         clipboard.setMimeData(mime)
-    elif what == "no mime":
-
-        class Empty:
-            def mimeData(self) -> None:  # noqa: N802
-                return None
-
-        monkeypatch.setattr(QGuiApplication, "clipboard", Empty)
-    press(qtbot, window, "Ctrl+V")
-    assert window.statusBar().currentMessage() == "There is no picture on the clipboard."
+        said.append(paste())
+    monkeypatch.setattr(QGuiApplication, "clipboard", Empty)
+    said.append(paste())
+    assert said == 4 * ["There is no picture on the clipboard."]
 
 
 def test_pasting_nothing_into_the_mask_says_so(qtbot: QtBot, window: MainWindow) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 import tifffile
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
@@ -15,23 +14,17 @@ from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import dialog
 
 
-@pytest.mark.parametrize("name", ["huge.tif", "scan.zarr", "small.tif"])
-def test_the_command_for_a_large_file(
-    name: str, qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    path = tmp_path / name
-    if name == "huge.tif":
-        with path.open("wb") as handle:
-            file = tifffile.FileHandle(handle, name=name)
-            with tifffile.TiffWriter(file, bigtiff=True) as writer:
-                writer.write(None, shape=(40, 9000, 9000), dtype=np.uint8, photometric="minisblack")
-    elif name == "scan.zarr":
-        path.mkdir()
-    else:
-        path.write_bytes(b"II*\0")
-    window.file_dialogs.open(path)
-    box = dialog(qtbot, window, ErrorDialog)
-    shown = " ".join(label.text() for label in box.findChildren(QLabel))
-    command = f"kernelscope apply median {name} OUTPUT.tif --memory 2G"
-    assert (command in shown) == (name != "small.tif"), shown
-    box.close()
+def test_the_command_for_a_large_file(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    with (tmp_path / "huge.tif").open("wb") as handle:
+        file = tifffile.FileHandle(handle, name="huge.tif")
+        with tifffile.TiffWriter(file, bigtiff=True) as writer:
+            writer.write(None, shape=(40, 9000, 9000), dtype=np.uint8, photometric="minisblack")
+    (tmp_path / "scan.zarr").mkdir()
+    (tmp_path / "small.tif").write_bytes(b"II*\0")
+    for name in ("huge.tif", "scan.zarr", "small.tif"):
+        window.file_dialogs.open(tmp_path / name)
+        box = dialog(qtbot, window, ErrorDialog)
+        shown = " ".join(label.text() for label in box.findChildren(QLabel))
+        command = f"kernelscope apply median {name} OUTPUT.tif --memory 2G"
+        assert (command in shown) == (name != "small.tif"), shown
+        box.reject()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 import threading
@@ -68,7 +69,6 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
-from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import GPU_LEVELS
 from tests.gui.helpers import (
     NO_GPU,
@@ -479,19 +479,21 @@ def test_a_result_of_earlier_settings_is_not_saved_without_a_question(
     dialog(qtbot, window, QFileDialog).reject()
 
 
-@pytest.mark.parametrize(("suffix", "offered"), [("tif", "TIFF"), ("png", "PNG"), ("jpg", "JPEG")])
 def test_the_type_of_the_opened_file_is_offered_first(
-    qtbot: QtBot, window: MainWindow, picture: Path, suffix: str, offered: str
+    qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
-    with Pillow.open(picture) as image:
-        image.save(picture.with_name(f"cells.{suffix}"))
-    window.settings.set_text("saveFormat", "BMP (*.bmp)")  # that of an earlier picture
-    load(qtbot, window, picture.with_name(f"cells.{suffix}"))
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+S")
-    chooser = dialog(qtbot, window, QFileDialog)
-    assert chooser.selectedNameFilter().split()[0] == offered
-    chooser.reject()
+    for suffix, offered in (("tif", "TIFF"), ("png", "PNG"), ("jpg", "JPEG")):
+        path = picture.with_name(f"cells.{suffix}")
+        with Pillow.open(picture) as image:
+            image.save(path)
+        window.settings.set_text("saveFormat", "BMP (*.bmp)")  # that of an earlier picture
+        load(qtbot, window, path)
+        run(qtbot, window)
+        press(qtbot, window, "Ctrl+S")
+        chooser = dialog(qtbot, window, QFileDialog)
+        assert chooser.selectedNameFilter().split()[0] == offered
+        chooser.reject()
+        wait_until(qtbot, lambda chooser=chooser: not chooser.isVisible())
 
 
 def test_quality_of_a_jpeg_is_that_of_the_preferences(
@@ -759,28 +761,22 @@ def test_even_mask_size_is_refused_with_the_way_out(
     assert box.value() == 3
 
 
-@pytest.mark.parametrize(
-    ("key", "x", "y"),
-    [
+def test_arrow_keys_move_both_pictures(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
+    load(qtbot, window, picture)
+    for key, x, y in (
         (Qt.Key.Key_Left, -1, 0),
         (Qt.Key.Key_Right, 1, 0),
         (Qt.Key.Key_Up, 0, -1),
         (Qt.Key.Key_Down, 0, 1),
-    ],
-)
-def test_arrow_keys_move_both_pictures(
-    qtbot: QtBot, window: MainWindow, picture: Path, key: Qt.Key, x: int, y: int
-) -> None:
-    load(qtbot, window, picture)
-    before, scale = window.pictures.images.input.camera()
-    qtbot.keyClick(child(window, QWidget, "outputCanvas"), key)
-    for view in (window.pictures.images.input, window.pictures.images.output):
-        after, new_scale = view.camera()
-        assert new_scale == pytest.approx(scale)
-        assert (after.x() - before.x()) * scale == pytest.approx(0.1 * x * view.canvas_size.width())
-        assert (after.y() - before.y()) * scale == pytest.approx(
-            0.1 * y * view.canvas_size.height()
-        )
+    ):
+        before, scale = window.pictures.images.input.camera()
+        qtbot.keyClick(child(window, QWidget, "outputCanvas"), key)
+        for view in (window.pictures.images.input, window.pictures.images.output):
+            after, new_scale = view.camera()
+            assert new_scale == pytest.approx(scale)
+            moved, size = (after - before) * scale, view.canvas_size
+            assert moved.x() == pytest.approx(0.1 * x * size.width()), key
+            assert moved.y() == pytest.approx(0.1 * y * size.height()), key
 
 
 def test_a_letter_in_the_mask_is_explained_once(qtbot: QtBot, window: MainWindow) -> None:
@@ -796,36 +792,36 @@ def test_a_letter_in_the_mask_is_explained_once(qtbot: QtBot, window: MainWindow
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
 def test_every_filter_runs_with_the_values_that_its_form_shows(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, spec: FilterSpec
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    action = window.findChild(QAction, f"filter{spec.id}")
-    action.trigger()
-    run(qtbot, window)
-    assert cpu.requests[-1].step.filter is spec
     image = window.pictures.images.input.image
     assert image is not None
-    names = [each.name for each in spec.parameters if each.is_estimated]  # from the start
-    found = estimate(Request.create(image, spec.id), names)
-    assert dict(cpu.requests[-1].step.parameters) == spec.validate({}) | found
-    assert dict(window.session.values.numbers) == spec.validate({}) | found
-    child(window, QComboBox, "filter")
-    assert action.isChecked()
+    for spec in filters.discover().values():
+        action = window.findChild(QAction, f"filter{spec.id}")
+        action.trigger()
+        run(qtbot, window)
+        assert cpu.requests[-1].step.filter is spec
+        names = [each.name for each in spec.parameters if each.is_estimated]  # from the start
+        values = spec.validate({}) | estimate(Request.create(image, spec.id), names)
+        assert dict(cpu.requests[-1].step.parameters) == values, spec.id
+        assert dict(window.session.values.numbers) == values, spec.id
+        child(window, QComboBox, "filter")
+        assert action.isChecked(), spec.id
 
 
-@pytest.mark.parametrize("filter_id", ["mean", "mask"])
-def test_no_two_controls_share_a_mnemonic(window: MainWindow, filter_id: str) -> None:
-    window.session.set_filter(filter_id)
-    texts = [action.text() for action in window.menuBar().actions()]
-    for kind in (QLabel, QAbstractButton):
-        labels: list[Any] = window.findChildren(kind)
-        texts += [label.text() for label in labels if label.isVisible()]
-    keys = [QKeySequence.mnemonic(text).toString() for text in texts]
-    keys = [key for key in keys if key]
-    assert len(keys) > 8
-    assert sorted(keys) == sorted(set(keys))
+def test_no_two_controls_share_a_mnemonic(window: MainWindow) -> None:
+    for filter_id in ("mean", "mask"):
+        window.session.set_filter(filter_id)
+        texts = [action.text() for action in window.menuBar().actions()]
+        for kind in (QLabel, QAbstractButton):
+            labels: list[Any] = window.findChildren(kind)
+            texts += [label.text() for label in labels if label.isVisible()]
+        keys = [QKeySequence.mnemonic(text).toString() for text in texts]
+        keys = [key for key in keys if key]
+        assert len(keys) > 8
+        assert sorted(keys) == sorted(set(keys)), filter_id
 
 
 def test_f12_brings_the_console_to_the_front(qtbot: QtBot, window: MainWindow) -> None:
@@ -1002,14 +998,20 @@ def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> N
     assert right.camera()[1] == pytest.approx(fitted[1])
 
 
-@pytest.mark.parametrize(("x", "y"), [(0.2, 0.3), (0.75, 0.4), (0.4, 0.85)])
-@pytest.mark.parametrize("name", ["input", "output"])
 def test_the_wheel_keeps_what_is_under_the_cursor(
-    qtbot: QtBot, window: MainWindow, picture: Path, name: str, x: float, y: float
+    qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
     run(qtbot, window)
-    view = getattr(window.pictures.images, name)
+    images = window.pictures.images
+    for view, (x, y) in itertools.product(
+        (images.input, images.output), ((0.2, 0.3), (0.75, 0.4), (0.4, 0.85))
+    ):
+        press(qtbot, window, "Ctrl+0")
+        turn_the_wheel(window, view, x, y)
+
+
+def turn_the_wheel(window: MainWindow, view: ImageView, x: float, y: float) -> None:
     port = view.canvas
     cursor = QPointF(round(x * port.width()), round(y * port.height()))
 

@@ -84,10 +84,16 @@ def test_filters_are_in_the_page(window: ManualWindow) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_every_link_between_pages_finds_its_heading(window: ManualWindow, name: str) -> None:
-    for target, anchor in re.findall(r"\]\(([\w-]*)(?:\.md)?#([\w-]+)\)", handbook.page(name)):
-        window.open_page(target or name)
+def test_every_link_between_pages_finds_its_heading(window: ManualWindow) -> None:
+    links = {
+        (target or name, anchor)
+        for name in NAMES
+        for target, anchor in re.findall(r"\]\(([\w-]*)(?:\.md)?#([\w-]+)\)", handbook.page(name))
+    }
+    assert len(links) > 40
+    for target, anchor in sorted(links):
+        if window.page != target:
+            window.open_page(target)
         assert view_of(window).go_to_heading(anchor), f"{target}#{anchor}"
         assert anchor_of(view_of(window).textCursor().block().text()) == anchor
 

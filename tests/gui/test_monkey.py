@@ -22,6 +22,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
+    QMainWindow,
 )
 from pytestqt.qtbot import QtBot
 
@@ -31,6 +32,7 @@ from kernelscope.base.compile_process import CompileProcess
 from kernelscope.engine.backend import Availability
 from kernelscope.gui import application
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window import placement
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.hand import Hand
 from tests.gui.helpers import FakeCpu, Opener, load, program_threads, settle, shown, write_picture
@@ -258,16 +260,24 @@ def test_a_saved_layout_that_is_not_whole_is_not_given_to_qt(
     assert window.isVisible()
 
 
-def test_a_window_is_on_a_screen_wherever_it_was_saved(open_window: Opener, store: Path) -> None:
-    window = open_window()
+def test_a_window_is_on_a_screen_wherever_it_was_saved(qtbot: QtBot, store: Path) -> None:
+    def window_of(settings: Settings) -> QMainWindow:
+        window = QMainWindow()
+        qtbot.addWidget(window)
+        placement.restore(window, settings)
+        window.show()
+        qtbot.waitExposed(window)
+        return window
+
+    settings, chance = Settings(store), random.Random(5)
+    window = window_of(settings)
     window.resize(700, 650)
+    placement.save(window, settings)
     window.close()
-    data = bytes(Settings(store).blob("geometry").data())
-    chance = random.Random(5)
-    for trial in range(25):
-        settings = Settings(store)
+    data = bytes(settings.blob("geometry").data())
+    for trial in range(50):
         settings.set_blob("geometry", QByteArray(changed(data, chance)))
-        again = open_window()
+        again = window_of(settings)
         screen = again.screen().availableGeometry()
         assert screen.contains(again.frameGeometry().center()), (trial, again.frameGeometry())
         assert again.width() <= 2 * screen.width()

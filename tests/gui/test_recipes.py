@@ -57,6 +57,7 @@ from tests.gui.helpers import (
     run,
     settle,
     state,
+    wait_until,
 )
 from tests.patience import PATIENCE
 
@@ -319,27 +320,29 @@ def test_opening_a_picture_ends_the_recipe(
 # --- estimates ---
 
 
-@pytest.mark.parametrize(("spec", "parameter"), ESTIMATED, ids=lambda each: each.name)
 def test_estimate_fills_the_field_from_the_input(
-    qtbot: QtBot,
-    window: MainWindow,
-    picture: Path,
-    spec: FilterSpec,
-    parameter: FloatParameter,
+    qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
-    window.session.set_filter(spec.id)
-    button = child(window, QToolButton, f"{parameter.name}Estimate")
-    button.click()
-    assert window.statusBar().currentMessage() == "Open a picture first (Ctrl+O)."
+    bar = window.statusBar()
+
+    def click_estimate(spec: FilterSpec, parameter: FloatParameter) -> None:
+        bar.clearMessage()
+        window.session.set_filter(spec.id)
+        child(window, QToolButton, f"{parameter.name}Estimate").click()
+
+    for spec, parameter in ESTIMATED:
+        click_estimate(spec, parameter)
+        assert bar.currentMessage() == "Open a picture first (Ctrl+O)."
     load(qtbot, window, picture)
     image = window.pictures.images.input.image
-    button.click()
-    box = child(window, QDoubleSpinBox, f"{parameter.name}Box")
-    expected = estimated(parameter, image.planes, before(spec, parameter, image.planes))
-    qtbot.waitUntil(lambda: "estimated from ramp.png" in window.statusBar().currentMessage())
-    assert box.value() == pytest.approx(expected, rel=1e-3, abs=10**-parameter.decimals)
-    child(window, QAbstractButton, "reset").click()
-    assert window.session.require().step.parameters == spec.defaults()
+    for spec, parameter in ESTIMATED:
+        click_estimate(spec, parameter)
+        box = child(window, QDoubleSpinBox, f"{parameter.name}Box")
+        expected = estimated(parameter, image.planes, before(spec, parameter, image.planes))
+        qtbot.waitUntil(lambda: "estimated from ramp.png" in bar.currentMessage())
+        assert box.value() == pytest.approx(expected, rel=1e-3, abs=10**-parameter.decimals)
+        child(window, QAbstractButton, "reset").click()
+        assert window.session.require().step.parameters == spec.defaults()
 
 
 @pytest.mark.parametrize(("spec", "parameter"), ESTIMATED, ids=lambda each: each.name)
@@ -353,25 +356,19 @@ def test_estimate_is_of_what_the_filter_sees(spec: FilterSpec, parameter: FloatP
     assert parameter.minimum <= of_grey[parameter.name] <= parameter.maximum
 
 
-@pytest.mark.parametrize(("spec", "parameter"), ESTIMATED, ids=lambda each: each.name)
 def test_a_recipe_may_leave_a_number_to_the_picture(
-    qtbot: QtBot,
-    window: MainWindow,
-    picture: Path,
-    tmp_path: Path,
-    cpu: FakeCpu,
-    spec: FilterSpec,
-    parameter: FloatParameter,
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    step: dict[str, object] = {"filter": spec.id, "parameters": {parameter.name: "estimate"}}
-    run_recipe(qtbot, window, write_recipe(tmp_path / "estimate.json", step))
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
-    (request,) = cpu.requests
     planes = window.pictures.images.input.image.planes
-    assert request.step.parameters[parameter.name] == pytest.approx(
-        estimated(parameter, planes, before(spec, parameter, planes)), rel=1e-3
-    )
+    for number, (spec, parameter) in enumerate(ESTIMATED, start=1):
+        step: dict[str, object] = {"filter": spec.id, "parameters": {parameter.name: "estimate"}}
+        run_recipe(qtbot, window, write_recipe(tmp_path / f"{number}.json", step))
+        wait_until(qtbot, lambda number=number: len(window.gallery) == number)
+        assert len(cpu.requests) == number
+        assert cpu.requests[-1].step.parameters[parameter.name] == pytest.approx(
+            estimated(parameter, planes, before(spec, parameter, planes)), rel=1e-3
+        )
 
 
 def test_a_saved_recipe_leaves_open_what_the_loaded_one_did(

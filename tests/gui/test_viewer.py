@@ -450,14 +450,15 @@ def test_probe_moves_by_keys(qtbot: QtBot, ran: MainWindow) -> None:
     assert canvas.probe.x == 0
 
 
-@pytest.mark.parametrize(
-    ("action", "before", "after"),
-    [("unitsStored", "60", "195"), ("unitsBytes", "60", "195"), ("unitsShare", "0.2353", "0.7647")],
-)
-def test_units_of_values(ran: MainWindow, action: str, before: str, after: str) -> None:
-    ran.actions_[action].trigger()
-    ran.pictures.images.input.canvas.hovered.emit(QPointF(20.5, 10.5))
-    assert child(ran, QLabel, "pixel").text() == f"x 20, y 10   input {before}   output {after}"
+def test_units_of_values(ran: MainWindow) -> None:
+    for action, before, after in (
+        ("unitsStored", "60", "195"),
+        ("unitsBytes", "60", "195"),
+        ("unitsShare", "0.2353", "0.7647"),
+    ):
+        ran.actions_[action].trigger()
+        ran.pictures.images.input.canvas.hovered.emit(QPointF(20.5, 10.5))
+        assert child(ran, QLabel, "pixel").text() == f"x 20, y 10   input {before}   output {after}"
 
 
 def test_units_of_16_bits(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:

@@ -748,32 +748,31 @@ def test_all_components_are_saved_each_with_its_header(
         np.testing.assert_allclose(saved.affine, affine, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
+def test_components_of_one_name_do_not_replace_each_other(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    saved: list[Path] = []
+    window.file_dialogs.saved.connect(lambda volume, path: saved.append(path))
+    for names in (
         ("T1", "T1"),
         ("T1", "T1", "T1", "T1"),
         ("a", "T1", "t1", "T1"),
         ("a", "T2", "4-T2", "T2"),
         ("out", "out", "a", "2-out"),
-    ],
-)
-def test_components_of_one_name_do_not_replace_each_other(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path, names: tuple[str, ...]
-) -> None:
-    volumes = [
-        replace(Volume.from_array(voxels(seed), f"{name}.nii"), path=Path(f"{seed}/{name}.nii"))
-        for seed, name in enumerate(names)
-    ]
-    (tmp_path / "saved").mkdir()
-    saved: list[Path] = []
-    window.file_dialogs.saved.connect(lambda volume, path: saved.append(path))
-    window.file_dialogs.save(volumes, "out")
-    save_as(qtbot, window, tmp_path / "saved" / "out.nii")
-    qtbot.waitUntil(lambda: len(saved) == len(names))
-    assert len({path.name.casefold() for path in saved}) == len(names)
-    for seed, path in enumerate(saved):
-        np.testing.assert_array_equal(read_volume(path).voxels, voxels(seed))
+    ):
+        volumes = [
+            replace(Volume.from_array(voxels(seed), f"{name}.nii"), path=Path(f"{seed}/{name}.nii"))
+            for seed, name in enumerate(names)
+        ]
+        saved.clear()
+        folder = tmp_path / "-".join(names)
+        folder.mkdir()
+        window.file_dialogs.save(volumes, "out")
+        save_as(qtbot, window, folder / "out.nii")
+        wait_until(qtbot, lambda names=names: len(saved) == len(names))
+        assert len({path.name.casefold() for path in saved}) == len(names)
+        for seed, path in enumerate(saved):
+            np.testing.assert_array_equal(read_volume(path).voxels, voxels(seed))
 
 
 def test_what_is_no_file_yet_is_saved_under_a_plain_name() -> None:
@@ -1001,17 +1000,19 @@ def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_pat
         press(qtbot, window, "Alt+.")
 
 
-@pytest.mark.parametrize("text", ["", "black", "1e39"])
 def test_what_is_no_number_for_nan_is_explained(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path, text: str
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
-    window.file_dialogs.open(write(tmp_path / "holes.nii", with_holes()))
-    chooser = dialog(qtbot, window, QInputDialog)
-    chooser.setTextValue(text)
-    chooser.accept()
-    box = dialog(qtbot, window, ErrorDialog)
-    assert "no number" in box.text() or "NaN cannot be replaced" in box.text()
-    assert titles(window) == []
+    path = write(tmp_path / "holes.nii", with_holes())
+    for text in ("", "black", "1e39"):
+        window.file_dialogs.open(path)
+        chooser = dialog(qtbot, window, QInputDialog)
+        chooser.setTextValue(text)
+        chooser.accept()
+        box = dialog(qtbot, window, ErrorDialog)
+        assert "no number" in box.text() or "NaN cannot be replaced" in box.text()
+        assert titles(window) == []
+        box.reject()
 
 
 def test_components_and_references_are_asked_too(

@@ -28,6 +28,7 @@ from kernelscope.engine.step import Step
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 from tests.contract.test_pictures import make
+from tests.pairs import in_turn
 from tests.patience import PATIENCE
 
 
@@ -170,8 +171,10 @@ def test_too_little_memory_is_refused_with_the_least_amount() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("filter_id", filters.discover())
+@pytest.mark.parametrize(
+    ("filter_id", "dtype"),
+    in_turn(tuple(filters.discover()), ("uint8", "uint16", "float32"), every=3),
+)
 def test_no_filter_takes_more_memory_than_its_blocks_claim(filter_id: str, dtype: str) -> None:
     """By what NumPy allocates; the claim is the same for every filter, and for the largest."""
     spec = filters.get(filter_id)

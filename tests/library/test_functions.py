@@ -30,6 +30,7 @@ from kernelscope.library import arrays
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from tests.backends.emulated import needs_compiler
+from tests.pairs import in_turn
 from tests.patience import PATIENCE
 
 SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]
@@ -79,8 +80,7 @@ def options(arguments: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize(("name", "dtype"), in_turn(PICTURES, DTYPES, every=3), ids=str)
 def test_bytes_of_the_command_line(name: str, dtype: Any, here: Path) -> None:
     image = picture(dtype)
     tifffile.imwrite("in.tif", image, photometric="rgb")
@@ -94,8 +94,7 @@ def test_bytes_of_the_command_line(name: str, dtype: Any, here: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize(("name", "dtype"), in_turn(PICTURES, DTYPES, every=3), ids=str)
 def test_bytes_of_the_window(name: str, dtype: Any) -> None:
     """The window submits requests to a worker."""
     image = picture(dtype, 1)[:, :, 0]
