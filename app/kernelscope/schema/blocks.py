@@ -32,10 +32,7 @@ USUAL_BLOCKS: tuple[Block, ...] = (
 def read_block(text: str) -> Block:
     """Read threads in x and y: ``16x16``, ``256x1``.
 
-    Raises
-    ------
-    InvalidParameter
-        If the text is something else, or no card has such blocks.
+    Raises `InvalidParameter` if the text is something else, or no card has such blocks.
     """
     match = re.fullmatch(r"\s*(\d{1,4})\s*[x×*]\s*(\d{1,4})\s*", text, re.IGNORECASE)
     if match is None:

@@ -6,18 +6,11 @@ from typing import NamedTuple
 
 
 class Chip(NamedTuple):
-    """A setting.
-
-    Attributes
-    ----------
-    name : str
-        Of the parameter; equal names on two runs are the same setting.
-    text : str
-        ``σ 0.0222``.
-    usual : bool
-        It has its default, and may be left out.
-    """
+    """A setting."""
 
     name: str
+    """Of the parameter; equal names on two runs are the same setting."""
     text: str
+    """``σ 0.0222``."""
     usual: bool
+    """It has its default, and may be left out."""

@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 
 
 class Box(NamedTuple):
-    """A part of a volume: slices, rows and columns.
-
-    Attributes
-    ----------
-    first, sides : tuple of int
-        The first voxel, and the number of voxels along z, y and x.
-    """
+    """A part of a volume: its first voxel, and the numbers of slices, rows and columns."""
 
     first: tuple[int, int, int]
     sides: tuple[int, int, int]
@@ -71,27 +65,19 @@ class Crop:
     """How a picture may be cropped so that a part of the result keeps its bytes.
 
     Every filter needs the halo of its mask, which follows from its radius.
-
-    Attributes
-    ----------
-    whole : str
-        Why no part can be computed on its own, as the end of a sentence; empty if it can.
-    rows : bool
-        Whole rows are needed: a result depends on all of its row, or on its place in it.
-    grid : int
-        Parts begin at multiples of this many pixels, and end there or with the picture.
-    boxes : bool
-        For filters of volumes: the plans of the CPU can compute `CpuTask.part` alone.
-    floats : int
-        32-bit floats that the CPU may hold for each sample of a part, beside its input, a copy of
-        it, and its output. Measured 3.0 for non-local means of 8-bit grey of 1024×896 pixels.
     """
 
     whole: str = ""
+    """Why no part can be computed on its own, as the end of a sentence; empty if it can."""
     rows: bool = False
+    """Whole rows are needed: a result depends on all of its row, or on its place in it."""
     grid: int = 1
+    """Parts begin at multiples of this many pixels, and end there or with the picture."""
     boxes: bool = False
+    """For filters of volumes: the plans of the CPU can compute `CpuTask.part` alone."""
     floats: int = 4
+    """32-bit floats that the CPU may hold for each sample of a part, beside its input, a copy of
+    it, and its output. Measured 3.0 for non-local means of 8-bit grey of 1024×896 pixels."""
 
 
 HALO_ONLY = Crop()

@@ -48,55 +48,37 @@ def _no_working(window: Cells, parameters: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A small picture, and how its middle sample is computed.
-
-    Attributes
-    ----------
-    patch : nested tuple of int
-        Samples of 8 bit, shape (height, width) or (height, width, channels); of a volume
-        (depth, height, width).
-    parameters : mapping
-        Those that differ from the defaults.
-    radius : int, optional
-        Cells on each side of the middle that are marked as its window; by default those of the
-        filter.
-    masks : callable
-        Maps validated parameters to the weights of the cells, by name.
-    working : callable
-        Maps the samples of the window, row by row, and validated parameters to the arithmetic of
-        the middle sample; the last number in it is the result before it is rounded.
-    """
+    """A small picture, and how its middle sample is computed."""
 
     patch: Sequence[Any] = PATCH
+    """Samples of 8 bit, shape (height, width) or (height, width, channels); of a volume (depth,
+    height, width)."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Those that differ from the defaults."""
     radius: int | None = None
+    """Cells on each side of the middle that are marked as its window; by default those of the
+    filter."""
     masks: Callable[[Mapping[str, Any]], Mapping[str, Cells]] = _no_masks
+    """Maps validated parameters to the weights of the cells, by name."""
     working: Callable[[Cells, Mapping[str, Any]], str] = _no_working
+    """Maps the samples of the window, row by row, and validated parameters to the arithmetic of the
+    middle sample; the last number in it is the result before it is rounded."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """Formula, advice and worked example of a filter.
-
-    Attributes
-    ----------
-    formula : str
-        LaTeX, without dollar signs; several lines are several formulas.
-    use, avoid : str
-        When the filter is the right choice, and when it is not.
-    example : Example
-    sample : str
-        The file in ``resources`` that shows its effect.
-    before : mapping
-        Parameters of the picture that shows its effect, where they differ from the defaults.
-    """
+    """Formula, advice and worked example of a filter."""
 
     formula: str = ""
+    """LaTeX, without dollar signs; several lines are several formulas."""
     use: str = ""
     avoid: str = ""
+    """When the filter is the right choice, and when it is not."""
     example: Example = Example()
     sample: str = "camera.bmp"
+    """The file in ``resources`` that shows its effect."""
     before: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of the picture that shows its effect, where they differ from the defaults."""
 
 
 NO_EXPLANATION = Explanation()

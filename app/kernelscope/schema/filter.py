@@ -33,35 +33,25 @@ from kernelscope.schema.samples import Kind, Pixels, colour_count
 
 @dataclass(frozen=True)
 class CpuTask:
-    """The task that a filter plans passes for on the CPU, as `CudaTask` for a GPU.
-
-    Attributes
-    ----------
-    source : ndarray, shape (height, width, channels) or (depth, height, width, components)
-        Input samples, C-contiguous and read-only; grey images have one channel. Volumes are
-        float32.
-    output : ndarray, shape (height', width', channels) or that of the volume
-        Array for the result, same dtype; smaller than `source` only for `Border.VALID`.
-        Every channel must be written. The caller restores an alpha channel.
-    parameters : mapping
-        Validated and resolved values, one for each parameter of the filter.
-    border : Border
-        Treatment of the cells outside the image.
-    level : str
-        Identifier of the level to compute at.
-    origin : tuple of int
-        Row and column of the picture at which `source` begins, where it is a part of one.
-    part : Box, optional
-        The part of a volume that `output` is; the parameters are those of the whole.
-    """
+    """The task that a filter plans passes for on the CPU, as `CudaTask` for a GPU."""
 
     source: Pixels
+    """Shape (height, width, channels) or (depth, height, width, components). Input samples,
+    C-contiguous and read-only; grey images have one channel. Volumes are float32."""
     output: Pixels
+    """Shape (height', width', channels) or that of the volume. Array for the result, same dtype;
+    smaller than `source` only for `Border.VALID`. Every channel must be written. The caller
+    restores an alpha channel."""
     parameters: Mapping[str, Any]
+    """Validated and resolved values, one for each parameter of the filter."""
     border: Border
+    """Treatment of the cells outside the image."""
     level: str
+    """Identifier of the level to compute at."""
     origin: tuple[int, int] = (0, 0)
+    """Row and column of the picture at which `source` begins, where it is a part of one."""
     part: Box | None = None
+    """The part of a volume that `output` is; the parameters are those of the whole."""
 
 
 class CpuKernel(Protocol):
@@ -107,32 +97,21 @@ _Found = TypeVar("_Found", bound=Implementation)
 
 @dataclass(frozen=True)
 class Cpu:
-    """A filter on the CPU.
-
-    Attributes
-    ----------
-    plan : callable
-        Maps a `CpuTask` to the passes that compute it.
-    levels : tuple of Level
-        `CPU_LEVELS`, and the filter's own between them; the last is the fastest.
-    """
+    """A filter on the CPU."""
 
     plan: Callable[[CpuTask], Sequence[CpuPass]]
+    """Maps a `CpuTask` to the passes that compute it."""
     levels: tuple[Level, ...] = CPU_LEVELS
+    """`CPU_LEVELS`, and the filter's own between them; the last is the fastest."""
     gaps: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Absent:
-    """Takes the place of an implementation that a filter does not have.
-
-    Attributes
-    ----------
-    reason : str
-        Shown to the user at each of the `usual` levels.
-    """
+    """Takes the place of an implementation that a filter does not have."""
 
     reason: str
+    """Shown to the user at each of the `usual` levels."""
     usual: tuple[Level, ...] = GPU_LEVELS
 
     @property
@@ -191,43 +170,28 @@ class Unit(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class BenchDefaults:
-    """How a filter is timed unless a plan sets more.
-
-    Attributes
-    ----------
-    variants : tuple of mapping
-        Parameters other than the mask size; each is timed.
-    border : Border
-        One that the libraries have as well.
-    channels : int
-    """
+    """How a filter is timed unless a plan sets more."""
 
     variants: tuple[Mapping[str, Any], ...] = ({},)
+    """Parameters other than the mask size; each is timed."""
     border: Border = Border.REFLECT
+    """One that the libraries have as well."""
     channels: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """A map of a volume that a filter can show, for instance of the noise that it estimates.
-
-    Attributes
-    ----------
-    name : str
-        Heads its captions.
-    settings : callable
-        Maps validated parameters to the values that the map depends on: equal settings give
-        equal maps.
-    compute : callable
-        Maps voxels, shape (depth, height, width), and settings to the map, of the same shape.
-    describe : callable
-        Maps settings to a few words for captions.
-    """
+    """A map of a volume that a filter can show, for instance of the noise that it estimates."""
 
     name: str
+    """Heads its captions."""
     settings: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+    """Maps validated parameters to the values that the map depends on: equal settings give equal
+    maps."""
     compute: Callable[[Pixels, tuple[Any, ...]], Pixels]
+    """Maps voxels, shape (depth, height, width), and settings to the map, of the same shape."""
     describe: Callable[[tuple[Any, ...]], str]
+    """Maps settings to a few words for captions."""
 
 
 class NoiseSteps(Protocol):
@@ -242,35 +206,24 @@ class NoiseSteps(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseChoice:
-    """How a filter treats the kinds of noise of a picture.
-
-    Attributes
-    ----------
-    parameter : str
-        Name of the parameter that chooses the kind.
-    found : str
-        Its value where the kind is to be found.
-    white : str
-        Its value where the noise is white: after the first of the steps.
-    key : str
-        Under which the model is among the parameters that `FilterSpec.resolve` gets.
-    find : callable
-        Maps a picture without alpha, where white of floats is 1, and the parameter's value to a
-        model of its noise.
-    steps : callable
-        Maps a model, validated parameters (None while they are estimated) and the type of samples
-        to the steps around the filter; None if it needs none.
-    describe : callable
-        Maps a model and the value of white to a line for the user; empty for what was chosen.
-    """
+    """How a filter treats the kinds of noise of a picture."""
 
     parameter: str
+    """Name of the parameter that chooses the kind."""
     found: str
+    """Its value where the kind is to be found."""
     white: str
+    """Its value where the noise is white: after the first of the steps."""
     key: str
+    """Under which the model is among the parameters that `FilterSpec.resolve` gets."""
     find: Callable[[Pixels, str], Any]
+    """Maps a picture without alpha, where white of floats is 1, and the parameter's value to a
+    model of its noise."""
     steps: Callable[[Any, Mapping[str, Any] | None, np.dtype[Any]], NoiseSteps | None]
+    """Maps a model, validated parameters (None while they are estimated) and the type of samples to
+    the steps around the filter; None if it needs none."""
     describe: Callable[[Any, str, float], str]
+    """Maps a model and the value of white to a line for the user; empty for what was chosen."""
 
 
 class Disturbance(Enum):
@@ -289,21 +242,14 @@ def _at_defaults(share: float) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Remedy:
-    """A disturbance for which a filter may be proposed; see `kernelscope.engine.denoising`.
-
-    Attributes
-    ----------
-    disturbance : Disturbance
-    decibels : float
-        PSNR of its results, as measured next to others of the same disturbance and kind of source:
-        the largest is proposed first.
-    values : callable
-        Maps the share of samples that are impulses to parameters.
-    """
+    """A disturbance for which a filter may be proposed; see `kernelscope.engine.denoising`."""
 
     disturbance: Disturbance
     decibels: float = 0.0
+    """PSNR of its results, as measured next to others of the same disturbance and kind of source:
+    the largest is proposed first."""
     values: Callable[[float], Mapping[str, Any]] = _at_defaults
+    """Maps the share of samples that are impulses to parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,99 +259,70 @@ class FilterSpec:
     A volume is an image whose rows are slices and whose pixels are rows of voxels: shape
     (depth, height, width, components), float32. A filter of volumes keeps that shape and has
     one border, ``reflect``.
-
-    Attributes
-    ----------
-    id : str
-        Name of the module, of the ``.cu`` file and of the test.
-    name, category, summary : str
-        Texts for menus and lists; `summary` is one sentence.
-    source : str
-        Where the method is described.
-    short : str
-        A shorter name for captions, such as ``NLM``; by default `name`.
-    synonyms : tuple of str
-        Other words by which users search for it, in lower case.
-    parameters : tuple of Parameter
-        In the order in which they are shown.
-    implementations : mapping of str to Implementation
-        How it is computed, by the id of the backend: a `Device`, or its text.
-    radius : callable
-        Maps validated parameters to the number of pixels needed on each side (of a volume:
-        slices above and below); none by default.
-    borders : tuple of Border
-        The borders that make sense for the filter.
-    check : callable
-        Raises `InvalidParameter` for combinations of parameters that cannot work.
-    output_channels : callable
-        Maps the number of channels of the source, and validated parameters, to the number of
-        channels of the result.
-    whole : callable
-        Returns whether each result may depend on the whole image, whatever the radius.
-    crop : Crop
-        The part of a picture that a part of the result needs in addition to the halo.
-    kind : Kind
-        The kind of source that it works on.
-    resolve : callable
-        Maps a source, as that of a `CpuTask` or as `Components`, and validated parameters to the
-        parameters to plan with: values that depend on the data are filled in, those that do not go
-        with the source are refused. It may add values under names that no parameter has, for
-        the plans. Resolving twice changes nothing.
-    estimates : callable
-        Maps validated parameters and the result of `resolve` to those that were estimated
-        from the data, for the user to know: values by name.
-    measure : callable
-        Maps a source and validated parameters to slow measurements that an estimate and `resolve`
-        both need, under names that no parameter has. Either measures for itself where they do not
-        come with the parameters.
-    restores : bool
-        Whether a result shows what its source does, so that both compare with one reference.
-    averages : bool
-        Whether it is an average with weights that are not negative and do not depend on samples.
-    unit : Unit or callable
-        The unit of floats that it supposes; a callable maps validated parameters to it.
-    noise : NoiseChoice, optional
-        The kinds of noise that it removes from pictures.
-    remedy : Remedy, optional
-        Why it may be proposed for a source.
-    microscope : mapping
-        Values in the place of defaults that hold for medical scanners only.
-    bench : BenchDefaults
-        How it is timed.
-    diagnostic : Diagnostic, optional
-        A map of the source that the window can show.
-    explanation : Explanation
-        Formula, worked example and advice for the page of the filter.
     """
 
     id: str
+    """Name of the module, of the ``.cu`` file and of the test."""
     name: str
     category: str
     summary: str
+    """Texts for menus and lists; `summary` is one sentence."""
     source: str
+    """Where the method is described."""
     parameters: tuple[Parameter, ...]
+    """In the order in which they are shown."""
     implementations: Mapping[str, Implementation]
+    """How it is computed, by the id of the backend: a `Device`, or its text."""
     short: str = ""
+    """A shorter name for captions, such as ``NLM``; by default `name`."""
     synonyms: tuple[str, ...] = ()
+    """Other words by which users search for it, in lower case."""
     radius: Callable[[Mapping[str, Any]], int] = _no_radius
+    """Maps validated parameters to the number of pixels needed on each side (of a volume: slices
+    above and below); none by default."""
     borders: tuple[Border, ...] = tuple(Border)
+    """The borders that make sense for the filter."""
     check: Callable[[Mapping[str, Any]], None] = _no_check
+    """Raises `InvalidParameter` for combinations of parameters that cannot work."""
     output_channels: Callable[[int, Mapping[str, Any]], int] = _same_channels
+    """Maps the number of channels of the source, and validated parameters, to the number of
+    channels of the result."""
     whole: Callable[[Mapping[str, Any]], bool] = _is_local
+    """Returns whether each result may depend on the whole image, whatever the radius."""
     crop: Crop = HALO_ONLY
+    """The part of a picture that a part of the result needs in addition to the halo."""
     kind: Kind = Kind.PICTURE
+    """The kind of source that it works on."""
     resolve: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
+    """Maps a source, as that of a `CpuTask` or as `Components`, and validated parameters to the
+    parameters to plan with: values that depend on the data are filled in, those that do not go with
+    the source are refused. It may add values under names that no parameter has, for the plans.
+    Resolving twice changes nothing."""
     estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _no_estimates
+    """Maps validated parameters and the result of `resolve` to those that were estimated from the
+    data, for the user to know: values by name."""
     measure: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _nothing
+    """Maps a source and validated parameters to slow measurements that an estimate and `resolve`
+    both need, under names that no parameter has. Either measures for itself where they do not come
+    with the parameters."""
     restores: bool = True
+    """Whether a result shows what its source does, so that both compare with one reference."""
     averages: bool = False
+    """Whether it is an average with weights that are not negative and do not depend on samples."""
     unit: Unit | Callable[[Mapping[str, Any]], Unit] = Unit.ANY
+    """The unit of floats that it supposes; a callable maps validated parameters to it."""
     noise: NoiseChoice | None = None
+    """The kinds of noise that it removes from pictures."""
     remedy: Remedy | None = None
+    """Why it may be proposed for a source."""
     microscope: Mapping[str, Any] = field(default_factory=dict)
+    """Values in the place of defaults that hold for medical scanners only."""
     bench: BenchDefaults = BenchDefaults()
+    """How it is timed."""
     diagnostic: Diagnostic | None = None
+    """A map of the source that the window can show."""
     explanation: Explanation = NO_EXPLANATION
+    """Formula, worked example and advice for the page of the filter."""
 
     def levels(self, device: str) -> tuple[Level, ...]:
         """Return the levels of a kind of device, slowest first; none if it cannot run there."""
@@ -420,10 +337,7 @@ class FilterSpec:
     def implementation(self, kind: type[_Found]) -> _Found:
         """Return the implementation of that kind, for the backend that works with it.
 
-        Raises
-        ------
-        LookupError
-            If there is none; such a filter has no `levels` on that device.
+        Raises `LookupError` if there is none; such a filter has no `levels` on that device.
         """
         for found in self.implementations.values():
             if isinstance(found, kind):
@@ -514,10 +428,8 @@ class FilterSpec:
     def validate(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return all parameters, `values` checked and the others at their defaults.
 
-        Raises
-        ------
-        InvalidParameter
-            For an unknown name, a value out of range, or values that do not go together.
+        Raises `InvalidParameter` for an unknown name, a value out of range, or values that do not
+        go together.
         """
         validated = self.defaults()
         for name, value in values.items():

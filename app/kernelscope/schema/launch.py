@@ -28,32 +28,22 @@ NO_MASK = "All weights are one: there is no mask to keep in constant memory."
 
 @dataclass(frozen=True)
 class CudaTask:
-    """The task that a filter plans launches for.
-
-    Attributes
-    ----------
-    shape, output_shape : tuple of int
-        Of the whole source and of the whole result: (height, width, channels), or
-        (depth, height, width, components) for a volume, whose rows are slices.
-    dtype : numpy.dtype
-        uint8, uint16 or float32.
-    parameters : mapping
-        Validated values, one for each parameter of the filter.
-    border : Border
-    level : str
-        Identifier of the level to compute at.
-    block : tuple of int, optional
-        Threads of a block in x and y that the user wants at the levels up to *texture*;
-        by default the plan chooses. *tuned* has its own blocks.
-    """
+    """The task that a filter plans launches for."""
 
     shape: tuple[int, ...]
     output_shape: tuple[int, ...]
+    """Of the whole source and of the whole result: (height, width, channels), or (depth, height,
+    width, components) for a volume, whose rows are slices."""
     dtype: np.dtype[Any]
+    """uint8, uint16 or float32."""
     parameters: Mapping[str, Any]
+    """Validated values, one for each parameter of the filter."""
     border: Border
     level: str
+    """Identifier of the level to compute at."""
     block: tuple[int, int] | None = None
+    """Threads of a block in x and y that the user wants at the levels up to *texture*; by default
+    the plan chooses. *tuned* has its own blocks."""
 
     @property
     def row_samples(self) -> int:
@@ -89,24 +79,17 @@ class Scratch:
     """A buffer on the card by which the kernels of a plan hand on intermediate results.
 
     A strip has one for its own rows, uninitialised.
-
-    Attributes
-    ----------
-    row_bytes : int
-        For each row of the output.
-    more_bytes : int
-        In addition, whatever the number of rows: the halo of a padded picture.
-    whole : bool
-        It has all rows of the output in every strip.
-    margin : int, optional
-        It is a copy of the source in floats, with so many cells on each side beyond those that are
-        the middle of a window; a row of it is a line for each channel, side by side.
     """
 
     row_bytes: int = 0
+    """For each row of the output."""
     more_bytes: int = 0
+    """In addition, whatever the number of rows: the halo of a padded picture."""
     whole: bool = False
+    """It has all rows of the output in every strip."""
     margin: int | None = None
+    """It is a copy of the source in floats, with so many cells on each side beyond those that are
+    the middle of a window; a row of it is a line for each channel, side by side."""
 
     def size(self, rows: int, all_rows: int) -> int:
         """Return the bytes that `rows` rows of the output need, of `all_rows` in all."""
@@ -115,28 +98,19 @@ class Scratch:
 
 @dataclass(frozen=True)
 class HandOver:
-    """Data that the host copies to the card before each step of a launch.
-
-    Attributes
-    ----------
-    source : str
-        The scratch buffer of which the host keeps a copy.
-    target : str
-        The one that gets a part of it.
-    pitch : int
-        Samples (float32) of a row of `source`.
-    lines : int
-        Lines that lie side by side in such a row: one a colour.
-    parts : tuple of (slice, slice)
-        For each step, the rows of `source` and the columns of every line. Rows count from the
-        first one that a strip has; negative ones from the last.
-    """
+    """Data that the host copies to the card before each step of a launch."""
 
     source: str
+    """The scratch buffer of which the host keeps a copy."""
     target: str
+    """The one that gets a part of it."""
     pitch: int
+    """Samples (float32) of a row of `source`."""
     lines: int
+    """Lines that lie side by side in such a row: one a colour."""
     parts: tuple[tuple[slice, slice], ...]
+    """For each step, the rows of `source` and the columns of every line. Rows count from the first
+    one that a strip has; negative ones from the last."""
 
 
 @dataclass(frozen=True)
@@ -146,73 +120,52 @@ class Launch:
     The kernel's arguments are the source (a pointer, or a texture object), the output, each
     of `tables` and of `scratch` (pointers), the ``Geometry`` by value, and, where there are
     `steps`, the first one and the one after the last (ints).
-
-    Attributes
-    ----------
-    kernel : str
-        Name of the function in the filter's ``.cu``.
-    defines : mapping
-        Macros: the specialisation.
-    block : tuple of int
-        Threads in x and y; for a volume in x, y and z.
-    tile : tuple of int, optional
-        Output pixels in x and y (and z) that one block computes; by default one a thread.
-        None for a single block that strides over the output.
-    constants : mapping
-        Values for the ``__constant__`` arrays of the ``.cu``, by name.
-    tables : tuple of ndarray
-        Arrays that the kernel reads from global memory.
-    shared_bytes : int
-        Dynamic shared memory of a block.
-    texture : bool
-        The kernel reads the source through a texture object.
-    texture_of : tuple of (str, int), optional
-        Where that is not the source: the scratch buffer of floats, and the samples in its rows.
-    scratch : tuple of str
-        Which of the plan's scratch buffers the kernel gets.
-    steps : int
-        Length of an outer loop that may be spread over several launches, because it takes long:
-        each continues with the scratch of the last one. Step 0 of a pixel comes first.
-        0 if the kernel has no such loop.
-    steps_at_once : int, optional
-        Most steps of a launch, where the level is about that.
-    hand_over : HandOver, optional
-        Data that the host copies to the card before each step; `steps_at_once` is 1 then.
-    layers : int
-        Blocks, along z of the grid, that share the work on a tile of a picture.
-    line : int
-        Blocks that share all rows of tiles of a slice as one line: a block goes on in the next row
-        where one ends, and `tile` is the size of its parts. 0 if tiles are rectangles.
-    aligned : bool
-        The last digits of a result depend on where its tile begins: a strip of the output has to
-        begin where a tile of the whole does.
-    mapped : bool
-        Source and output lie in page-locked host memory, which the kernel reads and writes over
-        the bus; the pictures are brought there and back apart from the kernel's time.
-    bytes_per_sample, operations_per_sample : float
-        Least traffic with device memory (read + written) and arithmetic, for the
-        roofline and for the first guess of how long a launch takes.
     """
 
     kernel: str
+    """Name of the function in the filter's ``.cu``."""
     defines: Mapping[str, str]
+    """Macros: the specialisation."""
     block: tuple[int, ...]
+    """Threads in x and y; for a volume in x, y and z."""
     bytes_per_sample: float
     operations_per_sample: float
+    """Least traffic with device memory (read + written) and arithmetic, for the roofline and for
+    the first guess of how long a launch takes."""
     tile: tuple[int, ...] | None = field(default=(0, 0))
+    """Output pixels in x and y (and z) that one block computes; by default one a thread. None for a
+    single block that strides over the output."""
     constants: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Values for the ``__constant__`` arrays of the ``.cu``, by name."""
     tables: tuple[NDArray[Any], ...] = ()
+    """Arrays that the kernel reads from global memory."""
     shared_bytes: int = 0
+    """Dynamic shared memory of a block."""
     texture: bool = False
+    """The kernel reads the source through a texture object."""
     texture_of: tuple[str, int] | None = None
+    """Where that is not the source: the scratch buffer of floats, and the samples in its rows."""
     scratch: tuple[str, ...] = ()
+    """Which of the plan's scratch buffers the kernel gets."""
     steps: int = 0
+    """Length of an outer loop that may be spread over several launches, because it takes long: each
+    continues with the scratch of the last one. Step 0 of a pixel comes first. 0 if the kernel has
+    no such loop."""
     steps_at_once: int | None = None
+    """Most steps of a launch, where the level is about that."""
     hand_over: HandOver | None = None
+    """Data that the host copies to the card before each step; `steps_at_once` is 1 then."""
     layers: int = 1
+    """Blocks, along z of the grid, that share the work on a tile of a picture."""
     line: int = 0
+    """Blocks that share all rows of tiles of a slice as one line: a block goes on in the next row
+    where one ends, and `tile` is the size of its parts. 0 if tiles are rectangles."""
     aligned: bool = False
+    """The last digits of a result depend on where its tile begins: a strip of the output has to
+    begin where a tile of the whole does."""
     mapped: bool = False
+    """Source and output lie in page-locked host memory, which the kernel reads and writes over the
+    bus; the pictures are brought there and back apart from the kernel's time."""
 
     def __post_init__(self) -> None:
         if self.tile == (0, 0):
@@ -236,20 +189,13 @@ class Launch:
 
 @dataclass(frozen=True)
 class CudaPlan:
-    """Kernels that compute a filter one after the other.
-
-    Attributes
-    ----------
-    launches : tuple of Launch
-    scratch : mapping of str to Scratch
-        The buffers by which they hand on intermediate results.
-    notice : str
-        How this plan differs from the request, for the user; or empty.
-    """
+    """Kernels that compute a filter one after the other."""
 
     launches: tuple[Launch, ...]
     scratch: Mapping[str, Scratch] = field(default_factory=dict)
+    """The buffers by which they hand on intermediate results."""
     notice: str = ""
+    """How this plan differs from the request, for the user; or empty."""
 
     @classmethod
     def of(cls, plan: Launch | CudaPlan) -> CudaPlan:
@@ -259,21 +205,14 @@ class CudaPlan:
 
 @dataclass(frozen=True)
 class Cuda:
-    """A filter on a GPU with CUDA.
-
-    Attributes
-    ----------
-    plan : callable
-        Maps a `CudaTask` to the launch or the launches that compute it.
-    levels : tuple of Level
-        The levels that `plan` supports, slowest first; some of `GPU_LEVELS` and the filter's own.
-    gaps : mapping
-        The reason why another level of `GPU_LEVELS` is missing, by level id.
-    """
+    """A filter on a GPU with CUDA."""
 
     plan: Callable[[CudaTask], Launch | CudaPlan]
+    """Maps a `CudaTask` to the launch or the launches that compute it."""
     levels: tuple[Level, ...]
+    """The levels that `plan` supports, slowest first; some of `GPU_LEVELS` and the filter's own."""
     gaps: Mapping[str, str] = field(default_factory=dict)
+    """The reason why another level of `GPU_LEVELS` is missing, by level id."""
 
 
 BLOCK = (32, 8)
@@ -310,19 +249,12 @@ def level_launch(
 ) -> Launch:
     """Return the launch of a level up to *texture*, with the parts that all filters share.
 
-    Parameters
-    ----------
-    radius : int
-        Halo of the shared-memory tile, in pixels.
-    operations : float
-        Arithmetic operations for each sample.
-    block : tuple of int
-        Threads of a block where the user asks for none and the level is not *single-block*.
-    constants, tables
-        The mask in constant memory, for levels *constant*, *shared* and *texture*, and in global
-        memory, for the others.
-    arguments
-        Values in constant memory at all levels, like the arguments of a kernel.
+    - `radius`: halo of the shared-memory tile, in pixels.
+    - `operations`: arithmetic operations for each sample.
+    - `block`: threads of a block where the user asks for none and the level is not *single-block*.
+    - `constants`, `tables`: the mask in constant memory, for levels *constant*, *shared* and
+      *texture*, and in global memory, for the others.
+    - `arguments`: values in constant memory at all levels, like the arguments of a kernel.
     """
     level = task.level
     in_constant = level in (CONSTANT.id, SHARED.id, TEXTURE.id)
@@ -391,18 +323,12 @@ def by_size(
     its time however few threads there are, and a small picture has too few to keep a card busy.
     A level with a thread for each pixel then does all of its work, more as it is, in less time.
 
-    Parameters
-    ----------
-    launch : Launch
-        The filter's launch for `task`; always returned at levels other than *tuned*.
-    plan : callable
-        The filter's own plan, asked for the other level.
-    level : Level
-        The quickest one up to *texture*, see `quick_level`.
-    least : float
-        Samples of the result from which on the tuned kernel is quicker. The filters' bounds are
-        from times on an H100, 128 to 4096 pixels squared, taken as tests/gpu/bench_tuned.py does,
-        which lists the remaining differences.
+    - `launch`: the filter's launch for `task`; always returned at levels other than *tuned*.
+    - `plan`: the filter's own plan, asked for the other level.
+    - `level`: the quickest one up to *texture*, see `quick_level`.
+    - `least`: samples of the result from which on the tuned kernel is quicker. The filters' bounds
+      are from times on an H100, 128 to 4096 pixels squared, taken as tests/gpu/bench_tuned.py does,
+      which lists the remaining differences.
     """
     if task.level != TUNED.id or not is_small(task, least):
         return launch

@@ -10,32 +10,23 @@ from kernelscope.schema.devices import Device
 
 @dataclass(frozen=True)
 class Level:
-    """One way of computing a filter: how much of the hardware it may use.
-
-    Attributes
-    ----------
-    exact : bool
-        False for a level that demonstrates a fault: its result is wrong and may differ between
-        runs.
-    single : bool
-        Whether a level of the CPU runs on one thread.
-    why : str
-        The reason for its time, for the page of the level.
-    source : str
-        Where it is described.
-    access : str
-        How the threads of a warp read: ``"row"``, neighbouring samples; ``"apart"``, samples that
-        lie apart; ``"local"``, through memory of each thread.
-    """
+    """One way of computing a filter: how much of the hardware it may use."""
 
     id: str
     name: str
     help: str
     exact: bool = True
+    """False for a level that demonstrates a fault: its result is wrong and may differ between
+    runs."""
     single: bool = False
+    """Whether a level of the CPU runs on one thread."""
     why: str = ""
+    """The reason for its time, for the page of the level."""
     source: str = ""
+    """Where it is described."""
     access: str = "row"
+    """How the threads of a warp read: ``"row"``, neighbouring samples; ``"apart"``, samples that
+    lie apart; ``"local"``, through memory of each thread."""
 
     def on(self, device: str) -> str:
         """Return the name behind that of a device: ``GPU shared memory``."""

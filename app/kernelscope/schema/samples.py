@@ -60,17 +60,12 @@ class NoiseMedians(NamedTuple):
 
     Blocks count if they are at least as bright as the average one, and have weak edges. Of an even
     number of them there are two middle ones; else both are the same.
-
-    Attributes
-    ----------
-    details : tuple of float
-        The two middle magnitudes of the finest detail of the Haar wavelet.
-    means : tuple of float
-        The two middle means.
     """
 
     details: tuple[float, float]
+    """The two middle magnitudes of the finest detail of the Haar wavelet."""
     means: tuple[float, float]
+    """The two middle means."""
 
 
 ENDS = "ends"
@@ -79,30 +74,21 @@ ENDS = "ends"
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """The volumes of a scan, each an array of its own: a source of which only facts are needed.
-
-    Attributes
-    ----------
-    parts : tuple of ndarray, shape (depth, height, width)
-        Read-only, in the types of their files.
-    whole : callable
-        Returns them as one array, shape (depth, height, width, components); the first time takes
-        longer than most filters do on a GPU.
-    ends : callable
-        Returns the smallest and the largest sample of a part by its number; looks at it once.
-    peak : callable
-        Returns the largest magnitude of a part by its number, if there is a quick way; else None.
-    noise_medians : callable
-        Returns the `NoiseMedians` of a part by its number, if there is a quick way; else None. It
-        also takes the share of blocks whose edges are weak enough to count, and the voxels from one
-        block to the next.
-    """
+    """The volumes of a scan, each an array of its own: a source of which only facts are needed."""
 
     parts: tuple[Pixels, ...]
+    """Shape (depth, height, width). Read-only, in the types of their files."""
     whole: Callable[[], Pixels]
+    """Returns them as one array, shape (depth, height, width, components); the first time takes
+    longer than most filters do on a GPU."""
     ends: Callable[[int], tuple[float, float]]
+    """Returns the smallest and the largest sample of a part by its number; looks at it once."""
     peak: Callable[[int], float | None] = lambda number: None
+    """Returns the largest magnitude of a part by its number, if there is a quick way; else None."""
     noise_medians: Callable[[int, float, int], NoiseMedians | None] = lambda *_: None
+    """Returns the `NoiseMedians` of a part by its number, if there is a quick way; else None. It
+    also takes the share of blocks whose edges are weak enough to count, and the voxels from one
+    block to the next."""
 
     @property
     def shape(self) -> tuple[int, ...]:

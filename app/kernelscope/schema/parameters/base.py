@@ -12,21 +12,15 @@ from kernelscope.schema.samples import Pixels
 
 @dataclass(frozen=True)
 class Choice:
-    """A named value of a parameter.
-
-    Attributes
-    ----------
-    switch : str
-        Short form on the command line, an option without a value; or empty.
-    phrase : str
-        How it is named in a list of settings; by default by the parameter and its label.
-    """
+    """A named value of a parameter."""
 
     value: str
     label: str
     help: str = ""
     switch: str = ""
+    """Short form on the command line, an option without a value; or empty."""
     phrase: str = ""
+    """How it is named in a list of settings; by default by the parameter and its label."""
 
 
 def _always(values: Mapping[str, Any]) -> bool:
@@ -36,58 +30,40 @@ def _always(values: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """A value that the user can set; a subclass for each kind of value.
-
-    Attributes
-    ----------
-    name : str
-        Python and command-line name (underscores become dashes in options).
-    label : str
-        Name in the window.
-    help : str
-        One sentence for the tooltip and ``--help``.
-    default : object
-        Value used when the user sets none.
-    unit : str
-        Unit shown behind the value, or empty.
-    symbol : str
-        Stands for the label on chips, such as ``σ``; by default the label itself.
-    implies : mapping
-        Values of other parameters that come with this one where it is typed on a command line,
-        unless they are typed too.
-    formerly : mapping
-        Its default in recipes of earlier versions that had another one, by version: a file that
-        leaves the parameter out keeps its result.
-    matters : callable
-        Maps the values of all parameters to whether this one affects the result. If it does
-        not, labels omit it and the window disables it.
-    placeholder : str
-        Stands for the value in ``--help``, such as ``N``.
-    form : str
-        How a value of several parts is written, for ``--help``.
-    stored_as_text : bool
-        Whether recipes hold the text of `format` in place of the value itself.
-    affects_time : bool
-        Whether the time for a pixel depends on the value, and not only on the filter's radius.
-    sets_side : bool
-        Whether it sets the width of the filter's mask.
-    """
+    """A value that the user can set; a subclass for each kind of value."""
 
     placeholder: ClassVar[str] = "VALUE"
+    """Stands for the value in ``--help``, such as ``N``."""
     form: ClassVar[str] = ""
+    """How a value of several parts is written, for ``--help``."""
     stored_as_text: ClassVar[bool] = False
+    """Whether recipes hold the text of `format` in place of the value itself."""
     sets_side: ClassVar[bool] = False
+    """Whether it sets the width of the filter's mask."""
 
     name: str
+    """Python and command-line name (underscores become dashes in options)."""
     label: str
+    """Name in the window."""
     help: str
+    """One sentence for the tooltip and ``--help``."""
     default: Any
+    """Value used when the user sets none."""
     unit: str = ""
+    """Unit shown behind the value, or empty."""
     symbol: str = ""
+    """Stands for the label on chips, such as ``σ``; by default the label itself."""
     implies: Mapping[str, Any] = field(default_factory=dict)
+    """Values of other parameters that come with this one where it is typed on a command line,
+    unless they are typed too."""
     formerly: Mapping[int, Any] = field(default_factory=dict)
+    """Its default in recipes of earlier versions that had another one, by version: a file that
+    leaves the parameter out keeps its result."""
     matters: Callable[[Mapping[str, Any]], bool] = _always
+    """Maps the values of all parameters to whether this one affects the result. If it does not,
+    labels omit it and the window disables it."""
     affects_time: bool = False
+    """Whether the time for a pixel depends on the value, and not only on the filter's radius."""
 
     def validate(self, value: Any) -> Any:
         """Return `value` in canonical form, or raise `InvalidParameter`."""
@@ -185,10 +161,7 @@ class Parameter:
 
         None if there is no such value, as for all parameters without `sets_side`.
 
-        Parameters
-        ----------
-        weights : callable
-            Maps a side to a mask.
+        - `weights`: maps a side to a mask.
         """
         return None
 

@@ -108,33 +108,25 @@ class OddParameter(IntParameter):
 
 @dataclass(frozen=True, kw_only=True)
 class FloatParameter(Parameter):
-    """A finite real number in ``[minimum, maximum]``; the slider covers ``slider``.
-
-    Attributes
-    ----------
-    estimate : callable, optional
-        Maps a picture, shape (height, width, channels) without alpha, or volumes, shape (depth,
-        height, width, components), and the values of the filter's other parameters to a value
-        that suits them.
-    estimated : bool
-        Whether it is estimated where the user sets nothing. The default is for requests, which
-        have a number for everything.
-    absent : float, optional
-        The value that stands for none; labels do not name it.
-    geometric : bool
-        Slider and steps go by factors, as suitable values span several powers of ten; the
-        `slider` begins above 0 then, and `step` does not count.
-    """
+    """A finite real number in ``[minimum, maximum]``; the slider covers ``slider``."""
 
     minimum: float
     maximum: float
     slider: tuple[float, float] | None = None
     geometric: bool = False
+    """Slider and steps go by factors, as suitable values span several powers of ten; the `slider`
+    begins above 0 then, and `step` does not count."""
     step: float = 0.1
     decimals: int = 3
     estimate: Callable[[Pixels, Mapping[str, Any]], float] | None = None
+    """Maps a picture, shape (height, width, channels) without alpha, or volumes, shape (depth,
+    height, width, components), and the values of the filter's other parameters to a value that
+    suits them."""
     estimated: bool = False
+    """Whether it is estimated where the user sets nothing. The default is for requests, which have
+    a number for everything."""
     absent: float | None = None
+    """The value that stands for none; labels do not name it."""
 
     placeholder = "X"
 
@@ -198,23 +190,16 @@ class FloatParameter(Parameter):
 
 @dataclass(frozen=True, kw_only=True)
 class NumbersParameter(Parameter):
-    """None, one or several real numbers in ``[minimum, maximum]``, such as one per component.
-
-    Attributes
-    ----------
-    most : int
-        How many numbers there may be.
-    none : str
-        Text for labels and logs if there is no number.
-    of_samples : bool
-        Whether the numbers have the unit of the samples, one for each volume.
-    """
+    """None, one or several real numbers in ``[minimum, maximum]``, such as one per component."""
 
     minimum: float
     maximum: float
     most: int
+    """How many numbers there may be."""
     none: str
+    """Text for labels and logs if there is no number."""
     of_samples: bool = False
+    """Whether the numbers have the unit of the samples, one for each volume."""
     default: tuple[float, ...] = ()
 
     placeholder = "X[, X...]"

@@ -13,10 +13,8 @@ GROUP_BEFORE_POINT = re.compile(r"\d,\d{3}\.", re.ASCII)
 def read_number(text: str) -> float:
     """Return the number that `text` stands for, with a decimal point or a decimal comma.
 
-    Raises
-    ------
-    ValueError
-        If it is none, or two: ``1,000`` is one to some people and a thousand to others.
+    Raises `ValueError` if it is none, or two: ``1,000`` is one to some people and a thousand to
+    others.
     """
     text = text.strip()
     if not _NUMBER.fullmatch(text) or _GROUPS.fullmatch(text):
