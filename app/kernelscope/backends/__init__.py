@@ -20,17 +20,10 @@ def create_backends(
 ) -> dict[str, Backend]:
     """Return the backends of this program by id, the fastest kind first.
 
-    Parameters
-    ----------
-    gpus : sequence of int, optional
-        Numbers of the GPUs; by default those of `GPU_VARIABLE`, or the first one.
-    emulated : bool
-        Have the emulated GPU as well.
+    - `gpus`: numbers of the GPUs; by default those of `GPU_VARIABLE`, or the first one.
+    - `emulated`: have the emulated GPU as well.
 
-    Raises
-    ------
-    InvalidParameter
-        If the variable has anything but numbers.
+    Raises `InvalidParameter` if the variable has anything but numbers.
     """
     if gpus is None:
         gpus = usual_gpus()
@@ -43,10 +36,7 @@ def create_backends(
 def usual_gpus() -> tuple[int, ...]:
     """Return the numbers in `GPU_VARIABLE`, or the first GPU.
 
-    Raises
-    ------
-    InvalidParameter
-        If the variable has anything but numbers.
+    Raises `InvalidParameter` if the variable has anything but numbers.
     """
     try:
         return gpu_numbers(os.environ.get(GPU_VARIABLE) or "0")
@@ -57,10 +47,7 @@ def usual_gpus() -> tuple[int, ...]:
 def gpu_numbers(text: str) -> tuple[int, ...]:
     """Read numbers of GPUs: ``0``, ``0,1``.
 
-    Raises
-    ------
-    ValueError
-        If the text is not a list of numbers, or names a GPU twice.
+    Raises `ValueError` if the text is not a list of numbers, or names a GPU twice.
     """
     names = [name.strip() for name in text.split(",")]
     if not all(name.isdecimal() for name in names):

@@ -38,18 +38,12 @@ _OLD_AGE = 86400.0
 def replace(target: Path, data: bytes, *, private: bool = False, durable: bool = True) -> None:
     """Write `data` to `target`.
 
-    Parameters
-    ----------
-    private : bool
-        Only the user may read it. Otherwise it keeps the permissions of an existing `target`.
-    durable : bool
-        Wait until it is on the disk, so that it survives a power cut.
+    - `private`: only the user may read it. Otherwise it keeps the permissions of an existing
+      `target`.
+    - `durable`: wait until it is on the disk, so that it survives a power cut.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written. An existing `target` is unchanged then, and no temporary file is
-        left behind.
+    Raises `OSError` if it cannot be written. An existing `target` is unchanged then, and no
+    temporary file is left behind.
     """
     with new_file(target, private=private, durable=durable) as handle:
         handle.write(data)
@@ -136,10 +130,8 @@ def replace_folder(target: Path, files: Iterable[tuple[str, bytes]]) -> None:
     An existing folder passes on its permissions. It is moved aside under a name ending in
     ``.old``, and deleted after the new folder has taken its place.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written. The old folder is intact then, and nothing else is left behind.
+    Raises `OSError` if it cannot be written. The old folder is intact then, and nothing else is
+    left behind.
     """
     with new_folder(target) as made:
         for name, data in files:
@@ -168,10 +160,7 @@ def new_folder(target: Path) -> Iterator[Path]:
 def own_folder(path: Path) -> None:
     """Make a folder that only the user can enter, or restrict an existing one to the user.
 
-    Raises
-    ------
-    OSError
-        If it cannot be made, or belongs to another user.
+    Raises `OSError` if it cannot be made, or belongs to another user.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.name == "posix":
@@ -187,13 +176,8 @@ def read_own(path: Path, most_bytes: int) -> bytes:
 
     On Windows this depends on the permissions of the folder alone.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    OSError
-        If it is a link or not a regular file, belongs to another user, can be written by others,
-        or is larger than `most_bytes`.
+    Raises `FileNotFoundError` if there is none; `OSError` if it is a link or not a regular file,
+    belongs to another user, can be written by others, or is larger than `most_bytes`.
     """
     # Do not follow a link, and do not wait for the other end of a pipe.
     flags = [getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")]

@@ -85,10 +85,7 @@ def _checked(path: Path, content: bytes) -> bytes | None:
 def load_library(code: bytes) -> ctypes.CDLL:
     """Load a shared library from memory.
 
-    Raises
-    ------
-    AppError
-        If this computer's folder for temporary files does not allow it.
+    Raises `AppError` if this computer's folder for temporary files does not allow it.
     """
     descriptor, path = tempfile.mkstemp(prefix="kernelscope-", suffix=".so")
     try:

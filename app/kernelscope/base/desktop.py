@@ -42,10 +42,7 @@ _TOOLS = (("update-desktop-database", "applications"), ("update-mime-database", 
 def install() -> Path:
     """Put the program into the desktop's menu, for this user; return the entry.
 
-    Raises
-    ------
-    AppError
-        If the system has no such menu, or the files cannot be written.
+    Raises `AppError` if the system has no such menu, or the files cannot be written.
     """
     home = _data_home()
     text = (RESOURCES / "desktop" / _ENTRY.name).read_text(encoding="utf-8")

@@ -16,12 +16,7 @@ from kernelscope.base.text import printable
 class AppError(Exception):
     """An expected failure: its cause and the way out.
 
-    Parameters
-    ----------
-    message : str
-        The cause, in one plain sentence that names the file or the value.
-    hint : str, optional
-        The remedy, for the user.
+    The message names the file or the value, in one plain sentence; the hint is for the user.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -73,14 +68,9 @@ class ImageReadError(AppError):
 class SeveralVolumes(ImageReadError):
     """A file or folder with several volumes, and none was chosen.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The volumes to choose from, numbered from 1.
-    alike : bool
-        They are volumes of one grid in one file, such as time points.
-    what : str
-        Kind of the items: "volume", "channel", "series".
+    - `names`: the volumes to choose from, numbered from 1.
+    - `alike`: they are volumes of one grid in one file, such as time points.
+    - `what`: kind of the items: "volume", "channel", "series".
     """
 
     def __init__(

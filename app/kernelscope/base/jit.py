@@ -111,16 +111,9 @@ def compile_elsewhere(compiler: Callable[[str, str, tuple[Any, ...]], None] | No
 class JitKernel:
     """A function for Numba, compiled on first use and cached on disk.
 
-    It runs without the GIL and must not allocate memory per pixel.
-
-    Parameters
-    ----------
-    function : callable
-        Python function in the subset that Numba compiles.
-    fastmath : set of str
-        LLVM fast-math flags, for float kernels that gain from reordering sums.
-    inline : bool
-        Make the function part of its callers, however large it is.
+    It runs without the GIL and must not allocate memory per pixel. `fastmath` are LLVM flags, for
+    float kernels that gain from reordering sums. `inline` makes the function part of its callers,
+    however large it is.
     """
 
     def __init__(
@@ -173,10 +166,7 @@ class JitKernel:
     def compile(self, *arguments: Any) -> bool:
         """Compile for the types of `arguments`, or load the code from the disk cache.
 
-        Returns
-        -------
-        bool
-            False if this process had the code already.
+        Return False if this process had the code already.
         """
         return self.compile_for(self.types_of(*arguments))
 
@@ -286,14 +276,8 @@ class _CacheFiles:
     Numba's files hold pickles, which can run any code, and machine code. Numba checks neither
     before it uses them, and a truncated file ends the process; `compiled` does.
 
-    Parameters
-    ----------
-    function : callable
-        The files are named after it.
-    files : IndexDataCacheFile
-        The object that Numba would use, for its folder and versions.
-    suffix : str
-        Of the names of files, where the function is compiled in several ways.
+    `files` is the object that Numba would use, for its folder and versions. A function that is
+    compiled in several ways has a `suffix` for each.
     """
 
     def __init__(self, function: Callable[..., Any], files: Any, suffix: str = "") -> None:
@@ -338,13 +322,7 @@ class _CacheFiles:
 
 
 def _nothing() -> None:
-    """Say that nothing is kept, if there is memory to compile it.
-
-    Raises
-    ------
-    OutOfMemory
-        If there is not.
-    """
+    """Return None, as nothing is kept; raise `OutOfMemory` if there is no memory to compile it."""
     memory.require_compiling()
 
 
@@ -352,10 +330,7 @@ def _nothing() -> None:
 def load_numba() -> Any:
     """Import Numba, with its disk cache in our own folder.
 
-    Raises
-    ------
-    OutOfMemory
-        If the process has too little memory for the compiler.
+    Raises `OutOfMemory` if the process has too little memory for the compiler.
     """
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
     memory.require_compiler()

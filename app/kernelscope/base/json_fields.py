@@ -42,18 +42,10 @@ class InvalidJson(AppError):
 
 
 class Field:
-    """A value in a JSON text, and its path.
+    """A value in a JSON text as `json` returned it, and its path, which is empty for all of the
+    text.
 
     Every method that reads it raises `InvalidJson` if the value is of another kind.
-
-    Parameters
-    ----------
-    value : object
-        As `json` returned it.
-    file : str
-        Name of the text in messages.
-    place : str
-        Path of the value in the text, empty for all of it.
     """
 
     def __init__(self, value: Any, file: str, place: str = "") -> None:
@@ -202,11 +194,8 @@ def _checked_text(field: Field, text: str) -> str:
 def parse(text: str, file: str) -> Field:
     """Return all of a JSON text.
 
-    Raises
-    ------
-    InvalidJson
-        If it is not JSON, is nested too deeply, or has a name twice in an object, so that one of
-        the values would be lost.
+    Raises `InvalidJson` if it is not JSON, is nested too deeply, or has a name twice in an object,
+    so that one of the values would be lost.
     """
     try:
         return Field(json.loads(text, object_pairs_hook=_unique), file)
@@ -223,10 +212,7 @@ def parse(text: str, file: str) -> Field:
 def read(path: Path, most_bytes: int = MOST_BYTES) -> Field:
     """Return all of a JSON file.
 
-    Raises
-    ------
-    InvalidJson
-        As `parse`, or if the file cannot be read or is larger than `most_bytes`.
+    Raises `InvalidJson` as `parse`, or if the file cannot be read or is larger than `most_bytes`.
     """
     try:
         with path.open("rb") as handle:

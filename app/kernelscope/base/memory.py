@@ -62,19 +62,9 @@ alone, SystemError, is not enough: Pillow uses it for damaged files."""
 
 
 def require(needed: float, what: str, hint: str = "Close other programs.") -> None:
-    """Refuse work that takes more memory than there is.
+    """Raise `OutOfMemory` if less than `needed` bytes are left, as far as that is known.
 
-    Parameters
-    ----------
-    needed : float
-        Least number of bytes that it takes.
-    what : str
-        The end of the sentence ``There is not enough memory ...``, such as ``to filter it``.
-
-    Raises
-    ------
-    OutOfMemory
-        If less is left, as far as that is known.
+    `what` is the end of the sentence ``There is not enough memory ...``, such as ``to filter it``.
     """
     when, left = _noted[-1] if _noted else (-math.inf, 0.0)
     if needed * _LITTLE < left and time.monotonic() - when < _MOMENT:
@@ -91,13 +81,7 @@ def require(needed: float, what: str, hint: str = "Close other programs.") -> No
 
 
 def require_compiler() -> None:
-    """Refuse to load the compiler where it would end the process.
-
-    Raises
-    ------
-    OutOfMemory
-        If the process may not use as much address space as that takes.
-    """
+    """Raise `OutOfMemory` where loading the compiler would end the process."""
     needed = COMPILER_BYTES + COMPILER_BYTES_A_CORE * core_count()
     if "numba" not in sys.modules and needed > addresses_left():
         raise OutOfMemory(
@@ -109,13 +93,7 @@ def require_compiler() -> None:
 
 
 def require_compiling() -> None:
-    """Refuse to compile a kernel where LLVM would end the process.
-
-    Raises
-    ------
-    OutOfMemory
-        If the process may not use as much address space as that takes.
-    """
+    """Raise `OutOfMemory` where LLVM would end the process."""
     left = addresses_left()
     if left < COMPILING_BYTES:
         raise OutOfMemory(

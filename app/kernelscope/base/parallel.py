@@ -67,12 +67,8 @@ def sum_of_bands(
 ) -> NDArray[Any]:
     """Return the sum of ``work(start, stop)`` over bands of rows of a (row, column, ...) `array`.
 
-    Parameters
-    ----------
-    overlap : int
-        How many rows each band reaches into the next.
-    check : callable
-        Called before each band, on any thread; an error that it raises ends all of them.
+    Each band reaches `overlap` rows into the next. `check` is called before each band, on any
+    thread; an error that it raises ends all of them.
     """
     height = array.shape[0] - overlap
     rows = max(1, BAND_SAMPLES // (array[0].size or 1))

@@ -18,12 +18,8 @@ _ways: dict[int, dict[Hashable, Callable[[], Any]]] = {}
 def remembered(array: NDArray[Any], name: Hashable, find: Callable[[], _Fact]) -> _Fact:
     """Return ``find()``, from the second time on without calling it.
 
-    An array that may be written to is looked at every time.
-
-    Parameters
-    ----------
-    name : hashable
-        Distinguishes the facts about an array.
+    An array that may be written to is looked at every time. `name` distinguishes the facts about an
+    array.
     """
     if array.flags.writeable:
         return find()

@@ -58,11 +58,8 @@ _NO_SCREEN = "Log in on one, or use the command line: kernelscope --help."
 def check(environment: Mapping[str, str] = os.environ) -> None:
     """Refuse to start Qt if it would abort the process.
 
-    Raises
-    ------
-    AppError
-        If there is no screen, it cannot be reached, or libraries are missing; the hint names the
-        command that installs them.
+    Raises `AppError` if there is no screen, it cannot be reached, or libraries are missing; the
+    hint names the command that installs them.
     """
     if sys.platform != "linux":
         return
@@ -137,11 +134,8 @@ def _loading_problem(library: Path) -> str:
 def libraries_missing(problem: str) -> AppError:
     """Return the failure to load Qt, with the command that installs the missing libraries.
 
-    Parameters
-    ----------
-    problem : str
-        The system's message, such as ``libEGL.so.1: cannot open shared object file``, which
-        names the first missing library only.
+    `problem` is the system's message, such as ``libEGL.so.1: cannot open shared object file``,
+    which names the first missing library only.
     """
     missing = [name for name in PACKAGES if _is_missing(name)]
     named = re.match(r"([\w.+-]+\.so[.\d]*): cannot open", problem)

@@ -104,11 +104,8 @@ def mean_parallel(
 ) -> None:
     """Running sums down the columns, then sums of neighbouring columns along the row.
 
-    Parameters
-    ----------
-    like : ndarray, empty
-        Its type holds the sum of a mask: uint16, int32 or float64, in which the drift of
-        running sums stays far below the precision of float32 samples.
+    - `like`: empty. Its type holds the sum of a mask: uint16, int32 or float64, in which the drift
+      of running sums stays far below the precision of float32 samples.
     """
     height, width, channels = source.shape
     side = divisor.table.shape[0] - 1

@@ -56,11 +56,8 @@ def weighted_mean_parallel(
 ) -> None:
     """Separable: columns of a ring of padded rows first, then along the row.
 
-    Parameters
-    ----------
-    places : ndarray of int64, shape (taps, 1)
-        Row, and then column, of each weight.
-    weights : ndarray of float32 or float64, shape (taps,)
+    - `places`: int64, shape (taps, 1). Row, and then column, of each weight.
+    - `weights`: float32 or float64, shape (taps,).
     """
     side = divisor.table.shape[0] - 1
     radius = side // 2

@@ -30,27 +30,20 @@ MM_PER_INCH = 25.4
 
 @dataclass(frozen=True)
 class Metadata:
-    """The content of a picture file other than its pixels.
-
-    Attributes
-    ----------
-    profile : bytes
-        ICC profile: the meaning of the samples as colours; empty without one.
-    exif : bytes
-        EXIF data from their TIFF header on, of a picture that stands upright.
-    chunks : tuple of (str, bytes)
-        Name and content of chunks of a PNG that state its colours, such as ``cICP``.
-    """
+    """The content of a picture file other than its pixels."""
 
     profile: bytes = b""
+    """ICC profile: the meaning of the samples as colours; empty without one."""
     resolution: tuple[float, float] | None = None
     """Pixels per inch along x and y."""
     exif: bytes = b""
+    """EXIF data from their TIFF header on, of a picture that stands upright."""
     others: tuple[str, ...] = ()
     """Names of further content that is lost when the picture is saved: "XMP data"."""
     channel: Channel = UNKNOWN_CHANNEL
     """The channel of a microscope."""
     chunks: tuple[tuple[str, bytes], ...] = ()
+    """Name and content of chunks of a PNG that state its colours, such as ``cICP``."""
     nodata: float | None = None
     """The number that stands for unknown samples in the file, as GDAL marks them."""
 
@@ -69,20 +62,12 @@ NOTHING = Metadata()
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """Pixels that never change, and where they came from.
-
-    Attributes
-    ----------
-    pixels : ndarray
-        C-ordered, native byte order, read-only; shape (height, width) or (height, width,
-        channels) with 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha) channels; uint8, uint16 or
-        float32. Floats are finite.
-    missing : ndarray of bool, shape (height, width) or that of the pixels, optional
-        Samples that the file marks as unknown (NaN) and that got a number to be filtered; they
-        are saved as unknown again.
-    """
+    """Pixels that never change, and where they came from."""
 
     pixels: NDArray[Any]
+    """C-ordered, native byte order, read-only; shape (height, width) or (height, width, channels)
+    with 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha) channels; uint8, uint16 or float32. Floats are
+    finite."""
     title: str = "untitled"
     """Short name for window titles and labels."""
     path: Path | None = None
@@ -92,6 +77,8 @@ class Image:
     metadata: Metadata = NOTHING
     """The rest of its file; results inherit it."""
     missing: NDArray[np.bool_] | None = None
+    """bool, shape (height, width) or that of the pixels. Samples that the file marks as unknown
+    (NaN) and that got a number to be filtered; they are saved as unknown again."""
     given_white: float | None = None
     """The `white` of floats, where it does not follow from their own range: of a part, the white of
     the whole."""
@@ -114,20 +101,11 @@ class Image:
         `array` afterwards. Control characters in `title` and `notices`, which may come from a file,
         are escaped.
 
-        Parameters
-        ----------
-        nan : float, optional
-            Replacement for NaN; `missing` records where it was.
-        finite : bool
-            Floats are known to be finite, and not looked at again.
+        - `nan`: replacement for NaN; `missing` records where it was.
+        - `finite`: floats are known to be finite, and not looked at again.
 
-        Raises
-        ------
-        NotANumber
-            If a float is NaN, and there is no `nan`.
-        InvalidImage
-            If the type or the shape is not one of those above, if there are no pixels, or
-            if a float is infinite.
+        Raises `NotANumber` if a float is NaN, and there is no `nan`; `InvalidImage` if the type or
+        the shape is not one of those above, if there are no pixels, or if a float is infinite.
         """
         if array.ndim == 3 and array.shape[2] == 1:
             array = array[:, :, 0]
@@ -316,12 +294,7 @@ def fill_missing(
 ) -> tuple[NDArray[Any], str]:
     """Replace samples that a file marks as unknown; return them with a notice.
 
-    Raises
-    ------
-    NotANumber
-        Without a number for them.
-    InvalidParameter
-        If it does not fit their type.
+    Raises `NotANumber` without a number for them; `InvalidParameter` if it does not fit their type.
     """
     count = int(np.count_nonzero(missing))
     verb = "is" if count == 1 else "are"
@@ -347,28 +320,12 @@ def fill_missing(
 def fill_nan(
     values: NDArray[np.float32], title: str, what: str, number: float | None
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_], str]:
-    """Replace NaN by a number.
+    """Replace NaN by a number; return the new values, a mask of those, and a notice for the user.
 
-    Parameters
-    ----------
-    values : ndarray of float32
-        Some of them are not finite.
-    what : str
-        Name of the values in messages: "samples", "voxels".
-    number : float, optional
-        None refuses them.
+    `what` names the values in messages: "samples", "voxels".
 
-    Returns
-    -------
-    ndarray, ndarray of bool, str
-        The new values, a mask of those that are new, and a notice for the user.
-
-    Raises
-    ------
-    NotANumber
-        If some are NaN, and there is no number for them.
-    InvalidImage
-        If others are infinite.
+    Raises `NotANumber` if some are NaN, and there is no number for them; `InvalidImage` if others
+    are infinite.
     """
     holes = np.isnan(values)
     count = int(np.count_nonzero(holes))

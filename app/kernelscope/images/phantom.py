@@ -34,10 +34,7 @@ Voxel = tuple[float, float, float]
 def affine(voxel: Voxel | None = None) -> NDArray[np.float64]:
     """Return that of a head, as in `Volume`: x runs to the patient's right, y to the back.
 
-    Parameters
-    ----------
-    voxel : tuple of float, optional
-        Size along z, y and x in millimetres; by default 1.
+    - `voxel`: size along z, y and x in millimetres; by default 1.
     """
     z, y, x = voxel or (1.0, 1.0, 1.0)
     return np.diag([x, -y, z, 1.0])
@@ -74,29 +71,16 @@ class ScannerNoise(StrEnum):
 
 @dataclass(frozen=True)
 class Phantom:
-    """A head without noise.
-
-    Attributes
-    ----------
-    labels : ndarray of uint8, shape (depth, height, width)
-        The `Tissue` of each voxel.
-    truth : dict of Contrast to ndarray of float32, shape (depth, height, width)
-        The signals, 0 to `BRIGHTEST`.
-    """
+    """A head without noise: the `Tissue` of each voxel, and the signals, 0 to `BRIGHTEST`."""
 
     labels: NDArray[np.uint8]
     truth: dict[Contrast, NDArray[np.float32]]
 
 
 class Noisy(NamedTuple):
-    """A volume with noise.
+    """A volume with noise, and the standard deviation of the noise at each voxel.
 
-    Attributes
-    ----------
-    voxels : ndarray of float32, shape (depth, height, width)
-    sigma : ndarray of float32, shape (depth, height, width)
-        The standard deviation of the noise at each voxel; of Rician noise that of the real
-        and the imaginary part.
+    Of Rician noise, that is the standard deviation of the real and of the imaginary part.
     """
 
     voxels: NDArray[np.float32]
@@ -204,24 +188,15 @@ def head(
     Where tissues meet inside a voxel their signals mix linearly: an ellipsoid's share of a
     voxel falls from 1 to 0 over one voxel across its surface.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Depth, height and width in voxels.
-    contrasts : sequence of Contrast
-        Which volumes to make.
-    shading : float
-        By which share of itself, at most, the signal varies smoothly over the head, as the
-        sensitivity of coils makes it; 0 to 1.
-    voxel : tuple of float, optional
-        Size of a voxel along z, y and x in millimetres. The head has `SIZE` then, in the middle
-        of the volume, which may cut it off. By default it fills the volume.
+    - `shape`: depth, height and width in voxels.
+    - `contrasts`: which volumes to make.
+    - `shading`: by which share of itself, at most, the signal varies smoothly over the head, as the
+      sensitivity of coils makes it; 0 to 1.
+    - `voxel`: size of a voxel along z, y and x in millimetres. The head has `SIZE` then, in the
+      middle of the volume, which may cut it off. By default it fills the volume.
 
-    Raises
-    ------
-    InvalidParameter
-        If a side or a voxel's size is not positive, a contrast is unknown, or the shading out of
-        range.
+    Raises `InvalidParameter` if a side or a voxel's size is not positive, a contrast is unknown, or
+    the shading out of range.
     """
     _check_shape(shape)
     if voxel is not None and not all(0 < side < np.inf for side in voxel):
@@ -261,18 +236,11 @@ def add_noise(
     from `sigma` at the corners to three times that in the middle, as parallel imaging makes
     it (the model of Manjón et al., Journal of Magnetic Resonance Imaging 31, 2010).
 
-    Parameters
-    ----------
-    truth : ndarray of float32, shape (depth, height, width)
-    sigma : float
-        In the units of `truth`, not negative.
-    seed : int
-        The same seed gives the same noise.
+    - `truth`: float32, shape (depth, height, width).
+    - `sigma`: in the units of `truth`, not negative.
+    - `seed`: the same seed gives the same noise.
 
-    Raises
-    ------
-    InvalidParameter
-        If the kind is unknown or `sigma` negative or not finite.
+    Raises `InvalidParameter` if the kind is unknown or `sigma` negative or not finite.
     """
     kind = _member(ScannerNoise, kind)
     if not 0 <= sigma < np.inf:

@@ -12,10 +12,7 @@ from kernelscope.base.text import enumerated
 class Record:
     """Properties of an input beside its samples, as the output has them.
 
-    Attributes
-    ----------
-    changed : tuple of str
-        Decisions and conversions, as sentences: "CMYK converted to RGB."
+    Decisions and conversions are sentences: "CMYK converted to RGB."
     """
 
     # Names of properties: "colour profile", "voxel size".

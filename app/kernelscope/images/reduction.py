@@ -30,12 +30,8 @@ def reduced(planes: NDArray[Any], factor: int) -> NDArray[Any]:
     Integers are rounded, halves up. Blocks at the right and lower edge may be smaller. Colours
     are weighted by alpha.
 
-    Parameters
-    ----------
-    planes : ndarray, shape (height, width, channels)
-        uint8, uint16 or float32.
-    factor : int
-        At most `LARGEST_FACTOR`.
+    - `planes`: shape (height, width, channels). uint8, uint16 or float32.
+    - `factor`: at most `LARGEST_FACTOR`.
     """
     height, width, channels = planes.shape
     rows, columns = -(-height // factor), -(-width // factor)

@@ -38,10 +38,7 @@ class Scan:
     def planes(self) -> NDArray[np.float32]:
         """The voxels, shape (depth, height, width, components), read-only.
 
-        Raises
-        ------
-        AppError
-            If the volumes differ in size or position.
+        Raises `AppError` if the volumes differ in size or position.
         """
         planes = stack(self.volumes)
         planes.flags.writeable = False
@@ -50,13 +47,7 @@ class Scan:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Depth, height, width and components.
-
-        Raises
-        ------
-        AppError
-            If the volumes differ in size or position.
-        """
+        """Depth, height, width and components; raises `AppError` as `planes`."""
         check_aligned(self.volumes)
         return *self.volumes[0].voxels.shape, len(self.volumes)
 

@@ -48,15 +48,10 @@ _CACHED = 2**18
 
 @dataclass(frozen=True)
 class Stored:
-    """How a file stores voxels, where that is another type or another unit.
-
-    Attributes
-    ----------
-    dtype : dtype
-        The type of the stored numbers.
-    """
+    """How a file stores voxels, where that is another type or another unit."""
 
     dtype: np.dtype[Any]
+    """The type of the stored numbers."""
     # ``voxel = slope * number + intercept``.
     slope: float = 1.0
     intercept: float = 0.0
@@ -86,25 +81,16 @@ class Stored:
 
 @dataclass(frozen=True, eq=False)
 class Volume:
-    """Voxels that never change, where they lie, and where they came from.
-
-    Attributes
-    ----------
-    voxels : ndarray, shape (depth, height, width)
-        C-ordered, native byte order, read-only; uint8, uint16, int16 or finite float32. Real
-        values: a file's slope and intercept are applied.
-    affine : ndarray, shape (4, 4), optional
-        Takes (x, y, z, 1), indices of a voxel, to millimetres towards the patient's right,
-        anterior and superior, as NIfTI has it; None if the file does not say.
-    missing : ndarray of bool, optional
-        Voxels that the file marks as unknown (NaN) and that got a number to be filtered; they
-        are saved as unknown again.
-    """
+    """Voxels that never change, where they lie, and where they came from."""
 
     voxels: NDArray[Any]
+    """Shape (depth, height, width). C-ordered, native byte order, read-only; uint8, uint16, int16
+    or finite float32. Real values: a file's slope and intercept are applied."""
     spacing: Spacing = (1.0, 1.0, 1.0)
     """Distance between voxels along z, y and x in millimetres; assumed where it is not stated."""
     affine: NDArray[np.float64] | None = None
+    """Shape (4, 4). Takes (x, y, z, 1), indices of a voxel, to millimetres towards the patient's
+    right, anterior and superior, as NIfTI has it; None if the file does not say."""
     # As in `Image`.
     title: str = "untitled"
     path: Path | None = None
@@ -114,6 +100,8 @@ class Volume:
     stored: Stored | None = None
     """How the file stored the voxels and how they are saved; None: as they are here."""
     missing: NDArray[np.bool_] | None = None
+    """bool. Voxels that the file marks as unknown (NaN) and that got a number to be filtered; they
+    are saved as unknown again."""
     others: tuple[str, ...] = ()
     """Names of further content that is lost when the volume is saved: "DICOM tags"."""
     stated: str = ""
@@ -150,21 +138,12 @@ class Volume:
         that saving brings them back, unless that would not give the same numbers again.
         The caller must not write to `array` afterwards.
 
-        Parameters
-        ----------
-        spacing : tuple of float, optional
-            None if it is unknown; `stated` are the axes of which it is not a guess.
-        nan : float, optional
-            Replacement for NaN; `missing` records where it was.
+        - `spacing`: None if it is unknown; `stated` are the axes of which it is not a guess.
+        - `nan`: replacement for NaN; `missing` records where it was.
 
-        Raises
-        ------
-        NotANumber
-            If a voxel is NaN, and there is no `nan`.
-        InvalidImage
-            If the values are no real numbers or not finite, or are integers that no type of
-            filters holds exactly, if the shape is not (depth,
-            height, width), or if there are no or too many voxels.
+        Raises `NotANumber` if a voxel is NaN, and there is no `nan`; `InvalidImage` if the values
+        are no real numbers or not finite, or are integers that no type of filters holds exactly, if
+        the shape is not (depth, height, width), or if there are no or too many voxels.
         """
         check_shape(array.shape, title)
         _check_type(array.dtype, title)
@@ -280,19 +259,11 @@ class Volume:
         They are rounded (ties to even) and saturated to the type of this volume, and to the
         steps in which its file stores them: the values shown are those that are saved.
 
-        Parameters
-        ----------
-        as_float : bool
-            Keep the values as float32, in memory and in files.
-        copy : bool
-            False if `voxels` are not written to any more: they are kept if nothing changes.
-        finite : bool
-            Floats are known to be finite, and not looked at again.
+        - `as_float`: keep the values as float32, in memory and in files.
+        - `copy`: False if `voxels` are not written to any more: they are kept if nothing changes.
+        - `finite`: floats are known to be finite, and not looked at again.
 
-        Raises
-        ------
-        InvalidImage
-            If the shape is another one, or a value is not finite.
+        Raises `InvalidImage` if the shape is another one, or a value is not finite.
         """
         if voxels.shape != self.voxels.shape:
             raise InvalidImage(
@@ -343,14 +314,7 @@ def _ends(voxels: NDArray[Any]) -> tuple[float, float]:
 def stack(volumes: Sequence[Volume]) -> NDArray[np.float32]:
     """Put volumes of the same head side by side, for filters of several components.
 
-    Returns
-    -------
-    ndarray of float32, shape (depth, height, width, components)
-
-    Raises
-    ------
-    AppError
-        As `check_aligned`.
+    Returns float32, shape (depth, height, width, components). Raises as `check_aligned`.
     """
     check_aligned(volumes)
     first = volumes[0]
@@ -369,13 +333,8 @@ def stack(volumes: Sequence[Volume]) -> NDArray[np.float32]:
 def check_aligned(volumes: Sequence[Volume]) -> None:
     """Refuse volumes that cannot be filtered together.
 
-    Raises
-    ------
-    InvalidParameter
-        If there is no volume.
-    InvalidImage
-        If they differ in shape, or, where known, in orientation, spacing or position by
-        more than a tenth of a voxel.
+    Raises `InvalidParameter` if there is no volume; `InvalidImage` if they differ in shape, or,
+    where known, in orientation, spacing or position by more than a tenth of a voxel.
     """
     if not volumes:
         raise InvalidParameter("There is no volume to filter.", "Choose at least one.")
@@ -398,13 +357,7 @@ def unstack(planes: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def check_reference(volume: Volume, reference: Volume) -> None:
-    """Refuse a reference that does not compare with `volume`.
-
-    Raises
-    ------
-    Incomparable
-        If they differ in size.
-    """
+    """Raise `Incomparable` if a reference differs in size from `volume`."""
     if volume.voxels.shape != reference.voxels.shape:
         raise Incomparable(
             f"{volume.describe()} cannot be compared with {reference.describe()}.",
@@ -424,10 +377,8 @@ def _check_type(dtype: np.dtype[Any], title: str) -> None:
 def check_shape(shape: Sequence[int], title: str) -> None:
     """Refuse a shape before memory is taken for it.
 
-    Raises
-    ------
-    InvalidImage
-        If it is not (depth, height, width), or has no voxels, or `MAX_VOXELS` or more.
+    Raises `InvalidImage` if it is not (depth, height, width), or has no voxels, or `MAX_VOXELS` or
+    more.
     """
     if len(shape) != 3:
         raise InvalidImage(

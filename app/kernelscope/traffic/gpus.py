@@ -108,10 +108,7 @@ def gpu(name: str) -> Gpu | None:
 def gpu_here(facts: Mapping[str, str]) -> Gpu | None:
     """Return the card that the driver describes; None if it leaves out a rate.
 
-    Parameters
-    ----------
-    facts : mapping of str to str
-        Values by the names of the window *GPU*: ``{"Highest clock": "1,980"}``.
+    - `facts`: values by the names of the window *GPU*: ``{"Highest clock": "1,980"}``.
     """
     try:
         name = facts["Name"]

@@ -23,26 +23,7 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Requests:
-    """The requests of a block, in no particular order.
-
-    Attributes
-    ----------
-    warp, array, event, site, space : ndarray
-        Of each request.
-    lanes : ndarray
-        How many threads take part.
-    sectors : ndarray
-        32-byte sectors that it asks for; of device memory and textures.
-    needed : ndarray
-        Sectors that its bytes would fill if they lay together.
-    wavefronts : ndarray
-        Turns that it takes: of shared memory because of banks, of constant memory because of
-        different addresses. 0 for others.
-    ideal : ndarray
-        Turns that it would take at least.
-    of_access : ndarray
-        The request of each of `Trace.accesses`.
-    """
+    """The requests of a block, in no particular order: an entry of each array for each request."""
 
     warp: Whole
     array: Whole

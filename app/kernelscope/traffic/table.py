@@ -42,10 +42,7 @@ def totals_of(launches: Sequence[Counts]) -> dict[Key, Totals]:
 def figures(levels: Mapping[str, Sequence[Counts]]) -> list[TableRow]:
     """Return the figures of levels, for each pixel of the output.
 
-    Parameters
-    ----------
-    levels : mapping of str to sequence of Counts
-        The launches of each level, by its name.
+    - `levels`: the launches of each level, by its name.
     """
     made = [(totals_of(each), each) for each in levels.values()]
     pixels = [each[-1].scene.pixels for _, each in made]

@@ -145,20 +145,15 @@ def reuse(trace: Trace, space: MemorySpace) -> float | None:
 
 @dataclass(frozen=True)
 class Branches:
-    """Where the threads of warps part.
-
-    Attributes
-    ----------
-    places : tuple of (SourceLine, int)
-        Lines at which the code begins that ends in a divergent branch, with how often, the most
-        frequent first.
-    """
+    """Where the threads of warps part."""
 
     passed: int
     """Branches that warps came to, as the host's compiler made them."""
     divergent: int
     """Those at which threads of a warp went on differently."""
     places: tuple[tuple[SourceLine, int], ...]
+    """Lines at which the code begins that ends in a divergent branch, with how often, the most
+    frequent first."""
 
 
 def branches(trace: Trace, warp: int | None = None) -> Branches:

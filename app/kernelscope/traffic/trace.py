@@ -166,25 +166,17 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Every access of the threads of one block.
-
-    Attributes
-    ----------
-    records : ndarray of RECORD
-    entries : ndarray of ENTRY
-        Totals of the block.
-    footprint : ndarray of int
-        For each array the sectors that were read, and those written, each once.
-    parts : ndarray of PART
-        Accesses to shared memory that are one for a GPU, though the records have each.
-    """
+    """Every access of the threads of one block."""
 
     scene: Scene
     number: int
     """The block in the grid, row by row."""
     records: NDArray[Any]
+    """RECORD."""
     entries: NDArray[Any]
+    """ENTRY. Totals of the block."""
     footprint: NDArray[np.int64]
+    """Int. For each array the sectors that were read, and those written, each once."""
     barriers: int
     """Threads that came to one, over all barriers."""
     truncated: bool
@@ -194,6 +186,7 @@ class Trace:
     rows: range | None = None
     """Rows of the output that the block computed in this run, if it computes more."""
     parts: NDArray[Any] = field(default_factory=lambda: np.zeros(0, PART))
+    """PART. Accesses to shared memory that are one for a GPU, though the records have each."""
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -240,18 +233,13 @@ def writer_of(trace: Trace, x: int, y: int) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Totals of a launch.
-
-    Attributes
-    ----------
-    entries : ndarray of ENTRY
-    footprint : ndarray of int
-        For each array the sectors that were read, and those written, each once.
-    """
+    """Totals of a launch."""
 
     scene: Scene
     entries: NDArray[Any]
+    """ENTRY."""
     footprint: NDArray[np.int64]
+    """Int. For each array the sectors that were read, and those written, each once."""
     barriers: int
     """Threads that came to one, over all barriers."""
     counted: int

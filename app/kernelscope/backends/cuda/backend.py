@@ -42,14 +42,9 @@ _RESTART = "Restart Kernelscope to use the GPU again; until then choose CPU."
 class CudaBackend:
     """One NVIDIA GPU, or several that share volumes and images too large for one.
 
-    Parameters
-    ----------
-    ordinals : sequence of int
-        Numbers of the devices. The first one filters images that are not shared.
-    memory_limit : int, optional
-        Use at most this many bytes of each device's memory for images.
-    compiler : Compiler, optional
-        By default nvcc where it works, else NVRTC.
+    - `ordinals`: numbers of the devices. The first one filters images that are not shared.
+    - `memory_limit`: use at most this many bytes of each device's memory for images.
+    - `compiler`: by default nvcc where it works, else NVRTC.
     """
 
     id = "gpu"
@@ -138,13 +133,9 @@ class CudaBackend:
     ) -> None:
         """Compute `request` from a picture on the first device into memory of it.
 
-        Parameters
-        ----------
-        request : Request
-            Its source has the shape and type of the picture, and is not read: the request has
-            everything that parameters need to know of it.
-        source, target : int
-            Device addresses; the memory belongs to others.
+        - `request`: its source has the shape and type of the picture, and is not read: the request
+          has everything that parameters need to know of it.
+        - `source`, `target`: device addresses; the memory belongs to others.
         """
         device = self._open()[0]
         try:

@@ -37,14 +37,7 @@ COPY_PROBE_BYTES = 256 << 20
 class Lane:
     """A thread with its own staging buffers, for copies that overlap the kernels of a device.
 
-    Parameters
-    ----------
-    name : str
-        Of the thread.
-    enter : callable
-        Called on the thread to begin with; returns the staging buffers that copies use.
-    leave : callable
-        Called on the thread at its end.
+    `enter` is called on the thread to begin with, and returns the buffers; `leave` at its end.
     """
 
     def __init__(self, name: str, enter: Callable[[], Staging], leave: Callable[[], None]) -> None:
@@ -83,21 +76,12 @@ class Lane:
 class GpuContext:
     """A GPU's primary context, pushed once on its own thread.
 
-    All methods but `call`, `submit` and `close` run on that thread. Everything that was made in
-    the context is freed before it is popped, and it is popped before the thread ends, also when
-    nobody closes the device; otherwise the process aborts on exit.
+    All methods but `call`, `submit` and `close` run on that thread. Everything that was made in the
+    context is freed before it is popped, and it is popped before the thread ends, also when nobody
+    closes the device; otherwise the process aborts on exit.
 
-    Parameters
-    ----------
-    ordinal : int
-        Number of the device.
-
-    Attributes
-    ----------
-    batches : dict
-        Launches timed together, of each kernel measured so far.
-    paces : dict
-        Units of a piece of each kernel that was launched before; see `pacer`.
+    `batches` are the launches timed together, of each kernel measured so far, and `paces` the units
+    of a piece of each kernel that was launched before (see `pacer`).
     """
 
     def __init__(self, ordinal: int) -> None:
@@ -371,10 +355,7 @@ class GpuContext:
     def allocate(self, size: int, keep: Any = None) -> Allocation:
         """Allocate device memory, letting go of resident images other than `keep` if needed.
 
-        Raises
-        ------
-        pycuda.driver.MemoryError
-            If it does not fit even then.
+        Raises `pycuda.driver.MemoryError` if it does not fit even then.
         """
         pool: Pool = self.pool
         return self.make_room(lambda: pool.take(max(size, 1)), keep)

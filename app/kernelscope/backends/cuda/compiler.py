@@ -37,12 +37,7 @@ class CompileError(AppError):
 
 @dataclass(frozen=True)
 class Cubin:
-    """Machine code of one specialised source, and the assembler's report on it.
-
-    Attributes
-    ----------
-    code : bytes
-    """
+    """Machine code of one specialised source, and the assembler's report on it."""
 
     code: bytes
     log: str
@@ -224,10 +219,7 @@ def title(compiler: Compiler) -> str:
 def choose_compiler() -> Compiler:
     """Return nvcc through PyCUDA where that works, else NVRTC.
 
-    Raises
-    ------
-    AppError
-        If neither is there.
+    Raises `AppError` if neither is there.
     """
     nvcc = Nvcc.find()
     if nvcc is not None:

@@ -129,17 +129,8 @@ class _Slab(NamedTuple):
 
 
 class Conveyor:
-    """Upload, compute and download of one GPU, overlapped.
-
-    Parameters
-    ----------
-    rows : int
-        Of the result in a slab, at most.
-
-    Attributes
-    ----------
-    slabs : int
-        How many it took.
+    """Upload, compute and download of one GPU, overlapped, in slabs of at most `rows` of the
+    result.
     """
 
     def __init__(

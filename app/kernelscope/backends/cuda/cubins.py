@@ -24,14 +24,9 @@ class CubinCache:
 
     A cache that cannot be read or written costs time, never a result.
 
-    Parameters
-    ----------
-    compiler : Compiler
-    folder : Path, optional
-        In place of the user's.
-    packaged : Path, optional
-        A folder of kernels that the same major release of CUDA compiled somewhere else, which is
-        what drivers accept: their code is taken before any is compiled.
+    - `folder`: in place of the user's.
+    - `packaged`: a folder of kernels that the same major release of CUDA compiled somewhere else,
+      which is what drivers accept: their code is taken before any is compiled.
     """
 
     def __init__(

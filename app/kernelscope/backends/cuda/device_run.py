@@ -47,13 +47,8 @@ class PreparedFilter:
 class DeviceRun:
     """State and results of one device during a run.
 
-    Attributes
-    ----------
-    workspace : Workspace
-        Memory that the launches allocate.
-    spare : Workspace
-        Memory that only measuring needs, whose allocation is in no stage. The caller of
-        `filter_rows` frees both: `free`.
+    `workspace` is the memory that the launches allocate, `spare` that which only measuring needs,
+    whose allocation is in no stage. The caller of `filter_rows` frees both: `free`.
     """
 
     device: GpuContext
@@ -106,16 +101,10 @@ class DeviceRun:
     ) -> None:
         """Add the stage of the kernels of a step, and count their traffic and arithmetic.
 
-        Parameters
-        ----------
-        taken : sequence of sequence of float
-            Seconds of each kernel in each repeat.
-        samples : int
-            How many they worked on.
-        begun : float, optional
-            When the first one began, by `time.perf_counter`.
-        excess : float
-            Most seconds of these for which the card may have waited for the host.
+        - `taken`: seconds of each kernel in each repeat.
+        - `samples`: how many they worked on.
+        - `begun`: when the first one began, by `time.perf_counter`.
+        - `excess`: most seconds of these for which the card may have waited for the host.
         """
         totals = tuple(map(sum, zip(*taken, strict=True)))
         several = len(totals) > 1
@@ -147,10 +136,7 @@ class DeviceRun:
     ) -> None:
         """Keep the report of the kernel that took longest in the last step.
 
-        Parameters
-        ----------
-        report_of : callable
-            Returns the report of a kernel by its number, and the launches timed together.
+        `report_of` returns the report of a kernel by its number, and the launches timed together.
         """
         times = [sum(each) for each in taken]
         number = times.index(max(times))

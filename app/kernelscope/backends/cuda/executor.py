@@ -39,10 +39,7 @@ def prepare(
     The device keeps the last plans: those of the same settings come again with every picture, and
     with every part of one that a user moves to.
 
-    Raises
-    ------
-    DeviceUnavailable
-        If a block of threads does not fit on the device.
+    Raises `DeviceUnavailable` if a block of threads does not fit on the device.
     """
     key = _key(spec, task, cache)
     kept: PreparedFilter | None = device.kept(key)
@@ -62,10 +59,7 @@ def plan_key(
 ) -> Hashable:
     """Return what a plan depends on; None where a parameter has no hash, as a map of sigma.
 
-    Parameters
-    ----------
-    where : hashable
-        All but the filter and its parameters.
+    - `where`: all but the filter and its parameters.
     """
     plan, values = spec.implementation(Cuda).plan, tuple(parameters.items())
     key = cache, spec.id, plan, values, where, launches.BY_SIZE
@@ -137,12 +131,8 @@ def _check_block(
 def filter_rows(run: DeviceRun, strip: Strip | None, source: int, target: int) -> None:
     """Launch one step after the other; intermediate images live on the card only.
 
-    Parameters
-    ----------
-    strip : Strip, optional
-        The rows that are there; all of them by default.
-    source, target : int
-        Device addresses of the source rows and of the output rows.
+    - `strip`: the rows that are there; all of them by default.
+    - `source`, `target`: device addresses of the source rows and of the output rows.
     """
     for step in run.steps[:-1]:
         rows = strip.source_rows if strip else step.task.output_shape[0]
@@ -245,15 +235,8 @@ class StepLaunch:
     def read(self, earlier: float = 0.0) -> float:
         """Wait for the launches that were queued and note their times.
 
-        Parameters
-        ----------
-        earlier : float
-            When launches that were queued before these were over, by `time.perf_counter`.
-
-        Returns
-        -------
-        float
-            When these were, about.
+        `earlier` is when launches that were queued before these were over, by `time.perf_counter`.
+        Returns when these were, about.
         """
         run, before = self._run, self._run.excess
         # The last one first: there is no need to wait for the others then.
@@ -310,12 +293,8 @@ def _time(
 ) -> tuple[list[list[float]], float | None]:
     """Run the kernels one after the other, once for each repeat.
 
-    Returns
-    -------
-    list of list of float
-        Seconds of each kernel in each repeat.
-    float or None
-        When the first one began, by `time.perf_counter`.
+    Returns the seconds of each kernel in each repeat, and when the first one began, by
+    `time.perf_counter`.
     """
     warmed = _warm_up(step, kernels, run)
     passes = warmed + run.repeat
@@ -334,15 +313,11 @@ def _time(
 
 
 def _warm_up(step: PreparedFilter, kernels: Sequence[Kernel], run: DeviceRun) -> int:
-    """Launch the kernels before they are timed, if a run is a measurement.
+    """Launch the kernels before they are timed, if a run is a measurement; return how often: 0 or
+    1.
 
     This also decides how many launches are timed together, once for all measurements of the same
     kernel on rows of the same size, so that all of them are timed alike.
-
-    Returns
-    -------
-    int
-        1 if anything was launched, else 0.
     """
     measured = run.repeat > 1 or run.cold
     known = all(kernel.batch_is_known for kernel in kernels)

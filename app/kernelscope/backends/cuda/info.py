@@ -57,12 +57,7 @@ def peak_rate(cuda: Any, ordinal: int) -> float | None:
 class Attributes:
     """A device's attributes by name, None for those that this PyCUDA does not know.
 
-    Parameters
-    ----------
-    cuda : module
-        ``pycuda.driver``; no context is needed.
-    ordinal : int
-        Number of the device.
+    `cuda` is ``pycuda.driver``; no context is needed.
     """
 
     def __init__(self, cuda: Any, ordinal: int) -> None:

@@ -65,12 +65,7 @@ def compile_report(
 
     Takes a second or more the first time: call it off the GUI thread.
 
-    Raises
-    ------
-    NoCompiler
-        If NVRTC is not installed.
-    AppError
-        If NVRTC does not compile the kernel.
+    Raises `NoCompiler` if NVRTC is not installed; `AppError` if NVRTC does not compile the kernel.
     """
     compiler = compiler or nvrtc()
     cache = CubinCache(compiler)
@@ -92,13 +87,7 @@ def reporter() -> str:
 
 
 def nvrtc() -> Compiler:
-    """Return NVRTC.
-
-    Raises
-    ------
-    NoCompiler
-        If it is not installed.
-    """
+    """Return NVRTC; raise `NoCompiler` if it is not installed."""
     compiler = Nvrtc()
     try:
         compiler.version()

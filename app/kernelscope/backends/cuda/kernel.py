@@ -131,13 +131,9 @@ class Kernel:
     The texture that it makes goes to `textures`, for the caller to free, and those that only
     measuring needs go to `spares`.
 
-    Attributes
-    ----------
-    batch : int
-        Launches between two events; `settle` decides.
-    thrown_away : list of (float, float)
-        When launches began that were measured in vain, by `time.perf_counter`, and the seconds
-        that went by until they were done again.
+    - `batch`: launches between two events; `settle` decides.
+    - `thrown_away`: when launches began that were measured in vain, by `time.perf_counter`, and the
+      seconds that went by until they were done again.
     """
 
     def __init__(

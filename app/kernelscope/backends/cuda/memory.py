@@ -158,13 +158,8 @@ class _Filled:
 class ReadyMemory:
     """Memory that the system gives to a new array while the card computes what goes there.
 
-    A download into it is faster then: page faults are half the cost of a copy to a new array.
-
-    Parameters
-    ----------
-    copiers : sequence of OwnerThread
-        The threads that will write to the pieces in turn when the download comes: after this.
-    pieces : sequence of ndarray
+    A download into it is faster then: page faults are half the cost of a copy to a new array. The
+    `copiers` will write to the pieces in turn when the download comes: after this.
     """
 
     def __init__(self, copiers: Sequence[OwnerThread], pieces: Sequence[NDArray[np.uint8]]) -> None:
@@ -193,14 +188,8 @@ class ReadyMemory:
 class Staging:
     """Copies between pageable arrays and the card through page-locked buffers.
 
-    Chunk by chunk: helper threads copy between the array and the buffers, and so share the
-    page faults of a new array, while this thread keeps the link busy.
-
-    Parameters
-    ----------
-    stream : pycuda.driver.Stream
-    copiers : sequence of OwnerThread
-        The helper threads, which others may use too.
+    Chunk by chunk: the `copiers`, which others may use too, copy between the array and the buffers,
+    and so share the page faults of a new array, while this thread keeps the link busy.
     """
 
     piece_bytes = CHUNK_BYTES
@@ -224,10 +213,7 @@ class Staging:
     def upload(self, source: NDArray[Any], target: int, *, followed: bool = False) -> None:
         """Copy the C-contiguous `source` to device address `target`; returns when it is there.
 
-        Parameters
-        ----------
-        followed : bool
-            Only work on the same stream uses it: of a small one it suffices that it was read.
+        If only work on the same stream uses it (`followed`), it suffices that a small one was read.
         """
         locked = is_page_locked(source)
         if not self._has_buffers_for(source) or locked:

@@ -11,22 +11,9 @@ _logger = logging.getLogger(__name__)
 def resident_blocks(code: bytes, kernel: str, threads: int, shared_bytes: int) -> int | None:
     """Return the most blocks of a kernel on a multiprocessor of the current context's device.
 
-    PyCUDA keeps the handles of its functions to itself, so the driver loads the cubin once more,
-    as a library, and unloads it afterwards.
-
-    Parameters
-    ----------
-    code : bytes
-        The cubin.
-    threads : int
-        Of a block.
-    shared_bytes : int
-        Dynamic shared memory of a block.
-
-    Returns
-    -------
-    int or None
-        None where the driver has no libraries (before CUDA 12) or refuses.
+    None where the driver has no libraries (before CUDA 12) or refuses. PyCUDA keeps the handles of
+    its functions to itself, so the driver loads the cubin once more, as a library, and unloads it
+    afterwards. `threads` and dynamic shared bytes are of a block.
     """
     try:
         return _ask(code, kernel, threads, shared_bytes)

@@ -43,19 +43,10 @@ class Piece:
 class Pacer:
     """Cuts a launch into pieces of about half of `LAUNCH_SECONDS`.
 
-    The first piece is small enough for any card; its time decides about the others, also those
-    of later repeats and slabs. Its unit is a step of one row. A piece has more than one step
-    only if there is time for all rows, so that it has as many blocks as can be: those of a grid.
-
-    Parameters
-    ----------
-    units : float, optional
-        Of a piece, as an earlier run of the same launch found out: the first one is that large.
-
-    Attributes
-    ----------
-    units : float
-        What the next piece may have.
+    The first piece has the `units` that an earlier run of the same launch found out, or is small
+    enough for any card; its time decides about the others, also those of later repeats and slabs.
+    Its unit is a step of one row. A piece has more than one step only if there is time for all
+    rows, so that it has as many blocks as can be: those of a grid.
     """
 
     def __init__(

@@ -88,15 +88,8 @@ class Lease:
 class ResultMemory:
     """Blocks for results, at most `most` bytes of them.
 
-    Methods may be called on any thread, `grow` on one at a time.
-
-    Parameters
-    ----------
-    lock, unlock : callable
-        Register a block with the driver: address and size; and the reverse: address. `lock`
-        returns whether the driver could do it.
-    most : int, optional
-        Bytes of all blocks.
+    Methods may be called on any thread, `grow` on one at a time. `lock` registers a block with the
+    driver by address and size, and returns whether the driver could do it; `unlock` is the reverse.
     """
 
     def __init__(

@@ -31,14 +31,10 @@ class Allocation:
 
 
 class Pool:
-    """Device memory that nobody uses at the moment; on the card's thread only.
+    """Device memory that nobody uses at the moment, at most `most` bytes; on the card's thread
+    only.
 
-    Parameters
-    ----------
-    allocate : callable
-        Returns new memory of a number of bytes, with a method `free`.
-    most : int
-        Bytes that are kept.
+    `allocate` returns new memory of a number of bytes, with a method `free`.
     """
 
     def __init__(self, allocate: Callable[[int], Any], most: int) -> None:

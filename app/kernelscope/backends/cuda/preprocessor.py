@@ -48,15 +48,11 @@ class _Unknown(Exception):
 def active_lines(
     files: Sequence[SourceFile], defines: Mapping[str, str]
 ) -> dict[str, tuple[bool, ...]]:
-    """Return for each line of each file, by its name, whether it is compiled with `defines`.
+    """Return for each line of a source and its headers, by name, whether it is compiled with
+    `defines`.
 
-    Directives count as the lines around them. Where a condition depends on the GPU as well, each
-    of its branches counts as compiled.
-
-    Parameters
-    ----------
-    files
-        The source, and the headers that it includes.
+    Directives count as the lines around them. Where a condition depends on the GPU as well, each of
+    its branches counts as compiled.
     """
     reader = _Reader({file.name: file.text.split("\n") for file in files}, dict(defines))
     if files:
@@ -169,13 +165,7 @@ class _Expression:
         self._tokens.reverse()
 
     def value(self) -> int:
-        """Return its value.
-
-        Raises
-        ------
-        _Unknown
-            If it depends on the GPU, or is beyond this reader.
-        """
+        """Return its value; raise `_Unknown` if it depends on the GPU, or is beyond this reader."""
         if self._depth > _DEEPEST:
             raise _Unknown
         value = self._choice()

@@ -29,13 +29,6 @@ def probe(ordinals: Sequence[int] = (0,), compiler: Compiler | None = None) -> A
     """Look for the driver, the devices, a compiler and PyCUDA, in this order.
 
     The first that is missing is named, with the steps from there on: commands for this system.
-
-    Parameters
-    ----------
-    ordinals : sequence of int
-        Numbers of the devices to use.
-    compiler : Compiler, optional
-        The one to use; by default, whichever is installed.
     """
     if sys.platform == "darwin":
         return _missing("There is no CUDA for macOS.", _OTHER_COMPUTER)

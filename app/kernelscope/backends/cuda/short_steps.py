@@ -40,19 +40,14 @@ class _Short(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ShortStep:
-    """The launches of a plan on a whole picture.
-
-    Attributes
-    ----------
-    scratch : tuple of (str, int)
-        Names and bytes of the buffers.
-    """
+    """The launches of a plan on a whole picture."""
 
     step: PreparedFilter
     launches: tuple[_Short, ...]
     """None of them if the step is not short: if one may take longer than `SECONDS`, or if the host
     has a part in it."""
     scratch: tuple[tuple[str, int], ...] = ()
+    """Names and bytes of the buffers."""
 
     @classmethod
     def of(cls, step: PreparedFilter, device: GpuContext) -> ShortStep | None:

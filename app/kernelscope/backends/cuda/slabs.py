@@ -49,27 +49,14 @@ def apply(
     context: RunContext,
     view: ReducedView | None = None,
 ) -> tuple[NDArray[Any], list[DeviceRun]]:
-    """Filter `image`, in one piece or in slabs; the result is the same.
+    """Filter `image`, in one piece or in slabs; return the result, which is the same, and used
+    runs.
 
-    Parameters
-    ----------
-    runs : sequence of DeviceRun
-        One for each GPU, with the same filter.
-    limit : int, optional
-        Most bytes to use on each GPU.
-    view : ReducedView, optional
-        Reduces the result where it is filtered in one piece; otherwise it comes as it is.
+    - `runs`: one for each GPU, with the same filter.
+    - `limit`: most bytes to use on each GPU.
+    - `view`: reduces the result where it is filtered in one piece; otherwise it comes as it is.
 
-    Returns
-    -------
-    ndarray, shape (height, width, channels) or (depth, height, width, components)
-    list of DeviceRun
-        Those that had work to do.
-
-    Raises
-    ------
-    OutOfMemory
-        If not even a few rows fit on any GPU.
+    Raises `OutOfMemory` if not even a few rows fit on any GPU.
     """
     final, first = runs[0].steps[-1].task, runs[0].device
     out_of_memory, most_rows = first.cuda.MemoryError, math.inf

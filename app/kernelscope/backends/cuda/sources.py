@@ -65,10 +65,7 @@ def find_function(
 ) -> tuple[int, int] | None:
     """Return the first line of a function, with its comment, and the one after the last.
 
-    Parameters
-    ----------
-    active : sequence of bool, optional
-        Whether each line is compiled; a function in others is passed over.
+    - `active`: whether each line is compiled; a function in others is passed over.
     """
     kept = [n for n in range(len(lines)) if active is None or active[n]]
     start = next((n for n in kept if re.search(rf"\b{name}\(", lines[n])), None)

@@ -33,16 +33,7 @@ def strip(
 ) -> Strip:
     """Return output rows ``first <= y < last`` with the source rows that they need.
 
-    Parameters
-    ----------
-    height : int
-        Rows of the source.
-    rows : tuple of int
-        First and last.
-    radius : int
-        Rows that a filter needs above and below.
-    whole : bool
-        Whether every strip needs all of the source.
+    They are `radius` rows above and below, or all `height` rows if every strip needs the `whole`.
     """
     first, last = rows
     shift = radius if border is Border.VALID else 0

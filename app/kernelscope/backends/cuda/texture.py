@@ -23,14 +23,7 @@ _ADDRESS_MODES = {
 class Texture:
     """A CUDA array with a texture object on it; point sampling, one texel a sample.
 
-    Parameters
-    ----------
-    columns, rows : int
-        Size in samples.
-    dtype : numpy.dtype
-        uint8, uint16 or float32.
-    border : Border, optional
-        The border that the texture unit is to treat; None if the kernel's code does.
+    Columns and rows are in samples. The texture unit treats `border`, or else the kernel's code.
     """
 
     def __init__(

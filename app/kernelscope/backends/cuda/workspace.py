@@ -12,15 +12,8 @@ from kernelscope.backends.cuda.card import GpuContext
 class Workspace:
     """Device memory that a run needs on the way, kept from one slab to the next.
 
-    Attributes
-    ----------
-    keep : object, optional
-        The key of the source that has to stay on the card.
-
-    Parameters
-    ----------
-    stage : callable
-        Returns a context that times its block under a name: ``allocate``, ``free``.
+    `keep` is the key of the source that has to stay on the card. `stage` returns a context that
+    times its block under a name: ``allocate``, ``free``.
     """
 
     def __init__(

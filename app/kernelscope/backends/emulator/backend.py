@@ -41,15 +41,7 @@ _MISSING = "No C++ compiler was found to compile the kernels with."
 
 
 class EmulatorBackend:
-    """A GPU that is not there: its kernels run on the processor.
-
-    Parameters
-    ----------
-    compiler : HostCompiler, optional
-        By default one that is installed.
-    threads : int, optional
-        How many cores share the blocks.
-    """
+    """A GPU that is not there: its kernels run on the processor, on as many cores as `threads`."""
 
     id = "emulated"
     name = "Emulated GPU"

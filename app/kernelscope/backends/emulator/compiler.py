@@ -119,10 +119,7 @@ class HostCompiler:
     ) -> Cubin:
         """Return a shared library of `source`, which has its macros already.
 
-        Raises
-        ------
-        CompileError
-            With the compiler's messages.
+        Raises `CompileError` with the compiler's messages.
         """
         with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
             text, library = Path(folder, f"{name}.cpp"), Path(folder, f"{name}.so")

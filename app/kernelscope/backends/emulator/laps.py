@@ -15,12 +15,9 @@ _LOOP = re.compile(r"(?P<pragma>#pragma GCC unroll 1\n)?(?P<space>[ \t]*)\bfor \
 
 
 def laps_counted(text: str) -> str:
-    """Return CUDA source whose loops from a thread's index count laps; lines stay where they are.
+    """Return CUDA source, with the pragmas of the host's compiler, whose loops count laps.
 
-    Parameters
-    ----------
-    text : str
-        With the pragmas of the host's compiler.
+    Those are the loops from a thread's index; lines stay where they are.
     """
     parts, end = [], 0
     for number, match in enumerate(_LOOP.finditer(text)):

@@ -45,12 +45,8 @@ class _Texture(ctypes.Structure):
 class Memory:
     """The arrays that the kernels of a plan read and write.
 
-    Attributes
-    ----------
-    source, output : ndarray
-        C-contiguous, of the shapes of the task.
-    scratch : mapping of str to ndarray
-        Bytes of each of the plan's buffers.
+    Source and output are C-contiguous, of the shapes of the task; scratch has the bytes of each
+    buffer.
     """
 
     source: NDArray[Any]
@@ -72,14 +68,7 @@ class Memory:
 
 @dataclass
 class Handed:
-    """Arrays that a launch gives its kernel.
-
-    Attributes
-    ----------
-    tables : mapping of str to ndarray
-    constants : mapping of str to ndarray
-        By the names that they have in the kernel's source.
-    """
+    """Arrays that a launch gives its kernel, by the names that they have in its source."""
 
     tables: Mapping[str, NDArray[Any]]
     constants: Mapping[str, NDArray[Any]]
@@ -99,23 +88,13 @@ def run_launch(
 ) -> None:
     """Run one launch of a plan, all of its steps.
 
-    Parameters
-    ----------
-    workers : sequence
-        Executors of one thread each; None stands for the calling thread.
-    report : callable
-        Gets the part that is done.
-    watch : callable, optional
-        Gets the arrays before the kernel does.
-    blocks : sequence of range, optional
-        Numbers of the blocks to run; by default all.
-    rows : range, optional
-        Rows of the output that the blocks compute; by default all.
+    - `workers`: executors of one thread each; None stands for the calling thread.
+    - `report`: gets the part that is done.
+    - `watch`: gets the arrays before the kernel does.
+    - `blocks`: numbers of the blocks to run; by default all.
+    - `rows`: rows of the output that the blocks compute; by default all.
 
-    Raises
-    ------
-    DeviceUnavailable
-        If the threads of a block wait for each other for ever.
+    Raises `DeviceUnavailable` if the threads of a block wait for each other for ever.
     """
     _set_constants(library, launch)
     tables = [np.ascontiguousarray(table) for table in launch.tables]

@@ -147,11 +147,8 @@ class Span:
     ) -> Total:
         """Run the blocks and return their totals; record one of them if it is wanted.
 
-        Parameters
-        ----------
-        threads : range, optional
-            Those of the block that are recorded. Of others, only copies to shared memory are.
-            With None only writes to the output are recorded, of all threads.
+        - `threads`: those of the block that are recorded. Of others, only copies to shared memory
+          are. With None only writes to the output are recorded, of all threads.
         """
         library = self._code.library
 

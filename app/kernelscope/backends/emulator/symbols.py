@@ -23,17 +23,9 @@ _PLACE = re.compile(r"([\w-]+\.cuh?):(\d+)")
 
 
 class Symbols:
-    """The symbols of a library that is loaded.
+    """The symbols of a library that is loaded: addresses and sizes of its arrays, by name.
 
-    Attributes
-    ----------
-    constants, shared : dict of str to tuple of int
-        Address and size of arrays, by their names.
-
-    Raises
-    ------
-    AppError
-        If binutils is not installed.
+    Raises `AppError` if binutils is not installed.
     """
 
     def __init__(self, code: bytes, library: ctypes.CDLL) -> None:

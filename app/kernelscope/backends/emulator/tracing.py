@@ -87,19 +87,10 @@ class TooManyAccesses(AppError):
 class Tracer:
     """Traces kernels on the emulated GPU; not for several threads at once.
 
-    Parameters
-    ----------
-    compiler : HostCompiler, optional
-        By default one that is installed.
-    threads : int, optional
-        How many cores count.
-    kept : bool
-        Whether code stays in the cache on the disk; versions of the user's would for ever.
+    Code is `kept` in the cache on the disk, but for versions of the user's: they would stay for
+    ever.
 
-    Raises
-    ------
-    DeviceUnavailable
-        If there is no compiler that can make libraries for tracing.
+    Raises `DeviceUnavailable` if there is no compiler that can make libraries for tracing.
     """
 
     def __init__(
@@ -156,22 +147,13 @@ class Tracer:
     ) -> Trace:
         """Return every access of a block, or of some of its threads.
 
-        Parameters
-        ----------
-        block : int
-            Its number in the grid, row by row.
-        launch : int, optional
-            Which of the filter's launches; by default the one that does most of the work.
-        most : int
-            Records after which the trace is truncated.
-        threads : range, optional
-            Threads that are recorded. Of others, only copies to shared memory are: writes, and the
-            reads before them. None records writes to the output alone.
+        - `block`: its number in the grid, row by row.
+        - `launch`: which of the filter's launches; by default the one that does most of the work.
+        - `most`: records after which the trace is truncated.
+        - `threads`: threads that are recorded. Of others, only copies to shared memory are: writes,
+          and the reads before them. None records writes to the output alone.
 
-        Raises
-        ------
-        AppError
-            If there is no such block.
+        Raises `AppError` if there is no such block.
         """
         job = job_of(request, level)
         return self.trace_job(job, block, launch=launch, token=token, most=most, threads=threads)
@@ -189,10 +171,7 @@ class Tracer:
     ) -> Trace:
         """Return every access of a block of a job that has not been run yet; as `trace`.
 
-        Parameters
-        ----------
-        rows : range, optional
-            Rows of the output to compute; by default all.
+        - `rows`: rows of the output to compute; by default all.
         """
         token = token or CancelToken()
         launches = job.plan.launches
@@ -243,10 +222,7 @@ class Tracer:
 
         Of a block with very many accesses, only the warp of that thread is recorded.
 
-        Raises
-        ------
-        AppError
-            If no block that could be found writes it.
+        Raises `AppError` if no block that could be found writes it.
         """
         return self.trace_pixel_of(lambda: job_of(request, level), x, y, token=token)
 
@@ -308,16 +284,10 @@ class Tracer:
     ) -> list[Counts]:
         """Return the totals of each launch of a filter.
 
-        Parameters
-        ----------
-        most : int
-            Accesses up to which a launch is counted whole. Of a larger one only blocks at the
-            rim are, and one for all of those inside.
+        - `most`: accesses up to which a launch is counted whole. Of a larger one only blocks at the
+          rim are, and one for all of those inside.
 
-        Raises
-        ------
-        AppError
-            If that would take too long as well.
+        Raises `AppError` if that would take too long as well.
         """
         token = token or CancelToken()
         job = job_of(request, level)

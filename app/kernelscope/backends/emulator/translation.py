@@ -32,14 +32,8 @@ def translate(
 ) -> str:
     """Return C++ that exports a function ``emulator_run`` for one kernel of a CUDA source.
 
-    Parameters
-    ----------
-    source : str
-        The filter's ``.cu`` with its headers in place.
-    defines : mapping of str to str
-        Macros.
-    watch : sequence of Path
-        Headers that look at accesses to memory, for a compiler that watches them.
+    The source has its headers in place. `watch` are headers that look at accesses to memory, for a
+    compiler that watches them.
     """
     text = _LINKAGE.sub("", _instructions_called(source))
     # Outside functions a macro, because the memory is another one for each block.

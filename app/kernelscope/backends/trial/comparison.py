@@ -25,15 +25,7 @@ class WrongPixel:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The pixels that differ.
-
-    Attributes
-    ----------
-    wrong : ndarray of bool
-        By row and column; a pixel is wrong if any of its channels is.
-    output, reference : ndarray
-        Both results, shape (height, width, channels).
-    """
+    """The pixels that differ; a pixel is wrong if any of its channels is."""
 
     wrong: NDArray[np.bool_]
     output: NDArray[Any]
@@ -52,12 +44,8 @@ class Comparison:
         return WrongPixel(x, y, channel, float(expected[channel]), float(got[channel]))
 
     def step(self, x: int, y: int, way: int) -> tuple[int, int] | None:
-        """Return the next wrong pixel after (x, y) in reading order, or before it; round and round.
-
-        Parameters
-        ----------
-        way : int
-            1 for the next one, -1 for the previous one.
+        """Return the next wrong pixel after (x, y) in reading order, or before it (`way` -1); round
+        and round.
         """
         places = np.flatnonzero(self.wrong)
         if not places.size:
@@ -82,10 +70,7 @@ class Comparison:
 def compare(output: NDArray[Any], reference: NDArray[Any], tolerance: int = 0) -> Comparison:
     """Compare results of the same shape and type: integers by value, floats within a part of all.
 
-    Parameters
-    ----------
-    tolerance : int
-        By how many levels integers may differ.
+    Integers may differ by `tolerance` levels.
     """
     if output.dtype.kind != "f":
         apart = np.abs(output.astype(np.int64) - reference)

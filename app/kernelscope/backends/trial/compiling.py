@@ -17,13 +17,7 @@ MOST_STATIC_SHARED = 48 << 10
 
 
 def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
-    """Compile for each architecture of the compile report.
-
-    Raises
-    ------
-    NoCompiler
-        If NVRTC is not installed.
-    """
+    """Compile for each architecture of the report; raise `NoCompiler` if NVRTC is not installed."""
     compiler = nvrtc()
     name = job.name.removesuffix(".cu")
     messages: dict[CompilerMessage, None] = {}

@@ -152,12 +152,8 @@ class _Tools:
         self._loaded: dict[tuple[str, str], ctypes.CDLL] = {}
 
     def libraries(self, plan: TrialPlan, *, own: bool) -> list[ctypes.CDLL]:
-        """Return a library for each launch of a plan.
-
-        Parameters
-        ----------
-        own : bool
-            Of the source that is tried; else of the program's.
+        """Return a library for each launch of a plan: of the source that is tried (`own`), or the
+        program's.
         """
         return [
             self._library(file, launch, own=own and not file)

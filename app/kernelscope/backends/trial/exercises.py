@@ -78,24 +78,12 @@ class Exercise:
 
 @functools.cache
 def exercises() -> tuple[Exercise, ...]:
-    """Return all exercises in their order.
-
-    Raises
-    ------
-    InvalidJson
-        If a file of the program is damaged.
-    """
+    """Return all exercises in their order; raise `InvalidJson` if a file of the program is damaged."""
     return tuple(read_exercise(path.parent) for path in sorted(FOLDER.glob("*/exercise.json")))
 
 
 def read_exercise(folder: Path) -> Exercise:
-    """Read the exercise in a folder.
-
-    Raises
-    ------
-    AppError
-        If its description is damaged.
-    """
+    """Read the exercise in a folder; raise `AppError` if its description is damaged."""
     content = json_fields.read(folder / "exercise.json", _BYTES)
     content.only(_FIELDS)
     kernel = content["kernel"].text()

@@ -96,12 +96,9 @@ def grade_of(
     memory: str = "",
     tolerance: int = 0,
 ) -> Grade | None:
-    """Return the grade of a trial; None if nothing ran to its end.
+    """Return the grade of a trial, in which pixels may differ by `tolerance` levels.
 
-    Parameters
-    ----------
-    tolerance : int
-        By how many levels a pixel may differ.
+    None if nothing ran to its end.
     """
     if not outcome.results:
         return None

@@ -76,10 +76,7 @@ _ENDINGS = {
 def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     """Compile a kernel, run it and the program's own, and leave both results in the folder.
 
-    Raises
-    ------
-    AppError
-        If there is no card, or it cannot run the program's own kernels.
+    Raises `AppError` if there is no card, or it cannot run the program's own kernels.
     """
     checked = compiling.try_out(job, folder, progress)
     if checked.ending is not Ending.DONE:
@@ -145,10 +142,7 @@ class _Trial:
     def run_case(self, case: Path, progress: StageNotes, times: dict[str, float]) -> list[str]:
         """Run all kernels of a case, that of the user last; return what its memory shows.
 
-        Raises
-        ------
-        pycuda.driver.Error
-            If the card stopped the kernel.
+        Raises `pycuda.driver.Error` if the card stopped the kernel.
         """
         call, cuda = self._card.call, self._card.cuda
         source = np.load(case / SOURCE, allow_pickle=False)

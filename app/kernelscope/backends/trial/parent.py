@@ -66,33 +66,22 @@ _DEATHS = {
 
 @dataclass(frozen=True, eq=False)
 class TrialOutcome:
-    """The end of a trial.
-
-    Attributes
-    ----------
-    results : tuple of (ndarray, ndarray)
-        For each case the results of the kernel, if all ran to their ends, and of the program's
-        own; none of a look at its accesses to memory.
-    trace : (Trace, int), optional
-        Of a pixel, and the thread that writes it.
-    """
+    """The end of a trial."""
 
     report: TrialReport
     results: tuple[tuple[NDArray[Any], NDArray[Any]], ...] = ()
+    """For each case the results of the kernel, if all ran to their ends, and of the program's own;
+    none of a look at its accesses to memory."""
     trace: tuple[Trace, int] | None = None
+    """Of a pixel, and the thread that writes it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """The data of a case, for a target that runs kernels.
-
-    Attributes
-    ----------
-    source : ndarray
-        Of the shape that both plans are for.
-    """
+    """The data of a case, for a target that runs kernels."""
 
     source: NDArray[Any]
+    """Of the shape that both plans are for."""
     # Of the kernel that is tried, and of the program's own.
     plan: TrialPlan
     reference: TrialPlan
@@ -115,12 +104,8 @@ def try_out(
     all that it started are gone then. On a processor it has no network, and writes to a folder of
     its own alone, where the system can keep it from both (`kernelscope.base.sandbox`).
 
-    Parameters
-    ----------
-    works : sequence of Work
-        The cases, for targets that run kernels.
-    begun : callable
-        Gets the number of each case that begins, from 1 on, unless it is over at once.
+    - `works`: the cases, for targets that run kernels.
+    - `begun`: gets the number of each case that begins, from 1 on, unless it is over at once.
     """
     token = token or CancelToken()
     with tempfile.TemporaryDirectory(prefix="kernelscope-trial-") as name:

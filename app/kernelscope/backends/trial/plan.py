@@ -39,13 +39,7 @@ class TrialPlan:
 
     @classmethod
     def of(cls, request: Request, level: Level) -> TrialPlan:
-        """Return the plan of the last filter of a request.
-
-        Raises
-        ------
-        AppError
-            If the plan cannot be tried.
-        """
+        """Return the plan of the last filter of a request; raise `AppError` if it cannot be tried."""
         *before, (spec, given, border) = request.passes()
         if before:
             raise AppError(
@@ -95,13 +89,7 @@ class TrialPlan:
 
     @classmethod
     def read(cls, folder: Path, name: str) -> TrialPlan:
-        """Return the plan that was written under a name.
-
-        Raises
-        ------
-        InvalidJson
-            If it is damaged.
-        """
+        """Return the plan that was written under a name; raise `InvalidJson` if it is damaged."""
         content = json_fields.read(folder / f"{name}.json", _MOST_BYTES)
         with np.load(folder / f"{name}.npz", allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}

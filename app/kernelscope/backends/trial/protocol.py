@@ -104,13 +104,7 @@ class TrialJob:
 
     @classmethod
     def read(cls, folder: Path) -> TrialJob:
-        """Return the job in a folder.
-
-        Raises
-        ------
-        InvalidJson
-            If it is damaged.
-        """
+        """Return the job in a folder; raise `InvalidJson` if it is damaged."""
         content = json_fields.read(folder / JOB, _MOST_BYTES)
         names = ("target", "name", "text", "kernel", "reference")
         return cls(
@@ -152,10 +146,7 @@ class TrialReport:
     def read(cls, folder: Path) -> TrialReport:
         """Return the report in a folder, everything in it checked.
 
-        Raises
-        ------
-        InvalidJson
-            If it is not there or damaged: a wild write may have hit it.
+        Raises `InvalidJson` if it is not there or damaged: a wild write may have hit it.
         """
         content = json_fields.read(folder / REPORT, _MOST_BYTES)
         return cls(

@@ -16,12 +16,7 @@ def expanded(name: str, text: str) -> str:
     """Return an edited source with the program's headers put in place, as `read_source` does.
 
     A header that the program does not have stays an ``#include``, about which the compiler
-    complains at its line.
-
-    Parameters
-    ----------
-    name
-        Of the source in messages of the compiler.
+    complains at its line. The compiler's messages call the source `name`.
     """
     return "\n".join(_lines(name, text, set()))
 

@@ -55,10 +55,7 @@ def write_trace(folder: Path, trace: Trace, thread: int) -> None:
 def read_trace(folder: Path) -> tuple[Trace, int]:
     """Return the trace in a folder, and the thread of which it is.
 
-    Raises
-    ------
-    InvalidJson
-        If it is not there or damaged: a wild write may have hit it.
+    Raises `InvalidJson` if it is not there or damaged: a wild write may have hit it.
     """
     content = json_fields.read(folder / _SCENE, _MOST_BYTES)
     launches = content["launches"].whole(1, _MOST)

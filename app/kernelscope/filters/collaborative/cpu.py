@@ -469,17 +469,12 @@ def filter_groups(
 ) -> None:
     """Add what the groups of the blocks in rows `start` to `stop` take off to `sums`.
 
-    Parameters
-    ----------
-    planes, guides : ndarray of float32, shape (planes, rows * columns)
-        The noisy picture, and what the first stage made of it.
-    cells : ndarray, shape (rows, columns)
-        The picture in which blocks are compared.
-    sums, weights : ndarray of int32, shape (planes, rows * columns)
-    numbers : Record
-        See `plan_cpu`.
-    factors : ndarray
-        The window, row by row.
+    - `planes`, `guides`: float32, shape (planes, rows * columns). The noisy picture, and what the
+      first stage made of it.
+    - `cells`: shape (rows, columns). The picture in which blocks are compared.
+    - `sums`, `weights`: int32, shape (planes, rows * columns).
+    - `numbers`: see `plan_cpu`.
+    - `factors`: the window, row by row.
     """
     if plain is not None:
         no_simd()

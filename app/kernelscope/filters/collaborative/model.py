@@ -49,18 +49,12 @@ _LEAST = 1e-12
 
 
 class Search(NamedTuple):
-    """Where blocks are, and where those like them are looked for.
-
-    Attributes
-    ----------
-    step : int
-        Pixels from one block that a group is formed for to the next.
-    reach : int
-        How far around it blocks are compared with it.
-    """
+    """Where blocks are, and where those like them are looked for."""
 
     step: int
+    """Pixels from one block that a group is formed for to the next."""
     reach: int
+    """How far around it blocks are compared with it."""
 
     @property
     def radius(self) -> int:
@@ -118,27 +112,19 @@ class Numbers(NamedTuple):
     of these rows and columns the last of the picture. The 32 largest products of the window add up
     to 25.0, so that the magnitude of a sum is below 289 x 25.1 x 64 x 4096 = 1.91e9 < 2^31. A block
     belongs to at most 14 x 14 groups: 196 x 2^23 = 1.65e9 < 2^31.
-
-    Attributes
-    ----------
-    most : int
-        Blocks of a group in the first stage.
-    tolerances : tuple of float
-        Largest sum of squared differences of blocks that are alike, in each stage.
-    thresholds : ndarray
-        Of the first stage, for coefficients of which as many as 2 to the power of the index were
-        added up.
-    variances : ndarray
-        Likewise the squared sigma of the second stage.
-    unit : float
-        Sigma, or a quarter of white if that is less.
     """
 
     most: int
+    """Blocks of a group in the first stage."""
     tolerances: tuple[np.float32, np.float32]
+    """Largest sum of squared differences of blocks that are alike, in each stage."""
     thresholds: NDArray[np.float32]
+    """Of the first stage, for coefficients of which as many as 2 to the power of the index were
+    added up."""
     variances: NDArray[np.float32]
+    """Likewise the squared sigma of the second stage."""
     unit: np.float32
+    """Sigma, or a quarter of white if that is less."""
 
     @property
     def limit(self) -> np.float32:

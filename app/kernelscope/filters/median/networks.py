@@ -79,43 +79,28 @@ class Operation(NamedTuple):
 
 
 class RowLoop(NamedTuple):
-    """One loop over a row.
-
-    Attributes
-    ----------
-    operations : dict
-        The operations, by node and in order.
-    reads : tuple of ShiftedValue
-        Lanes that are loaded from memory.
-    writes : tuple of int
-        The nodes that go to memory.
-    reach : int
-        How many pixels beyond the last output pixel the loop has to go.
-    """
+    """One loop over a row."""
 
     operations: dict[int, Operation]
+    """The operations, by node and in order."""
     reads: tuple[ShiftedValue, ...]
+    """Lanes that are loaded from memory."""
     writes: tuple[int, ...]
+    """The nodes that go to memory."""
     reach: int
+    """How many pixels beyond the last output pixel the loop has to go."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A network as a few loops, each of which keeps as many values in registers as it can.
-
-    Attributes
-    ----------
-    stages : tuple of RowLoop
-        The loops, in order. No loop reads its own results.
-    places : dict
-        Place in memory, from 0, of each node that needs one; the input rows come first.
-    results : tuple of int
-        Places of the results.
-    """
+    """A network as a few loops, each of which keeps as many values in registers as it can."""
 
     stages: tuple[RowLoop, ...]
+    """The loops, in order. No loop reads its own results."""
     places: dict[int, int]
+    """Place in memory, from 0, of each node that needs one; the input rows come first."""
     results: tuple[int, ...]
+    """Places of the results."""
 
 
 class Network:
@@ -169,17 +154,9 @@ class Network:
     ) -> tuple[list[ShiftedValue], int]:
         """Merge two sorted sequences, of which only the lane of one rank is wanted in the end.
 
-        Parameters
-        ----------
-        rank : int
-            Rank of the wanted lane, from 0, once `spare` more lanes have been merged.
-
-        Returns
-        -------
-        lanes : list of ShiftedValue
-            The merged lanes that can still become the wanted one.
-        rank : int
-            Its rank when `spare` more lanes have been merged with those.
+        `rank` is that of the wanted lane, from 0, once `spare` more lanes have been merged. Returns
+        the merged lanes that can still become the wanted one, and its rank when `spare` more have
+        been merged with those.
         """
         lowest = max(0, rank - spare)
         drop_a = max(0, lowest - len(b))

@@ -71,12 +71,9 @@ class _Blocks(NamedTuple):
 def plan_mri_nlm(task: CudaTask) -> CudaPlan:
     """Return the launches of volume non-local means at a level; ``mri_nlm.cu`` explains them.
 
-    Parameters
-    ----------
-    task : CudaTask
-        `shape` is (depth, height, width, components); the parameters are resolved: there is a
-        sigma for all components or one for each, the least one where sigma is local. A sigma that
-        is adaptive comes as a ``sigma_map``. A plan that is only looked at needs neither.
+    - `task`: `shape` is (depth, height, width, components); the parameters are resolved: there is a
+      sigma for all components or one for each, the least one where sigma is local. A sigma that is
+      adaptive comes as a ``sigma_map``. A plan that is only looked at needs neither.
     """
     parameters, components = task.parameters, task.shape[3]
     local = parameters["sigma_from"] in ("local", "adaptive")

@@ -16,24 +16,17 @@ from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 
 
 class Model(NamedTuple):
-    """The noise, and how strongly to remove it.
-
-    Attributes
-    ----------
-    sigmas : ndarray of float32, shape (components, depth, height, width) or (components, 1, 1, 1)
-        Standard deviation, of each voxel or of all.
-    strength : float32
-        Makes squared differences, summed up over a patch, in units of sigma², the
-        contribution of a component to D.
-    rician : bool
-    local : bool
-        Whether there is a sigma for each voxel.
-    """
+    """The noise, and how strongly to remove it."""
 
     sigmas: NDArray[np.float32]
+    """float32, shape (components, depth, height, width) or (components, 1, 1, 1). Standard
+    deviation, of each voxel or of all."""
     strength: np.float32
+    """Makes squared differences, summed up over a patch, in units of sigma², the contribution of a
+    component to D."""
     rician: bool
     local: bool
+    """Whether there is a sigma for each voxel."""
 
 
 @kernel

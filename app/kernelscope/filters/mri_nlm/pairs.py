@@ -130,16 +130,11 @@ def add_pairs(
 ) -> None:
     """Let the voxels of a block and those at an offset from them count for each other.
 
-    Parameters
-    ----------
-    data : tuple
-        Voxels, the values to average, sums (flat, of each component; the last are the weights), and
-        strengths.
-    shape : tuple of int
-        Slices of the output, its width, samples of an extended slice and of a row.
-    phase : int
-        Number of the first slice of the output in the volume: the order in which the slices of a
-        patch are added up.
+    - `data`: voxels, the values to average, sums (flat, of each component; the last are the
+      weights), and strengths.
+    - `shape`: slices of the output, its width, samples of an extended slice and of a row.
+    - `phase`: number of the first slice of the output in the volume: the order in which the slices
+      of a patch are added up.
     """
     voxels, values, sums, strengths = data
     depth, width, plane, pitch = shape
@@ -222,16 +217,11 @@ def nlm_pairs(
 ) -> None:
     """For blocks `start` to `stop`: half of the offsets.
 
-    Parameters
-    ----------
-    extended, values, sums : ndarray of float32, shape (components, samples)
-        `sums` has the weights in addition.
-    output : tuple of int
-        See `add_block`.
-    blocks : ndarray of int64, shape (blocks, 2)
-        First slice and row of each.
-    size : tuple of int
-        Slices and rows of a block.
+    - `extended`, `values`, `sums`: float32, shape (components, samples). `sums` has the weights in
+      addition.
+    - `output`: see `add_block`.
+    - `blocks`: int64, shape (blocks, 2). First slice and row of each.
+    - `size`: slices and rows of a block.
     """
     pitch = output[4]
     deep, high, half = reach.patch

@@ -15,10 +15,7 @@ from kernelscope.schema.parameters import Radii, RadiiParameter
 class Reach(NamedTuple):
     """Radii along z, y and x; those along z are 0 in 2-D.
 
-    Attributes
-    ----------
-    margin, search, patch : tuple of int
-        Of the extended volume beyond the volume, of the search window, and of a patch.
+    They are of the extended volume beyond the volume, of the search window, and of a patch.
     """
 
     margin: tuple[int, int, int]

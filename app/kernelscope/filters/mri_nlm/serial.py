@@ -18,15 +18,10 @@ def distance(
 ) -> Any:
     """Return the sum of squared differences of two patches.
 
-    Parameters
-    ----------
-    samples : ndarray of float32, one-dimensional
-    here, there : int
-        Places of the first cells of the patches.
-    plane, pitch : int
-        Samples from one slice to the next, and from one row.
-    patch : tuple of int
-        Radii along the axes.
+    - `samples`: float32, one-dimensional.
+    - `here`, `there`: places of the first cells of the patches.
+    - `plane`, `pitch`: samples from one slice to the next, and from one row.
+    - `patch`: radii along the axes.
     """
     no_simd()
     total = 0.0

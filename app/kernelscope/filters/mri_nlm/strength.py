@@ -81,17 +81,13 @@ def compare_patches(
 ) -> None:
     """Write distances from the middle of a block to candidates, their derivatives, and values.
 
-    Parameters
-    ----------
-    block : ndarray of float32, shape (components, slices, rows, columns)
-    search, patch : tuple of int
-        Radii along z, y and x.
-    strengths : ndarray of float32, shape (components,)
-        Factors of squared differences in D, with beta 1.
-    apart : ndarray of float32, shape (lines, length)
-        Distances; very far for the voxel itself. A line is a row of the search window.
-    slopes, values : ndarray of float32, shape (components, lines, length)
-        Half the derivative of the distance by the voxel, and how much more the candidate is.
+    - `block`: float32, shape (components, slices, rows, columns).
+    - `search`, `patch`: radii along z, y and x.
+    - `strengths`: float32, shape (components,). Factors of squared differences in D, with beta 1.
+    - `apart`: float32, shape (lines, length). Distances; very far for the voxel itself. A line is a
+      row of the search window.
+    - `slopes`, `values`: float32, shape (components, lines, length). Half the derivative of the
+      distance by the voxel, and how much more the candidate is.
     """
     z, y, x = block.shape[1] // 2, block.shape[2] // 2, block.shape[3] // 2
     length = apart.shape[1]
@@ -161,23 +157,16 @@ def risks(
 ) -> None:
     """Add up estimated squared errors over voxels.
 
-    Parameters
-    ----------
-    source : ndarray, shape (depth, height, width, components)
-    places : ndarray of int, shape (voxels, 3)
-    noise : ndarray of float64, shape (voxels, components)
-        Sigma²; 0 where a component does not count.
-    strengths : ndarray of float32, shape (voxels, components)
-        See `compare_patches`.
-    scales : ndarray of float32, shape (betas,)
-        Make a distance the binary logarithm of its weight.
-    first : float32
-        That of the average which says how much signal there is; 0 for Gaussian noise.
-    radii : tuple of tuple of int
-        Of the search window and of patches, along z, y and x.
-    work : tuple of ndarray
-        `block`, `apart`, `slopes` and `values`.
-    totals : ndarray of float64, shape (components, betas)
+    - `source`: shape (depth, height, width, components).
+    - `places`: int, shape (voxels, 3).
+    - `noise`: float64, shape (voxels, components). Sigma²; 0 where a component does not count.
+    - `strengths`: float32, shape (voxels, components). See `compare_patches`.
+    - `scales`: float32, shape (betas,). Make a distance the binary logarithm of its weight.
+    - `first`: float32. That of the average which says how much signal there is; 0 for Gaussian
+      noise.
+    - `radii`: of the search window and of patches, along z, y and x.
+    - `work`: `block`, `apart`, `slopes` and `values`.
+    - `totals`: float64, shape (components, betas).
     """
     block, apart, slopes, values = work
     moments = np.empty(4)
@@ -230,16 +219,11 @@ def estimate_beta(
 ) -> float:
     """Return the ``beta`` of least estimated error for volumes with noise.
 
-    Parameters
-    ----------
-    source : ndarray, shape (depth, height, width, components)
-    noise_at, sigmas_at : callable
-        Map places, shape (voxels, 3), to the standard deviation of the noise and to the sigma by
-        which the filter divides, shape (voxels, components).
-    search, patch : tuple of int
-        Radii along z, y and x.
-    rician : bool
-        False for Gaussian noise, which is the same everywhere.
+    - `source`: shape (depth, height, width, components).
+    - `noise_at`, `sigmas_at`: map places, shape (voxels, 3), to the standard deviation of the noise
+      and to the sigma by which the filter divides, shape (voxels, components).
+    - `search`, `patch`: radii along z, y and x.
+    - `rician`: False for Gaussian noise, which is the same everywhere.
     """
     candidates, cells = (math.prod(2 * radius + 1 for radius in radii) for radii in (search, patch))
     operations = source.shape[3] * candidates * (2 * cells + 6 * len(BETAS))
@@ -260,22 +244,12 @@ def draw_voxels(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return places of voxels with signal around them, and sigma² of the noise there.
 
-    Where nearly nothing has a signal, voxels without one are returned.
+    Where nearly nothing has a signal, voxels without one are returned. The places are int64, shape
+    (voxels, 3); the noise is float64, shape (voxels, components), 0 for components without signal
+    there.
 
-    Parameters
-    ----------
-    source, noise_at, rician
-        As for `estimate_beta`.
-    deep : bool
-        Whether a voxel's surroundings extend through slices.
-    count : int
-        Of voxels, at most.
-
-    Returns
-    -------
-    places : ndarray of int64, shape (voxels, 3)
-    noise : ndarray of float64, shape (voxels, components)
-        0 for components that have no signal there.
+    - `deep`: whether a voxel's surroundings extend through slices.
+    - `count`: of voxels, at most.
     """
     shape = np.array(source.shape[:3])
     # Some voxels are drawn twice, which does no harm.
@@ -306,18 +280,12 @@ def estimated_errors(
 ) -> NDArray[np.float64]:
     """Return estimated squared errors, summed up over voxels; shape (components, betas).
 
-    Parameters
-    ----------
-    source : ndarray, shape (depth, height, width, components)
-    places : ndarray of int, shape (voxels, 3)
-    sigmas : ndarray, shape (voxels, components)
-        By which the filter divides.
-    noise : ndarray, shape (voxels, components)
-        Sigma² of the noise; 0 where a component does not count.
-    search, patch : tuple of int
-        Radii along z, y and x.
-    rician : bool
-        False for Gaussian noise.
+    - `source`: shape (depth, height, width, components).
+    - `places`: int, shape (voxels, 3).
+    - `sigmas`: shape (voxels, components). By which the filter divides.
+    - `noise`: shape (voxels, components). Sigma² of the noise; 0 where a component does not count.
+    - `search`, `patch`: radii along z, y and x.
+    - `rician`: False for Gaussian noise.
     """
     components = source.shape[3]
     cells = math.prod(2 * radius + 1 for radius in patch)

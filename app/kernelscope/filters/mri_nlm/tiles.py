@@ -29,17 +29,14 @@ from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_t
 
 
 class TileBuffers(NamedTuple):
-    """Buffers of `compare`; all are float32, with lines of samples along the last axis.
+    """Buffers of `compare`, float32. Lines of samples are along the last axis, the only one of
+    most.
 
-    Attributes
-    ----------
-    squares, folded, partial, distances : ndarray, shape (samples,)
-    boxes : ndarray, shape (components, samples)
-        Sums along x and y, of as many slices as a patch has.
-    strengths : ndarray, shape (components, slices, samples)
-        Makes squares binary logarithms of weights, for each voxel.
-    sums : ndarray, shape (components + 1, slices, samples)
-        Weights times voxels, or their squares, and last the weights.
+    - `boxes`: shape (components, samples). Sums along x and y, of as many slices as a patch has.
+    - `strengths`: shape (components, slices, samples). Makes squares binary logarithms of weights,
+      for each voxel.
+    - `sums`: shape (components + 1, slices, samples). Weights times voxels, or their squares, and
+      last the weights.
     """
 
     squares: Any
@@ -54,18 +51,11 @@ class TileBuffers(NamedTuple):
 class VolumeTile(NamedTuple):
     """Where a tile lies in the extended volume.
 
-    Attributes
-    ----------
-    first : int
-        Index of its first voxel.
-    slices : int
-    length : int
-        Samples of a slice, from its first voxel to its last.
-    plane, pitch : int
-        Samples from one extended slice to the next, and from one row.
-    phase : int
-        Number of its first slice in the volume. It decides on the order in which the slices of a
-        patch are added up, so that the part of a volume has the bytes that the whole has there.
+    - `first`: index of its first voxel.
+    - `length`: samples of a slice, from its first voxel to its last.
+    - `plane`, `pitch`: samples from one extended slice to the next, and from one row.
+    - `phase`: number of its first slice in the volume. It decides on the order in which the slices
+      of a patch are added up, so that the part of a volume has the bytes that the whole has there.
     """
 
     first: int
@@ -155,15 +145,10 @@ def compare(
 ) -> None:
     """Let the voxels of a tile count those at one offset from them.
 
-    Parameters
-    ----------
-    voxels : ndarray of float32, shape (components, samples)
-        The extended volume.
-    tile : VolumeTile
-    shift : int
-        Samples from a voxel to its partner.
-    patch : tuple of int
-        The radii of a patch.
+    - `voxels`: float32, shape (components, samples). The extended volume.
+    - `tile`: VolumeTile.
+    - `shift`: samples from a voxel to its partner.
+    - `patch`: the radii of a patch.
     """
     deep, high, half = patch
     components = voxels.shape[0]

@@ -55,21 +55,15 @@ and several slices for each line that took more than a tenth of the time.
 
 
 class Lines(NamedTuple):
-    """What a step works in: a line of `PITCH` samples for each of its offsets.
-
-    Attributes
-    ----------
-    columns : ndarray of float32, shape (SHARED, PITCH)
-        Sums of squares down the columns of the patches.
-    weights : ndarray of float32, shape (SHARED * PITCH,)
-        Weights of the pairs, 0 where there is none.
-    squares : ndarray of float32, shape (SHARED, 2 * patch * PITCH)
-        The squares of the last rows, each of them twice (see `pairs.py`); nothing for sliding.
-    """
+    """What a step works in: a line of `PITCH` samples for each of its offsets."""
 
     columns: Any
+    """float32, shape (SHARED, PITCH). Sums of squares down the columns of the patches."""
     weights: Any
+    """float32, shape (SHARED * PITCH,). Weights of the pairs, 0 where there is none."""
     squares: Any
+    """float32, shape (SHARED, 2 * patch * PITCH). The squares of the last rows, each of them twice
+    (see `pairs.py`); nothing for sliding."""
 
 
 @fused
@@ -115,19 +109,14 @@ def weigh_row(
 ) -> None:
     """Take in another row of cells, and write the weights of `count` pixels at one offset.
 
-    Parameters
-    ----------
-    planes : ndarray of float32, shape (group, rows, columns and at least 2 `VECTOR`)
-        The extended image, of which the channels share a distance.
-    place : tuple of int
-        Row and column of the first cell, and rows and columns from there to its partner.
-    missing : int
-        How many rows of the patches are still to come: while there are any, no weights are
-        written.
-    sliding, folding : True or None
-        Which of the two ways to take: that which is None is not compiled.
-    columns, squares : ndarray of float32
-        Those of `Lines` for this offset.
+    - `planes`: float32, shape (group, rows, columns and at least 2 `VECTOR`). The extended image,
+      of which the channels share a distance.
+    - `place`: row and column of the first cell, and rows and columns from there to its partner.
+    - `missing`: how many rows of the patches are still to come: while there are any, no weights are
+      written.
+    - `sliding`, `folding`: True or None. Which of the two ways to take: that which is None is not
+      compiled.
+    - `columns`, `squares`: float32. Those of `Lines` for this offset.
     """
     # One function, as each takes its time to compile.
     y, x, dy, dx = place

@@ -37,18 +37,10 @@ PART = 32
 class _Sizes(NamedTuple):
     """Sizes that all launches share.
 
-    Attributes
-    ----------
-    patch, radius, margin : int
-        Side of a patch; radius of the search window, 0 for the whole image; pixels that the
-        padded image has around the image.
-    colours, together : int
-        Channels without alpha, and those that share a distance.
-    pitch : int
-        Samples of a padded row.
-    block : tuple of int
-    whole : bool
-        Whether the whole image is searched.
+    - `patch`, `radius`, `margin`: side of a patch; radius of the search window, 0 for the whole
+      image; pixels that the padded image has around the image.
+    - `colours`, `together`: channels without alpha, and those that share a distance.
+    - `pitch`: samples of a padded row.
     """
 
     patch: int

@@ -48,12 +48,8 @@ A compile-time constant, so that LLVM knows that rows do not overlap.
 class PairTile(NamedTuple):
     """Sums of weighted samples, over the partners of the pixels in a tile and around it.
 
-    Attributes
-    ----------
-    sums : ndarray of float32, shape (group + 1, rows, columns and `VECTOR`)
-        Weights times samples, and last the weights.
-    y, x : int
-        Where its first pixel lies, in extended coordinates.
+    The sums have the shape (group + 1, rows, columns and `VECTOR`): weights times samples, and last
+    the weights. The first pixel lies at `y` and `x`, in extended coordinates.
     """
 
     sums: NDArray[np.float32]
@@ -146,15 +142,12 @@ def add_pairs(
 ) -> None:
     """Let the pixels of a rectangle and their partners at an offset count for each other.
 
-    Parameters
-    ----------
-    planes : ndarray of float32, shape (group, rows, columns and at least 2 `VECTOR`)
-        The extended image, of which the channels share a distance.
-    pixels : Rectangle
-    offset : tuple of int
-        Rows and columns from a pixel to its partner.
-    own, others : PairTile
-        Where the averages of the pixels and those of their partners are summed up.
+    - `planes`: float32, shape (group, rows, columns and at least 2 `VECTOR`). The extended image,
+      of which the channels share a distance.
+    - `pixels`: Rectangle.
+    - `offset`: rows and columns from a pixel to its partner.
+    - `own`, `others`: PairTile. Where the averages of the pixels and those of their partners are
+      summed up.
     """
     dy, dx = offset
     group, side = planes.shape[0], len(metric.profile)

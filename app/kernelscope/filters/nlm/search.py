@@ -22,21 +22,14 @@ from kernelscope.base.jit import Index, Record, kernel
 
 
 class Search(NamedTuple):
-    """Where candidates lie, in extended coordinates.
-
-    Attributes
-    ----------
-    margin : int
-        Row and column of the first pixel of the result.
-    reach : int
-        Largest distance from the pixel along an axis.
-    edge : int
-        No candidate is closer than this to the edge of the extended image.
-    """
+    """Where candidates lie, in extended coordinates."""
 
     margin: int
+    """Row and column of the first pixel of the result."""
     reach: int
+    """Largest distance from the pixel along an axis."""
     edge: int
+    """No candidate is closer than this to the edge of the extended image."""
 
 
 class Rectangle(NamedTuple):

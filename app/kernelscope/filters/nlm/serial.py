@@ -34,15 +34,10 @@ def distance(
 ) -> Any:
     """Return the sum of G² times squared differences of two patches of `group` channels.
 
-    Parameters
-    ----------
-    samples : ndarray of float32, one-dimensional
-    here, there : int
-        Places of the first cells of the patches.
-    plane, pitch : int
-        Samples from one channel to the next, and from one row.
-    squares : ndarray of float32, shape (patch, patch)
-        G².
+    - `samples`: float32, one-dimensional.
+    - `here`, `there`: places of the first cells of the patches.
+    - `plane`, `pitch`: samples from one channel to the next, and from one row.
+    - `squares`: float32, shape (patch, patch). G².
     """
     no_simd()
     side = squares.shape[0]

@@ -68,22 +68,14 @@ def compare_lines(
 ) -> None:
     """Write distances from a pixel to candidates, half their derivatives, and differences.
 
-    Parameters
-    ----------
-    wide : ndarray of float32, shape (channels, rows, columns)
-        The picture and a margin around it.
-    y, x : int
-        The pixel, in `wide`.
-    lines : ndarray of int, shape (lines, 2)
-        Row and column of the first candidate of each line, in `wide`.
-    profile : ndarray of float32, shape (patch,)
-        See `patch_profile`.
-    floor : float32
-        Subtracted from distances, down to 0, where they do not depend on the pixel.
-    apart : ndarray of float32, shape (lines, length)
-        Distances; very far for the pixel itself.
-    slopes, values : ndarray of float32, shape (channels, lines, length)
-        Half the derivative of the distance by the pixel, and how much more the candidate is.
+    - `wide`: float32, shape (channels, rows, columns). The picture and a margin around it.
+    - `y`, `x`: the pixel, in `wide`.
+    - `lines`: int, shape (lines, 2). Row and column of the first candidate of each line, in `wide`.
+    - `profile`: float32, shape (patch,). See `patch_profile`.
+    - `floor`: float32. Subtracted from distances, down to 0, where they do not depend on the pixel.
+    - `apart`: float32, shape (lines, length). Distances; very far for the pixel itself.
+    - `slopes`, `values`: float32, shape (channels, lines, length). Half the derivative of the
+      distance by the pixel, and how much more the candidate is.
     """
     half, length = profile.size // 2, apart.shape[1]
     for line in range(lines.shape[0]):
@@ -131,21 +123,13 @@ def risks(
 ) -> None:
     """Add up squared residuals and divergences over pixels.
 
-    Parameters
-    ----------
-    wide, profile, floor
-        As for `compare_lines`.
-    places : ndarray of int, shape (pixels, 2)
-        Rows and columns in `wide`.
-    lines : ndarray of int, shape (pixels, lines, 2)
-    share : float32
-        Which share of all candidates the lines have.
-    scales : ndarray of float32, shape (strengths,)
-        Make a distance the binary logarithm of its weight.
-    work : tuple of ndarray
-        `apart`, `slopes` and `values`.
-    totals : ndarray of float64, shape (2, strengths)
-        Squared residuals, and divergences.
+    - `wide`, `profile`, `floor`: as for `compare_lines`.
+    - `places`: int, shape (pixels, 2). Rows and columns in `wide`.
+    - `lines`: int, shape (pixels, lines, 2).
+    - `share`: float32. Which share of all candidates the lines have.
+    - `scales`: float32, shape (strengths,). Make a distance the binary logarithm of its weight.
+    - `work`: `apart`, `slopes` and `values`.
+    - `totals`: float64, shape (2, strengths). Squared residuals, and divergences.
     """
     apart, slopes, values = work
     moments = np.empty(4)
@@ -168,12 +152,9 @@ def risks(
 def estimate_strength(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     """Return the ``filter_sigma`` of least estimated error for a picture with noise.
 
-    Parameters
-    ----------
-    pixels : ndarray, shape (height, width, channels)
-        Without alpha; uint8, uint16 or float32.
-    parameters : mapping
-        The other parameters of non-local means; the strength that is found belongs to 100 %.
+    - `pixels`: shape (height, width, channels). Without alpha; uint8, uint16 or float32.
+    - `parameters`: the other parameters of non-local means; the strength that is found belongs to
+      100 %.
     """
     corrected = parameters["weights"] == "corrected"
     sigma = parameters["sigma"] / 100 if corrected else flat_sigma(pixels)
@@ -229,27 +210,18 @@ def _best(errors: NDArray[np.float64], factors: NDArray[np.float64]) -> float:
 
 
 class _Drawn(NamedTuple):
-    """Pixels at which the risk is estimated, and their candidates.
-
-    Attributes
-    ----------
-    places : ndarray of int, shape (pixels, 2)
-        Rows and columns.
-    lines : ndarray of int, shape (pixels, lines, 2)
-        Row and column of the first candidate of each line.
-    length : int
-        Candidates of a line.
-    margin : int
-        How far candidates and their patches lie beyond the picture.
-    share : float32
-        Which share of all candidates the lines have.
-    """
+    """Pixels at which the risk is estimated, and their candidates."""
 
     places: NDArray[np.int64]
+    """Int, shape (pixels, 2). Rows and columns."""
     lines: NDArray[np.int64]
+    """Int, shape (pixels, lines, 2). Row and column of the first candidate of each line."""
     length: int
+    """Candidates of a line."""
     margin: int
+    """How far candidates and their patches lie beyond the picture."""
     share: np.float32
+    """Which share of all candidates the lines have."""
 
 
 def _draw(height: int, width: int, parameters: Mapping[str, Any], strengths: int) -> _Drawn:
@@ -287,12 +259,9 @@ def estimated_errors(
 ) -> NDArray[np.float64]:
     """Return the estimated mean squared errors, where white is 1, for some ``filter_sigma``.
 
-    Parameters
-    ----------
-    pixels : ndarray, shape (height, width, channels)
-    sigma : float
-        Standard deviation of the noise, where white is 1.
-    strengths : ndarray, shape (strengths,)
+    - `pixels`: shape (height, width, channels).
+    - `sigma`: standard deviation of the noise, where white is 1.
+    - `strengths`: shape (strengths,).
     """
     height, width, channels = pixels.shape
     places, lines, length, margin, share = _draw(height, width, parameters, len(strengths))

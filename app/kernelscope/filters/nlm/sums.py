@@ -13,38 +13,26 @@ from kernelscope.filters.shared.correlation import settle
 
 
 class PatchMetric(NamedTuple):
-    """How patches are compared.
-
-    Attributes
-    ----------
-    group : int
-        Channels that share a distance: all of them, or one.
-    profile : ndarray of float32, shape (patch,), or tuple of as many
-        See `patch_profile`; as a tuple its length is known to the compiler.
-    scale : float32
-        Makes a distance, in squared samples, the binary logarithm of its weight.
-    floor : float32
-        Subtracted from distances first, down to 0.
-    """
+    """How patches are compared."""
 
     group: int
+    """Channels that share a distance: all of them, or one."""
     profile: Any
+    """float32, shape (patch,), or tuple of as many. See `patch_profile`; as a tuple its length is
+    known to the compiler."""
     scale: np.float32
+    """Makes a distance, in squared samples, the binary logarithm of its weight."""
     floor: np.float32
+    """Subtracted from distances first, down to 0."""
 
 
 class Sums(NamedTuple):
-    """Sums over the candidates of each pixel of the result, in float32.
-
-    Attributes
-    ----------
-    samples : ndarray, shape (colours, height', width')
-        Weights times samples.
-    weights : ndarray, shape (colours / group, height', width')
-    """
+    """Sums over the candidates of each pixel of the result, in float32."""
 
     samples: NDArray[np.float32]
+    """Shape (colours, height', width'). Weights times samples."""
     weights: NDArray[np.float32]
+    """Shape (colours / group, height', width')."""
 
 
 @kernel

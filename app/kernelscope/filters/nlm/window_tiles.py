@@ -96,17 +96,11 @@ def add_up(
 ) -> None:
     """Add to the sums of a row of pixels for their partners at `count` offsets.
 
-    Parameters
-    ----------
-    place : tuple of int
-        Row of the partners, column of the first pixel, number of pixels, and columns from a
-        pixel to its partner at the first offset, times `sign`.
-    sign : int
-        1 if the partners lie at the offsets, -1 if the pixels are the partners of theirs.
-    weights : ndarray of float32
-        Begins with that of the first pixel at the first offset.
-    result : tuple of int
-        First channel, row and column of the first pixel in the result.
+    - `place`: row of the partners, column of the first pixel, number of pixels, and columns from a
+      pixel to its partner at the first offset, times `sign`.
+    - `sign`: 1 if the partners lie at the offsets, -1 if the pixels are the partners of theirs.
+    - `weights`: float32. Begins with that of the first pixel at the first offset.
+    - `result`: first channel, row and column of the first pixel in the result.
     """
     y, x, columns, dx = place
     first, row, column = result
@@ -145,16 +139,10 @@ def add_offsets(
 ) -> None:
     """Add to the `sums` of the `pixels` of a tile for neighbouring offsets, going down the rows.
 
-    Parameters
-    ----------
-    inside : Rectangle
-        Where candidates lie.
-    offsets : tuple of int
-        Rows and columns of the first offset, number of offsets, and the largest distance.
-    sliding, folding : True or None
-        See `weigh_row`.
-    begin : tuple of int
-        First channel of the group, and row and column where the result begins.
+    - `inside`: Rectangle. Where candidates lie.
+    - `offsets`: rows and columns of the first offset, number of offsets, and the largest distance.
+    - `sliding`, `folding`: True or None. See `weigh_row`.
+    - `begin`: first channel of the group, and row and column where the result begins.
     """
     dy, dx, count, reach = offsets
     first, margin = begin

@@ -37,23 +37,15 @@ _PART = 4
 
 
 class MeanScale(NamedTuple):
-    """How sums become means.
-
-    Attributes
-    ----------
-    half : int
-        Added to a sum before it is multiplied: half of the cells, rounded down.
-    multiplier : int
-        2**(16 + shift) / cells, rounded up.
-    shift : int
-    factor : float32
-        1 / cells.
-    """
+    """How sums become means."""
 
     half: int
+    """Added to a sum before it is multiplied: half of the cells, rounded down."""
     multiplier: int
+    """2**(16 + shift) / cells, rounded up."""
     shift: int
     factor: np.float32
+    """1 / cells."""
 
 
 def scale_of(size: int) -> MeanScale:

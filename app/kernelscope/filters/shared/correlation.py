@@ -81,18 +81,13 @@ def one_part(side: int) -> NDArray[np.float64]:
 
 
 class Divisor(NamedTuple):
-    """The divisor of the sums: the sum of those `parts` whose cells count.
-
-    Attributes
-    ----------
-    table : ndarray of float64, shape (side + 1, side + 1)
-        Sums of all parts above and to the left, so that any rectangle takes four look-ups.
-    negligible : float
-        Sums up to this magnitude are zero but for rounding.
-    """
+    """The divisor of the sums: the sum of those `parts` whose cells count."""
 
     table: NDArray[np.float64]
+    """float64, shape (side + 1, side + 1). Sums of all parts above and to the left, so that any
+    rectangle takes four look-ups."""
     negligible: float
+    """Sums up to this magnitude are zero but for rounding."""
 
     @classmethod
     def of(cls, parts: NDArray[Any]) -> Divisor:
@@ -244,10 +239,7 @@ def correlate_serial(
     which leaves one cell of any odd square; rows of three to 15 cells are too short for that,
     and a loop of six instructions takes a third longer where it is badly aligned.
 
-    Parameters
-    ----------
-    weights : ndarray of int64 or float64, shape (cells,)
-        Row by row.
+    - `weights`: int64 or float64, shape (cells,). Row by row.
     """
     no_simd()
     height, width, channels = source.shape
@@ -272,10 +264,8 @@ def correlate_serial(
 def weighted_sum(samples: Line, offsets: Line, weights: Line, totals: Line) -> None:
     """Set ``totals[x]`` to the sum over i of ``weights[i] * samples[offsets[i] + x]``.
 
-    Parameters
-    ----------
-    samples, weights, totals : ndarray of float32 or of float64, one-dimensional
-    offsets : ndarray of int64, as many as `weights`, a multiple of `_GROUP`
+    - `samples`, `weights`, `totals`: float32 or of float64, one-dimensional.
+    - `offsets`: int64, as many as `weights`, a multiple of `_GROUP`.
     """
     for left in range(0, totals.size, _TILE):
         tile = totals[left : left + _TILE]
@@ -332,11 +322,8 @@ def correlate_parallel(
 ) -> None:
     """Row by row over a ring of padded rows, in the type of `weights`.
 
-    Parameters
-    ----------
-    places : ndarray of int64, shape (taps, 2)
-        Row and column of each weight in the mask.
-    weights : ndarray of float32 or float64, shape (taps,)
+    - `places`: int64, shape (taps, 2). Row and column of each weight in the mask.
+    - `weights`: float32 or float64, shape (taps,).
     """
     side = divisor.table.shape[0] - 1
     radius = side // 2
@@ -363,14 +350,7 @@ def correlate_parallel(
 def taps(weights: NDArray[Any], work: Work) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return places and weights of the cells that are not zero, padded to whole groups.
 
-    Parameters
-    ----------
-    weights : ndarray, any shape
-
-    Returns
-    -------
-    places : ndarray of int64, shape (taps, dimensions)
-    values : ndarray of `work`, shape (taps,)
+    Places are int64, shape (taps, dimensions); weights have the type `work`, shape (taps,).
     """
     places = np.argwhere(weights)
     values = weights[tuple(places.T)].astype(work)
@@ -412,11 +392,8 @@ def cpu_correlation(
 ) -> Sequence[CpuPass]:
     """Plan ``settle(sum of weights times cells / divisor)`` for either CPU level.
 
-    Parameters
-    ----------
-    weights : ndarray of int64 or float64, shape (side, side)
-    negative : str
-        See `Finish.of`.
+    - `weights`: int64 or float64, shape (side, side).
+    - `negative`: see `Finish.of`.
     """
     source, output, border = task.source, task.output, task.border
     if task.level == SERIAL.id:

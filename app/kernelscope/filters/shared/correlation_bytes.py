@@ -69,21 +69,15 @@ Milliseconds for 4096×4096 samples on one core of an EPYC of 2017, 2.5 GHz.
 
 
 class MaskSteps(NamedTuple):
-    """The weights of a mask as steps.
-
-    Attributes
-    ----------
-    cells : ndarray of int64, shape (steps, 2)
-        Pair of rows and column of each step in the mask.
-    weights : ndarray of int8 or int16, shape (steps * 2 * 2 * _LANES,)
-        Of each step, for either row of results: the weights of two cells, for each lane.
-    ends : ndarray of int64, shape (groups + 1,)
-        Number of the first step of each group, and of all steps.
-    """
+    """The weights of a mask as steps."""
 
     cells: NDArray[np.int64]
+    """int64, shape (steps, 2). Pair of rows and column of each step in the mask."""
     weights: NDArray[Any]
+    """int8 or int16, shape (steps * 2 * 2 * _LANES,). Of each step, for either row of results: the
+    weights of two cells, for each lane."""
     ends: NDArray[np.int64]
+    """int64, shape (groups + 1,). Number of the first step of each group, and of all steps."""
 
 
 Cell = tuple[int, int]

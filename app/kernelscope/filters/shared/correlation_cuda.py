@@ -71,13 +71,7 @@ def _treatment(negative: str) -> int:
 def _quotients(
     weights: NDArray[Any], divisor: int, kind: int, exact: bool, negative: str
 ) -> dict[str, int]:
-    """Return the macros for how the sums of a mask over bytes become bytes.
-
-    Parameters
-    ----------
-    exact : bool
-        See `_exact_in_floats`.
-    """
+    """Return the macros for how the sums of a mask over bytes become bytes."""
     if kind == 0 and divisor == 1:
         division = 1
     elif exact:
@@ -112,9 +106,7 @@ def _fits_dot_products(weights: NDArray[Any], task: CudaTask) -> bool:
 def _shifted_words(weights: NDArray[Any], border: Border) -> NDArray[np.int8]:
     """Return the rows of a mask as words of bytes, shifted for each of four results.
 
-    Returns
-    -------
-    ndarray of int8, shape (4, side, bytes of the image's words around four results)
+    Shape (4, side, bytes of the image's words around four results).
     """
     size = len(weights)
     skip = 0 if border is Border.VALID else -(size // 2) % QUAD
@@ -161,22 +153,16 @@ def cuda_correlation(
 ) -> Launch:
     """Return the launch of a linear filter.
 
-    Parameters
-    ----------
-    mask : tuple of tuples or ndarray, shape (side, side)
-        The weights.
-    divisor_parts : ndarray, shape (side, side)
-        Their sum is the divisor: under ``reduce``, only those of cells inside the image count.
-    negative : str
-        A choice of `NEGATIVE`, or ``keep`` for filters that leave the sign of floats alone.
-    tensor_rows : int
-        Rows of the mask that the filter's tuned kernel for bytes multiplies on the tensor cores
-        (macro ``DIGITS``): all of them, the first of a separable mask, or none. Smaller pictures
-        have masks of bytes multiplied four cells at a time (macro ``DOT``).
-    packed : bool
-        See `rows_launch`.
-    defines
-        More macros for the kernel.
+    - `mask`: tuple of tuples or ndarray, shape (side, side). The weights.
+    - `divisor_parts`: shape (side, side). Their sum is the divisor: under ``reduce``, only those of
+      cells inside the image count.
+    - `negative`: a choice of `NEGATIVE`, or ``keep`` for filters that leave the sign of floats
+      alone.
+    - `tensor_rows`: rows of the mask that the filter's tuned kernel for bytes multiplies on the
+      tensor cores (macro ``DIGITS``): all of them, the first of a separable mask, or none. Smaller
+      pictures have masks of bytes multiplied four cells at a time (macro ``DOT``).
+    - `packed`: see `rows_launch`.
+    - `defines`: more macros for the kernel.
     """
     weights = mask_array(mask) if isinstance(mask, tuple) else mask
     size = len(weights)

@@ -69,10 +69,7 @@ def channel_sigmas(pixels: Pixels) -> list[float]:
     Blocks with black or white in integers, with infinity or NaN, or with places that are evenly
     grey are left out. Pictures with fewer than 64 others have `estimate_sigma`.
 
-    Parameters
-    ----------
-    pixels : ndarray, shape (height, width, channels)
-        Without alpha; uint8, uint16 or float32.
+    - `pixels`: shape (height, width, channels). Without alpha; uint8, uint16 or float32.
     """
     return [_sigma(pixels[:, :, c : c + 1]) for c in range(pixels.shape[2])]
 

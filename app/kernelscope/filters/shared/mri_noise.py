@@ -100,10 +100,8 @@ def check(parameters: Mapping[str, Any]) -> None:
 def is_rician(source: Pixels | Components, parameters: Mapping[str, Any]) -> bool:
     """Return whether the noise is Rician: if nothing else is chosen, where no voxel is negative.
 
-    Raises
-    ------
-    InvalidParameter
-        If Rician noise is chosen for negative voxels: their squares would lose the sign.
+    Raises `InvalidParameter` if Rician noise is chosen for negative voxels: their squares would
+    lose the sign.
     """
     if parameters["noise"] == "gaussian":
         return False

@@ -93,13 +93,9 @@ within this share of the brightest."""
 def estimate_global(volume: NDArray[Any], rician: bool = True, flattest: float = FLATTEST) -> float:
     """Return sigma of the noise in a volume, in its units: of air, if there is, or of the object.
 
-    Parameters
-    ----------
-    volume : ndarray, shape (depth, height, width)
-    rician : bool
-        False for Gaussian noise, of which air does not show more than the object does.
-    flattest : float
-        See `object_sigma`.
+    - `volume`: shape (depth, height, width).
+    - `rician`: False for Gaussian noise, of which air does not show more than the object does.
+    - `flattest`: see `object_sigma`.
     """
     found = object_sigma(volume, rician, flattest)
     return _beside_air(found, volume) if rician else found
@@ -204,15 +200,11 @@ def object_sigma(volume: NDArray[Any], rician: bool = True, flattest: float = FL
     not disturb it. Unlike theirs, the object is where the volume is brighter than on average,
     and edges are known by the other details of the same eight voxels.
 
-    Parameters
-    ----------
-    volume : ndarray, shape (depth, height, width)
-        Axes of length 1 are left out: a single slice has the details of a picture.
-    rician : bool
-        False for Gaussian noise, which needs no correction.
-    flattest : float
-        Which share of the object's blocks counts, those with the least edges. Fewer let less
-        structure in and are noisier themselves.
+    - `volume`: shape (depth, height, width). Axes of length 1 are left out: a single slice has the
+      details of a picture.
+    - `rician`: False for Gaussian noise, which needs no correction.
+    - `flattest`: which share of the object's blocks counts, those with the least edges. Fewer let
+      less structure in and are noisier themselves.
     """
     if math.prod(volume.shape) == 1:
         return 0.0
@@ -358,16 +350,12 @@ def local_sigmas(
 ) -> None:
     """Write the noise around each voxel of slices `start` to `stop`; see `estimate_local`.
 
-    Parameters
-    ----------
-    extended : ndarray of float32, shape (components, slices, rows, columns)
-        The volume, and at least one mirrored voxel more than the window reaches around it.
-        Without such slices every slice is a picture.
-    least : ndarray of float64, shape (components,)
-        Smaller sigmas are raised to this.
-    sigmas : ndarray of float32, shape (components, depth, height, width)
-    window : int
-        Radius of the window.
+    - `extended`: float32, shape (components, slices, rows, columns). The volume, and at least one
+      mirrored voxel more than the window reaches around it. Without such slices every slice is a
+      picture.
+    - `least`: float64, shape (components,). Smaller sigmas are raised to this.
+    - `sigmas`: float32, shape (components, depth, height, width).
+    - `window`: radius of the window.
     """
     _, depth, height, width = sigmas.shape
     inset = (extended.shape[1] - depth) // 2
@@ -436,20 +424,11 @@ def estimate_around(
     deep: bool,
     places: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return the result of `estimate_local` for some voxels only.
+    """Return the result of `estimate_local` for some voxels only, shape (voxels, components).
 
-    Parameters
-    ----------
-    source : ndarray, shape (depth, height, width, components)
-    least : ndarray of float64, shape (components,)
-        Smaller sigmas are raised to this.
-    window, rician, deep
-        As for `estimate_local`.
-    places : ndarray of int, shape (voxels, 3)
-
-    Returns
-    -------
-    ndarray, shape (voxels, components)
+    - `source`: shape (depth, height, width, components).
+    - `least`: shape (components,). Smaller sigmas are raised to this.
+    - `places`: int, shape (voxels, 3).
     """
     margin, components = window + 1, source.shape[3]
     side = 2 * margin + 1
@@ -477,15 +456,10 @@ def estimate_local(
     "Wavelet-based Rician noise removal for magnetic resonance imaging", IEEE Transactions on
     Image Processing 8, 1999.
 
-    Parameters
-    ----------
-    volume : ndarray, shape (depth, height, width)
-    window : int
-        Radius of the window, 1 or 2.
-    rician : bool
-        False for Gaussian noise.
-    deep : bool
-        Whether windows and residuals extend through slices.
+    - `volume`: shape (depth, height, width).
+    - `window`: radius of the window, 1 or 2.
+    - `rician`: False for Gaussian noise.
+    - `deep`: whether windows and residuals extend through slices.
     """
     margin = window + 1
     margins = ((margin, margin) if deep else (0, 0), (margin, margin), (margin, margin))

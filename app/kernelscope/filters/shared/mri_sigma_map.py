@@ -76,33 +76,23 @@ shows any noise."""
 
 @dataclass(frozen=True, eq=False)
 class SigmaMap:
-    """Sigma at the nodes of a grid.
-
-    Attributes
-    ----------
-    nodes : ndarray of float32, shape (components, slices, rows, columns)
-    cell : tuple of int
-        Voxels from node to node along z, y and x; the first one is half as far, and half a voxel
-        less, from the first voxel.
-    """
+    """Sigma at the nodes of a grid."""
 
     nodes: NDArray[np.float32]
+    """float32, shape (components, slices, rows, columns)."""
     cell: tuple[int, int, int]
+    """Voxels from node to node along z, y and x; the first one is half as far, and half a voxel
+    less, from the first voxel."""
 
 
 @dataclass(frozen=True)
 class _Cells:
     """Numbers of each cell; all arrays are float64, shape (slices, rows, columns).
 
-    Attributes
-    ----------
-    mean, power : ndarray
-        Mean of the voxels and of their squares.
-    edges, details : ndarray
-        Mean squares of Haar coefficients, in units in which noise keeps its variance: of those
-        with one difference, and of those with a difference along each axis.
-    halves : ndarray
-        As `power`, of the halves of cells.
+    - `mean`, `power`: mean of the voxels and of their squares.
+    - `edges`, `details`: mean squares of Haar coefficients, in units in which noise keeps its
+      variance: of those with one difference, and of those with a difference along each axis.
+    - `halves`: as `power`, of the halves of cells.
     """
 
     mean: NDArray[np.float64]
@@ -117,15 +107,11 @@ def map_sigma(
 ) -> SigmaMap:
     """Return the noise in the components of a volume, in its units.
 
-    Parameters
-    ----------
-    volume : ndarray, shape (depth, height, width, components)
-    least : ndarray, shape (components,)
-        Smaller sigmas are raised to this.
-    rician : bool
-        False for Gaussian noise, which needs neither correction nor a rule for the background.
-    deep : bool
-        False where every slice is a picture: its noise is estimated by itself.
+    - `volume`: shape (depth, height, width, components).
+    - `least`: shape (components,). Smaller sigmas are raised to this.
+    - `rician`: False for Gaussian noise, which needs neither correction nor a rule for the
+      background.
+    - `deep`: False where every slice is a picture: its noise is estimated by itself.
     """
     shape, components = volume.shape[:3], volume.shape[3]
     axes = [axis for axis in range(3) if shape[axis] > 1 and (deep or axis > 0)]

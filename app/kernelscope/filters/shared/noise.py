@@ -45,11 +45,8 @@ def plan_noise(task: CpuTask, kernel: JitKernel, *amounts: float) -> Sequence[Cp
     Serial and parallel are the same kernel: drawing the numbers takes nearly all the time,
     and the two have to draw the same ones.
 
-    Parameters
-    ----------
-    kernel : JitKernel
-        Gives the first `colours` channels of row y noise that is drawn after
-        ``np.random.seed(seeds[y])``.
+    - `kernel`: gives the first `colours` channels of row y noise that is drawn after
+      ``np.random.seed(seeds[y])``.
     """
     source = task.source
     height, _, channels = source.shape

@@ -49,27 +49,19 @@ class NoiseKind(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel:
-    """The noise in a picture, where white is 1.
-
-    Attributes
-    ----------
-    sigmas : tuple of float
-        Standard deviation in each channel, that of the mean variance of its pixels.
-    slopes, offsets : tuple of float
-        Of the noise of a camera: a and b of each channel, its variance is a · mean + b.
-    spectra : ndarray, shape (planes, 8, 8), optional
-        Of correlated noise: its power in each frequency (y, x) of a block, divided by the mean of
-        these. Three channels have their opponent planes, see `opponents`.
-    sure : bool
-        Whether another kind is unlikely.
-    """
+    """The noise in a picture, where white is 1."""
 
     kind: NoiseKind
     sigmas: tuple[float, ...]
+    """Standard deviation in each channel, that of the mean variance of its pixels."""
     slopes: tuple[float, ...] = ()
     offsets: tuple[float, ...] = ()
+    """Of the noise of a camera: a and b of each channel, its variance is a · mean + b."""
     spectra: Numbers | None = None
+    """Shape (planes, 8, 8). Of correlated noise: its power in each frequency (y, x) of a block,
+    divided by the mean of these. Three channels have their opponent planes, see `opponents`."""
     sure: bool = True
+    """Whether another kind is unlikely."""
 
     @property
     def sigma(self) -> float:
@@ -130,10 +122,8 @@ def find_noise(pixels: Pixels, kind: NoiseKind | None = None) -> NoiseModel:
 
     Where a kind cannot be fitted to the picture, the noise is white.
 
-    Parameters
-    ----------
-    pixels : ndarray, shape (height, width, channels)
-        Without alpha; uint8, uint16 or float32, whose white is 1.
+    - `pixels`: shape (height, width, channels). Without alpha; uint8, uint16 or float32, whose
+      white is 1.
     """
     white = white_level(pixels.dtype)
     if pixels.dtype.kind == "f":

@@ -130,10 +130,7 @@ def estimate_sigma(pixels: Pixels) -> float:
     ``estimate_sigma(average_sigmas=True)``, after Donoho and Johnstone, "Ideal spatial
     adaptation by wavelet shrinkage", 1994.
 
-    Parameters
-    ----------
-    pixels : ndarray, shape (height, width, channels)
-        Without alpha; uint8, uint16 or float32.
+    - `pixels`: shape (height, width, channels). Without alpha; uint8, uint16 or float32.
     """
     image = pixels / white_level(pixels.dtype)
     details = np.abs(_details(_details(image.astype(np.float64), 0), 1))

@@ -64,10 +64,8 @@ def fragments(
 ) -> NDArray[np.int8]:
     """Return the weights as the lanes of a warp have them, for the way in which products are made.
 
-    Parameters
-    ----------
-    digits : sequence of ndarray of int8, shape (rows, side)
-        Of the weights: of all rows, or of the one that is multiplied if the mask is separable.
+    `digits`: int8, shape (rows, side), of all rows, or of the one that is multiplied if the mask is
+    separable.
     """
     rows, side = digits[0].shape
     samples = side // 2 * channels
@@ -102,9 +100,7 @@ def _plain_fragments(
 ) -> NDArray[np.int8]:
     """Return the weights for 16 results side by side.
 
-    Returns
-    -------
-    ndarray of int8, shape (digits, rows, chunks of 32 cells, 32 lanes, 4 registers, 4 bytes)
+    Shape (digits, rows, chunks of 32 cells, 32 lanes, 4 registers, 4 bytes).
     """
     rows, side = digits[0].shape
     samples = side // 2 * channels
@@ -121,9 +117,7 @@ def _paired_fragments(
 ) -> NDArray[np.int8]:
     """Return the weights for two rows of 8 results, and two rows of 16 cells at a time.
 
-    Returns
-    -------
-    ndarray of int8, shape (digits, steps, 32 lanes, 4 registers, 4 bytes)
+    Shape (digits, steps, 32 lanes, 4 registers, 4 bytes).
     """
     side = digits[0].shape[1]
     skip = _skipped(side // 2 * channels, _FOUR, border)
@@ -138,14 +132,9 @@ def _sparse_fragments(
 ) -> NDArray[np.int8]:
     """Return the weights for 16 results and two rows of 32 cells at a time, without half of them.
 
-    A word of cells has two neighbours and those 16 cells further right, of which a result has
-    one each at most.
-
-    Returns
-    -------
-    ndarray of int8, one-dimensional
-        Of shape (digits, steps, two rows of results, 32 lanes, 4 registers, 4 bytes); then, of
-        shape (32 lanes, 4 bytes), which two of each four cells have the weights.
+    A word of cells has two neighbours and those 16 cells further right, of which a result has one
+    each at most. Flat: of shape (digits, steps, two rows of results, 32 lanes, 4 registers, 4
+    bytes); then, of shape (32 lanes, 4 bytes), which two of each four cells have the weights.
     """
     side = digits[0].shape[1]
     samples = side // 2 * channels

@@ -49,16 +49,10 @@ _GAUSSIAN = np.zeros(1, np.float32)
 
 
 class Stabiliser(NamedTuple):
-    """The transform as tables.
+    """The transform as tables, float32, which have one entry each if there is nothing to transform.
 
-    Attributes
-    ----------
-    forward, backward : ndarray of float32
-        One entry each if there is nothing to transform.
-    lowest : float32
-        Mean of f without signal, where `backward` begins.
-    offset : float32
-        C of the closed forms.
+    `lowest` is the mean of f without signal, where `backward` begins; `offset` is C of the closed
+    forms.
     """
 
     forward: NDArray[np.float32]

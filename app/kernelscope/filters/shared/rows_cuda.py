@@ -78,11 +78,8 @@ def rows_launch(
 
     See `level_launch` for the other parameters.
 
-    Parameters
-    ----------
-    packed : bool
-        Whether the kernel goes down grey bytes by ``packed.cuh``, where a thread may have two
-        quads.
+    - `packed`: whether the kernel goes down grey bytes by ``packed.cuh``, where a thread may have
+      two quads.
     """
     samples = task.output_shape[0] * task.out_row_samples
     rows, wide = _rows(samples, size, task.shape[2]), 1

@@ -67,16 +67,10 @@ _LINEAR = 1e-3
 class _Transform:
     """f of one channel, and the table of its inverse; both in photons: samples / a.
 
-    Attributes
-    ----------
-    read_out : float
-        Variance of the normal noise, in photons².
-    start : float
-        f of black.
-    first, last : float
-        The values of f at the ends of the table.
-    means : ndarray of float64
-        The inverse, at even steps between these.
+    - `read_out`: variance of the normal noise, in photons².
+    - `start`: f of black.
+    - `first`, `last`: the values of f at the ends of the table.
+    - `means`: the inverse, at even steps between these.
     """
 
     read_out: float
@@ -132,18 +126,13 @@ def restore(
 ) -> None:
     """Write the means whose noisy samples have these means after `f`; see `Stabiliser`.
 
-    Parameters
-    ----------
-    stable : ndarray of float32, shape (rows, columns, channels)
-    samples : ndarray of float64
-        The result, in the same shape.
-    scales : ndarray of float64, shape (channels, 5)
-        1 / sigma of the result, f of black, first and last f of the table, and a.
-    table : ndarray of float64, shape (channels, entries)
-    channel : ndarray of int
-        The channels that are transformed.
-    linear : ndarray of float64
-        For channels that are only multiplied, the factor; else 0.
+    - `stable`: float32, shape (rows, columns, channels).
+    - `samples`: float64. The result, in the same shape.
+    - `scales`: float64, shape (channels, 5). 1 / sigma of the result, f of black, first and last f
+      of the table, and a.
+    - `table`: float64, shape (channels, entries).
+    - `channel`: int. The channels that are transformed.
+    - `linear`: float64. For channels that are only multiplied, the factor; else 0.
     """
     entries = table.shape[1]
     for y in range(stable.shape[0]):

@@ -32,12 +32,7 @@ LANES = 16
 class Loops:
     """Appends loops over rows to the code of an intrinsic.
 
-    Parameters
-    ----------
-    context, builder
-        Numba's, of the intrinsic.
-    lanes : int
-        Samples of a step; rows are at least as long.
+    `context` and `builder` are Numba's; `lanes` are samples of a step: rows are at least as long.
     """
 
     def __init__(self, context: Any, builder: Any, lanes: int = LANES) -> None:

@@ -162,15 +162,11 @@ def filter_planes(
 ) -> None:
     """Compute the rows `start` to `stop` of a pass: the mean of all shrunk blocks of each pixel.
 
-    Parameters
-    ----------
-    picture, guide : ndarray of float32, shape (planes, rows, columns)
-        The noisy picture, which begins `REACH` rows and columns before the guide in the second
-        pass, and there what the first made of it.
-    output : ndarray of float32
-        `REACH` rows and columns less on each side.
-    noise : ndarray
-        See `model.noise`.
+    - `picture`, `guide`: float32, shape (planes, rows, columns). The noisy picture, which begins
+      `REACH` rows and columns before the guide in the second pass, and there what the first made of
+      it.
+    - `output`: float32. `REACH` rows and columns less on each side.
+    - `noise`: see `model.noise`.
     """
     if plain is not None:
         no_simd()

@@ -123,11 +123,8 @@ def sobel_parallel(  # noqa: C901 - compiled by Numba as one loop
 ) -> None:
     """Row by row over a ring of padded rows, in the type of `weights`.
 
-    Parameters
-    ----------
-    places : ndarray of int64, shape (masks, taps, 2)
-        Row and column of each weight in its mask.
-    weights : ndarray of float32 or float64, shape (masks, taps)
+    - `places`: int64, shape (masks, taps, 2). Row and column of each weight in its mask.
+    - `weights`: float32 or float64, shape (masks, taps).
     """
     channels = source.shape[2]
     length = output.shape[1] * channels

@@ -42,10 +42,7 @@ def compass(
 ) -> Any:
     """Return the responses of the masks N, NE, E and SE; those of the other four are opposite.
 
-    Parameters
-    ----------
-    a, b, ... i : int64 or float64
-        The cells around the pixel, row by row.
+    The cells around the pixel are given row by row, as int64 or float64.
     """
     return (
         (a + 2 * b + c) - (g + 2 * h + i),
@@ -59,14 +56,9 @@ def compass(
 def responses(above: Line, here: Line, below: Line, left: Index, step: Index) -> Any:
     """Apply `compass` to a pixel of padded rows.
 
-    Parameters
-    ----------
-    above, here, below : ndarray of float64
-        Flat padded rows.
-    left : int
-        Place of the cells to the left of the pixel.
-    step : int
-        Places from one column to the next.
+    - `above`, `here`, `below`: float64. Flat padded rows.
+    - `left`: place of the cells to the left of the pixel.
+    - `step`: places from one column to the next.
     """
     middle, right = left + step, left + 2 * step
     return compass(
@@ -104,14 +96,9 @@ def responses_at(samples: Line, place: Index, pitch: Index, step: Index) -> Any:
 def turn_of(gx: Number, gy: Number, turn: Number, whole: Flag) -> Any:
     """Return the angle of a gradient, 0 to `turn`, which is 0 again, as float64.
 
-    Parameters
-    ----------
-    gx, gy : float64
-        0 has no direction, and 0 for an angle.
-    turn : float64
-        The value of a full turn.
-    whole : bool
-        Round to whole steps; `turn` is then a power of two from 8 on.
+    - `gx`, `gy`: float64. 0 has no direction, and 0 for an angle.
+    - `turn`: float64. The value of a full turn.
+    - `whole`: round to whole steps; `turn` is then a power of two from 8 on.
     """
     across, down = abs(gx), abs(gy)
     large = max(across, down)
@@ -372,20 +359,12 @@ def directions(
 ) -> None:
     """Go down the rows over a ring of three padded ones, in float64, which holds all sums exactly.
 
-    Parameters
-    ----------
-    form : int
-        Index in `FORMS`.
-    direction : int
-        Index in `COMPASS`, for form *single*.
-    colours : int
-        Channels of the source without alpha.
-    turn : float64
-        Steps of a full turn, see `turn_of`; or 1 for floats.
-    high : float64
-        The largest sample.
-    whole : bool
-        Whether samples are integers.
+    - `form`: index in `FORMS`.
+    - `direction`: index in `COMPASS`, for form *single*.
+    - `colours`: channels of the source without alpha.
+    - `turn`: float64. Steps of a full turn, see `turn_of`; or 1 for floats.
+    - `high`: float64. The largest sample.
+    - `whole`: whether samples are integers.
     """
     step = source.shape[2]
     ring = np.empty((3, (output.shape[1] + 2) * step), np.float64)

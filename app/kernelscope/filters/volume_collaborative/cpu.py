@@ -64,14 +64,9 @@ SHARES = np.float32(2**18)
 
 
 class Part(NamedTuple):
-    """A part of the domain that buffers have.
+    """A part of the domain that buffers have: its first voxel and its sides, along z, y and x.
 
-    Attributes
-    ----------
-    first, sides : tuple of int
-        The first voxel, and their numbers, along z, y and x.
-    sizes : tuple of int
-        Of the volume.
+    The sizes are those of the volume.
     """
 
     first: tuple[int, int, int]
@@ -275,14 +270,10 @@ def match_row(
 ) -> None:
     """Find the cubes that are most alike for a row of references, the own one first.
 
-    Parameters
-    ----------
-    row : int
-        Where the first reference of the row is in `volume`.
-    columns : ndarray
-        Of the `many` references, counted from there.
-    low, high : tuple of int
-        The smallest and largest offset along z and y, and along x the smallest and largest column.
+    - `row`: where the first reference of the row is in `volume`.
+    - `columns`: of the `many` references, counted from there.
+    - `low`, `high`: the smallest and largest offset along z and y, and along x the smallest and
+      largest column.
     """
     if plain is not None:
         no_simd()
@@ -325,17 +316,12 @@ def filter_squares(
 ) -> None:
     """Match, filter and add up the groups of squares `start` to `stop` of a colour.
 
-    Parameters
-    ----------
-    volume, guide : ndarray of float32, shape (components, slices, rows, columns)
-        The noisy volume, and that in which cubes are compared, with `SEARCH` voxels in front of
-        `part` and behind it, and `PITCH` columns more.
-    part : tuple
-        Its first voxel, and the sizes of the volume: see `Part`.
-    grid : tuple
-        Numbers of the first references, how many there are along each axis, and the colour.
-    noise : tuple of float32
-        Bound of distances, and threshold or 1 / sigma.
+    - `volume`, `guide`: float32, shape (components, slices, rows, columns). The noisy volume, and
+      that in which cubes are compared, with `SEARCH` voxels in front of `part` and behind it, and
+      `PITCH` columns more.
+    - `part`: its first voxel, and the sizes of the volume: see `Part`.
+    - `grid`: numbers of the first references, how many there are along each axis, and the colour.
+    - `noise`: bound of distances, and threshold or 1 / sigma.
     """
     if plain is not None:
         no_simd()

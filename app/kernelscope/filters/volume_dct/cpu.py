@@ -265,15 +265,11 @@ def filter_tiles(
 ) -> None:
     """Compute the tiles `start` to `stop` of a pass: the mean of all shrunk blocks of each voxel.
 
-    Parameters
-    ----------
-    volume, guide : ndarray of float32, shape (components, slices, rows, columns)
-        The noisy volume, which begins `REACH` voxels before the guide in the second pass, and
-        there what the first made of it.
-    output : ndarray of float32
-        `REACH` voxels less on each side.
-    noise : tuple of float32
-        See `model.numbers`.
+    - `volume`, `guide`: float32, shape (components, slices, rows, columns). The noisy volume, which
+      begins `REACH` voxels before the guide in the second pass, and there what the first made of
+      it.
+    - `output`: float32. `REACH` voxels less on each side.
+    - `noise`: see `model.numbers`.
     """
     if plain is not None:
         no_simd()

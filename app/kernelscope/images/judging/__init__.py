@@ -14,10 +14,8 @@ from kernelscope.schema.samples import colour_count, white_of
 def colours(planes: NDArray[Any]) -> NDArray[Any]:
     """Return the channels of a picture that are compared: all but alpha.
 
-    Parameters
-    ----------
-    planes : ndarray, shape (height, width, channels)
-        Alpha is the last of two or four channels, as in `Image.planes`.
+    - `planes`: shape (height, width, channels). Alpha is the last of two or four channels, as in
+      `Image.planes`.
     """
     return planes[:, :, : colour_count(planes.shape[2])]
 
@@ -27,15 +25,9 @@ def comparable(
 ) -> tuple[NDArray[Any], NDArray[Any], float]:
     """Return both pictures in the layout that kernels expect, and the white of `other`.
 
-    Parameters
-    ----------
-    picture, other : ndarray, shape (height, width, channels)
-        Colours only; uint8, uint16 or float32.
+    - `picture`, `other`: shape (height, width, channels). Colours only; uint8, uint16 or float32.
 
-    Raises
-    ------
-    Incomparable
-        If their types or shapes differ.
+    Raises `Incomparable` if their types or shapes differ.
     """
     check_comparable(picture, other)
     return read_only(picture), read_only(other), white_of(other)

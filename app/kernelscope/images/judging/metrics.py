@@ -67,22 +67,14 @@ def judge(
 ) -> Quality:
     """Compare `picture` with `reference`, over all channels, on all cores.
 
-    Parameters
-    ----------
-    picture, reference : ndarray, shape (height, width, channels)
-        Colours only (see `colours`); uint8, uint16 or float32.
-    check : callable
-        Called every few milliseconds, on any thread; an error that it raises ends the comparison
-        (`CancelToken.check`).
-    mse : float, optional
-        The mean squared difference, if it is known already.
-    white : float, optional
-        By default 255 or 65535; of floats the range of the reference, see `white_of`.
+    - `picture`, `reference`: shape (height, width, channels). Colours only (see `colours`); uint8,
+      uint16 or float32.
+    - `check`: called every few milliseconds, on any thread; an error that it raises ends the
+      comparison (`CancelToken.check`).
+    - `mse`: the mean squared difference, if it is known already.
+    - `white`: by default 255 or 65535; of floats the range of the reference, see `white_of`.
 
-    Raises
-    ------
-    Incomparable
-        If types or shapes differ.
+    Raises `Incomparable` if types or shapes differ.
     """
     first, second, own = comparable(picture, reference)
     white = own if white is None else white

@@ -52,16 +52,8 @@ def is_clipped(planes: NDArray[np.float32]) -> bool:
 def gaussian_sigma(planes: NDArray[np.float32]) -> float | None:
     """Return the standard deviation of noise that looks Gaussian; None if it does not.
 
-    Parameters
-    ----------
-    planes : ndarray of float32, shape (height, width, channels)
-        Colours only; 0 is black and 1 is white.
-
-    Returns
-    -------
-    float or None
-        White is 1. None also without noise, for pictures of less than 8×8 pixels, and where more
-        than a few samples are black or white.
+    None also without noise, for pictures of less than 8×8 pixels, and where more than a few samples
+    are black or white. `planes` are colours only; 0 is black and 1 is white.
     """
     if min(planes.shape[:2]) < 8 or is_clipped(planes):
         return None

@@ -24,27 +24,16 @@ STEPS = 65536
 
 
 def difference(picture: NDArray[Any], other: NDArray[Any], gain: float = 1) -> NDArray[np.uint8]:
-    """Return ``picture - other`` as a picture around mid-grey.
+    """Return ``picture - other`` as bytes around mid-grey: 128 without a difference; saturated.
 
-    The *residual* of a filter is its output minus its input; the remaining error is its
-    output minus the reference.
+    The *residual* of a filter is its output minus its input; the remaining error is its output
+    minus the reference.
 
-    Parameters
-    ----------
-    picture, other : ndarray, shape (height, width, channels)
-        Colours only (see `colours`); uint8, uint16 or float32.
-    gain : float
-        Steps of the result for a difference of 1/255 of white.
+    - `picture`, `other`: shape (height, width, channels). Colours only (see `colours`); uint8,
+      uint16 or float32.
+    - `gain`: steps of the result for a difference of 1/255 of white.
 
-    Returns
-    -------
-    ndarray of uint8, same shape
-        128 where there is no difference; saturated.
-
-    Raises
-    ------
-    Incomparable
-        If types or shapes differ.
+    Raises `Incomparable` if types or shapes differ.
     """
     first, second, white = comparable(picture, other)
     output = np.empty(first.shape, np.uint8)
@@ -58,11 +47,6 @@ def suggest_gain(picture: NDArray[Any], other: NDArray[Any]) -> int:
     """Return the largest of `GAINS` with which few differences saturate.
 
     If nearly all pixels are equal, none of the others saturates; if all are, it is 1.
-
-    Parameters
-    ----------
-    picture, other : ndarray, shape (height, width, channels)
-        As for `difference`.
     """
     first, second, white = comparable(picture, other)
     scale = (STEPS - 1) / white
@@ -87,20 +71,11 @@ def suggest_gain(picture: NDArray[Any], other: NDArray[Any]) -> int:
 def histogram(
     pixels: NDArray[Any], bins: int = 256
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Count the samples of each channel by their value.
+    """Count the samples of each channel by their value, in uint8, uint16 or float32.
 
-    Parameters
-    ----------
-    pixels : ndarray, shape (height, width, channels)
-        uint8, uint16 or float32.
-
-    Returns
-    -------
-    counts : ndarray, shape (channels, bins)
-    edges : ndarray, shape (bins + 1,)
-        Bin i holds ``edges[i] <= value < edges[i + 1]``, the last one its upper edge too. From 0
-        to 256 or 65536 for integers; for floats from 0 to 1, or to the smallest and the
-        largest value where they lie beyond.
+    Returns counts, shape (channels, bins), and edges, shape (bins + 1,). Bin i holds ``edges[i] <=
+    value < edges[i + 1]``, the last one its upper edge too. From 0 to 256 or 65536 for integers;
+    for floats from 0 to 1, or to the smallest and the largest value where they lie beyond.
     """
     array = read_only(pixels)
     channels = array.shape[2]

@@ -55,24 +55,12 @@ def estimate_risk(
     sigma: float,
     seed: int = 0,
 ) -> Risk:
-    """Estimate the mean squared error of ``denoise(noisy)``.
+    """Estimate the mean squared error of ``denoise(noisy)``, of float32 samples for which white is
+    1.
 
-    Parameters
-    ----------
-    noisy : ndarray of float32
-        Samples for which white is 1.
-    denoise : callable
-        The filter, from float32 samples to as many; called twice.
-    sigma : float
-        Standard deviation of the noise, above 0; white is 1.
+    `denoise` is called twice. `sigma` is that of the noise; `ValueError` is raised if it is not
+    above 0, as then there is nothing to estimate.
 
-    Raises
-    ------
-    ValueError
-        If `sigma` is not above 0: then there is nothing to estimate.
-
-    Notes
-    -----
     Filters that jump, as a median of equal samples or a threshold, have derivatives that single
     steps see only in the mean: the estimate scatters more there.
     """

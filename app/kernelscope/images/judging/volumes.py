@@ -39,20 +39,11 @@ def judge_volume(
 ) -> VolumeQuality:
     """Compare `voxels` with `reference`, on all cores.
 
-    Parameters
-    ----------
-    voxels, reference : ndarray, shape (depth, height, width)
-        Of any real type.
-    check : callable
-        As for `judge`.
+    - `voxels`, `reference`: shape (depth, height, width). Of any real type.
+    - `check`: as for `judge`.
+    - `white`: by default the brightest voxel, or the range of negative ones.
 
-    white : float, optional
-        By default the brightest voxel, or the range of negative ones.
-
-    Raises
-    ------
-    Incomparable
-        If the shapes differ.
+    Raises `Incomparable` if the shapes differ.
     """
     if voxels.shape != reference.shape:
         sizes = ("×".join(map(str, array.shape[::-1])) for array in (voxels, reference))

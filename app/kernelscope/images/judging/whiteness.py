@@ -27,16 +27,8 @@ def removed_correlation(source: NDArray[Any], result: NDArray[Any]) -> float | N
     """Return the largest correlation of neighbours, over the axes, in the part that was removed.
 
     Only the object counts, that is results above their mean: where there is no signal, Rician noise
-    has a mean, which is removed with it.
-
-    Parameters
-    ----------
-    source, result : ndarray, shape (depth, height, width)
-
-    Returns
-    -------
-    float or None
-        None if nothing was removed, or where too few voxels are in the object.
+    has a mean, which is removed with it. None if nothing was removed, or where too few voxels are
+    in the object.
     """
     surplus = max(1.0, source.size / _MOST) ** (1 / 3)
     kept = [max(min(side, 8), int(side / surplus)) for side in source.shape]

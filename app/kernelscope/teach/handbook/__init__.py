@@ -55,15 +55,9 @@ GENERATED = (*FILTERS, *LEVELS)
 def page(name: str, *, computed: bool = True) -> str:
     """Return a page as Markdown.
 
-    Parameters
-    ----------
-    computed : bool
-        With numbers for which a filter has to run, and may have to be compiled.
+    - `computed`: with numbers for which a filter has to run, and may have to be compiled.
 
-    Raises
-    ------
-    OSError
-        If there is no such page.
+    Raises `OSError` if there is no such page.
     """
     if name in FILTERS:
         return filter_pages.page(FILTERS[name], computed=computed)

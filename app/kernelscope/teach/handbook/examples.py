@@ -40,17 +40,11 @@ _HEAD_SIGMA = 18.0
 
 @dataclass(frozen=True, eq=False)
 class Worked:
-    """A worked example.
-
-    Attributes
-    ----------
-    patch, result : ndarray, shape (height, width) or (height, width, channels)
-        Of volumes the slice in the middle.
-    masks : mapping of str to ndarray
-    """
+    """A worked example."""
 
     patch: NDArray[Any]
     result: NDArray[Any]
+    """Shape (height, width) or (height, width, channels). Of volumes the slice in the middle."""
     radius: int
     """Cells on each side of the middle that its window has."""
     masks: Mapping[str, NDArray[Any]]
@@ -95,12 +89,7 @@ def worked(filter_id: str) -> Worked:
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """A part of a sample before and after a filter, for the eye.
-
-    Attributes
-    ----------
-    before, after : ndarray of uint8, shape (height, width) or (height, width, 3)
-    """
+    """A part of a sample before and after a filter, for the eye: bytes, grey or RGB."""
 
     before: NDArray[np.uint8]
     after: NDArray[np.uint8]

@@ -26,10 +26,7 @@ _DEVICES: dict[str, str] = {Device.CPU: "CPU", Device.GPU: "GPU"}
 def page(spec: FilterSpec, *, computed: bool = True) -> str:
     """Return the page of a filter as Markdown.
 
-    Parameters
-    ----------
-    computed : bool
-        With the arithmetic of the worked example, which may compile the filter.
+    - `computed`: with the arithmetic of the worked example, which may compile the filter.
     """
     about = spec.explanation
     parts = [f"# {spec.name}", spec.summary]

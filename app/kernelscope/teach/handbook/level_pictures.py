@@ -93,10 +93,7 @@ def planned(spec: FilterSpec, level: Level) -> Planned:
 def planned_for(request: Request, level: Level) -> Planned:
     """Return the launch that does most of the work of a request at a GPU level.
 
-    Raises
-    ------
-    AppError
-        If the level cannot compute the request.
+    Raises `AppError` if the level cannot compute the request.
     """
     shape = request.source.planes.shape
     *before, last = request.passes()

@@ -37,17 +37,10 @@ def is_quick(name: str) -> bool:
 def render(name: str, ink: str = INK) -> bytes:
     """Return a picture as SVG or as PNG, which begins otherwise.
 
-    Parameters
-    ----------
-    name : str
-        Its address without the scheme.
-    ink : str
-        Colour of the text around it.
+    - `name`: its address without the scheme.
+    - `ink`: colour of the text around it.
 
-    Raises
-    ------
-    KeyError
-        If there is no such picture.
+    Raises `KeyError` if there is no such picture.
     """
     kind, _, about = name.partition("/")
     match kind:

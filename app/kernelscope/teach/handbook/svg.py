@@ -20,10 +20,7 @@ _FONT = "'Noto Sans', 'DejaVu Sans', 'Segoe UI', Helvetica, Arial, sans-serif"
 class Drawing:
     """A growing drawing; `svg` returns its text.
 
-    Parameters
-    ----------
-    title : str
-        Description for those who cannot see it.
+    - `title`: description for those who cannot see it.
     """
 
     def __init__(self, title: str) -> None:

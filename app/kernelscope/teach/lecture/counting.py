@@ -18,10 +18,7 @@ _SIDE = 128
 def count(wanted: Count, subject: Subject) -> tuple[NamedNumber, ...]:
     """Run kernels on a detail of the picture; return their accesses for each pixel.
 
-    Raises
-    ------
-    AppError
-        If there is no compiler for the emulated GPU.
+    Raises `AppError` if there is no compiler for the emulated GPU.
     """
     part, *_ = subject.part(_SIDE, _SIDE)
     offered = {each.id: each for each in filters.get(wanted.filter_id).levels(Device.GPU)}

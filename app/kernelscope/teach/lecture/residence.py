@@ -55,14 +55,9 @@ class Residence:
 def residence(limits: Limits, threads: int, registers: int, shared_bytes: int) -> Residence:
     """Return how many blocks of a kernel a multiprocessor holds.
 
-    Parameters
-    ----------
-    threads : int
-        Of a block.
-    registers : int
-        Of a thread.
-    shared_bytes : int
-        Of a block.
+    - `threads`: of a block.
+    - `registers`: of a thread.
+    - `shared_bytes`: of a block.
     """
     warps = -(-threads // WARP)
     of_warp = _up(registers * WARP, limits.register_unit)

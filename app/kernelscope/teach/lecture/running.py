@@ -26,10 +26,8 @@ def filtered(
 ) -> NDArray[np.uint8]:
     """Return the result of a filter on grey bytes; the first call may compile the filter.
 
-    Raises
-    ------
-    AppError
-        If the filter cannot run on this picture, for example if it is smaller than the mask.
+    Raises `AppError` if the filter cannot run on this picture, for example if it is smaller than
+    the mask.
     """
     level = filters.get(filter_id).levels(Device.CPU)[-1].id
     source = Image.from_array(np.ascontiguousarray(pixels))

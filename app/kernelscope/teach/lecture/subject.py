@@ -29,15 +29,11 @@ class MeasuredTime:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """The picture of the lecture, and the runs of this session.
-
-    Attributes
-    ----------
-    pixels : ndarray of uint8, shape (height, width)
-    """
+    """The picture of the lecture, and the runs of this session."""
 
     title: str
     pixels: NDArray[np.uint8]
+    """uint8, shape (height, width)."""
     measured: tuple[MeasuredTime, ...] = ()
 
     @classmethod
