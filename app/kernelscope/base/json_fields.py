@@ -112,7 +112,6 @@ class Field:
         return _checked_text(self, self.value)
 
     def one_of(self, known: Collection[str]) -> str:
-        """Return a text that is one of `known`."""
         if not isinstance(self.value, str) or self.value not in known:
             self._expected(f"one of {', '.join(known)}")
         return self.value
@@ -123,7 +122,6 @@ class Field:
         return self.value
 
     def whole(self, least: int, most: int) -> int:
-        """Return a whole number from `least` to `most`."""
         if type(self.value) is not int or not least <= self.value <= most:
             self._expected(f"a whole number from {least} to {most}")
         return self.value
@@ -163,7 +161,6 @@ class Field:
             self.refuse(error.message, error.hint)
 
     def from_text(self, convert: Callable[[str], Value]) -> Value:
-        """Return `convert` of the text."""
         return self.through(convert, self.text())
 
 

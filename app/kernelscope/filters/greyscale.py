@@ -209,7 +209,6 @@ def parallel_integer(
 def parallel_float(
     source: Array, step: Index, output: Array, less: Number, start: Index, stop: Index
 ) -> None:
-    """As `parallel_integer`."""
     for y in range(start, stop):
         if step == 3:
             float_row(source[y], 3, output[y])

@@ -124,7 +124,6 @@ def divisor_parts(mask: Mask, choice: str) -> NDArray[Any]:
 
 
 def divisor(mask: Mask, choice: str) -> Divisor:
-    """Return the divisor for `mask`."""
     return Divisor.of(divisor_parts(mask, choice))
 
 

@@ -56,7 +56,6 @@ CELLS = 16
 
 @kernel
 def negative_integer(source: Plane, output: Plane, white: Index, start: Index, stop: Index) -> None:
-    """Compute the output rows from `start` to `stop`."""
     for y in range(start, stop):
         for x in range(source.shape[1]):
             for c in range(source.shape[2]):

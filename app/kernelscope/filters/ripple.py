@@ -59,7 +59,6 @@ def brightness(x: Index, y: Index, width: Index, height: Index, wave: Line) -> A
 
 @kernel
 def ripple_integer(output: Plane, white: Number, wave: Line, start: Index, stop: Index) -> None:
-    """Compute the output rows from `start` to `stop`."""
     height, width, channels = output.shape
     for y in range(start, stop):
         for x in range(width):

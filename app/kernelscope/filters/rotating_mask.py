@@ -304,7 +304,6 @@ def edges_integer(source: Plane, output: Plane, start: Index, stop: Index) -> No
 
 @kernel
 def edges_float(source: Plane, output: Plane, start: Index, stop: Index) -> None:
-    """As `edges_integer`, in float64."""
     height, width, channels = source.shape
     for y in range(start, stop):
         for x in range(width):

@@ -205,7 +205,6 @@ class Image:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the samples."""
         return self.pixels.dtype
 
     @cached_property

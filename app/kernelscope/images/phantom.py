@@ -53,16 +53,12 @@ class Tissue(IntEnum):
 
 
 class Contrast(StrEnum):
-    """The contrast of a scan."""
-
     T1W = "T1w"
     T2W = "T2w"
     PDW = "PDw"
 
 
 class ScannerNoise(StrEnum):
-    """The noise that a scanner adds."""
-
     GAUSSIAN = "gaussian"
     UNIFORM = "uniform"
     RICIAN = "rician"
@@ -355,7 +351,6 @@ def _check_shape(shape: Any) -> None:
 
 
 def _member(kinds: type[Any], value: str) -> Any:
-    """Return a member of an enumeration by its value."""
     if value not in [kind.value for kind in kinds]:
         raise InvalidParameter(
             f"“{value}” is unknown here.", f"Use {', '.join(kind.value for kind in kinds)}."

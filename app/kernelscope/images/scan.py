@@ -93,7 +93,6 @@ class Scan:
 
     @property
     def microscope(self) -> bool:
-        """Whether the files are those of a microscope."""
         return all(volume.microscope for volume in self.volumes)
 
     @property

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 
 class Chip(NamedTuple):
-    """A setting."""
-
     name: str
     """Of the parameter; equal names on two runs are the same setting."""
     text: str

@@ -24,7 +24,6 @@ class Box(NamedTuple):
 
     @property
     def pixels(self) -> int:
-        """The number of voxels."""
         return math.prod(self.sides)
 
     def fits(self, shape: tuple[int, ...]) -> bool:
@@ -38,7 +37,6 @@ class Box(NamedTuple):
         return all(a <= b and b + inner <= a + side for a, side, b, inner in both)
 
     def has(self, voxel: tuple[int, int, int]) -> bool:
-        """Return whether a voxel belongs to this box."""
         return self.contains(Box(voxel, (1, 1, 1)))
 
     def middle(self, most: tuple[int, int, int]) -> Box:

@@ -97,8 +97,6 @@ _Found = TypeVar("_Found", bound=Implementation)
 
 @dataclass(frozen=True)
 class Cpu:
-    """A filter on the CPU."""
-
     plan: Callable[[CpuTask], Sequence[CpuPass]]
     """Maps a `CpuTask` to the passes that compute it."""
     levels: tuple[Level, ...] = CPU_LEVELS
@@ -138,12 +136,10 @@ def _is_local(parameters: Mapping[str, Any]) -> bool:
 
 
 def _no_estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return no values: nothing is estimated."""
     return {}
 
 
 def _nothing(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Measure nothing."""
     return {}
 
 
@@ -153,7 +149,6 @@ def _as_they_are(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, 
 
 
 def _same_channels(channels: int, parameters: Mapping[str, Any]) -> int:
-    """Give the result as many channels as the source."""
     return channels
 
 

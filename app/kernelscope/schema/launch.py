@@ -47,17 +47,14 @@ class CudaTask:
 
     @property
     def row_samples(self) -> int:
-        """Samples of a row of the source."""
         return math.prod(self.shape[1:])
 
     @property
     def out_row_pixels(self) -> int:
-        """Pixels of a row of the result."""
         return math.prod(self.output_shape[1:-1])
 
     @property
     def out_row_samples(self) -> int:
-        """Samples of a row of the result."""
         return math.prod(self.output_shape[1:])
 
     @property

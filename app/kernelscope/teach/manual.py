@@ -62,12 +62,10 @@ def filter_name(spec: FilterSpec) -> str:
 
 
 def filter_page(spec: FilterSpec) -> str:
-    """Return the name of the page of a filter."""
     return f"filter-{filter_name(spec)}"
 
 
 def level_page(device: str, level_id: str) -> str:
-    """Return the name of the page of a level."""
     return f"level-{device}-{level_id}"
 
 
@@ -100,7 +98,6 @@ def fill(text: str) -> str:
 
 
 def table(heading: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
-    """Return a table of Markdown."""
     lines = (heading, ["---"] * len(heading), *rows)
     return "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in lines)
 

@@ -13,8 +13,6 @@ READ, WRITE = Event.READ, Event.WRITE
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row of the table."""
-
     title: str
     values: tuple[float | None, ...]
     """One a level; None where the level does not use that memory."""

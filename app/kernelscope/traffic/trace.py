@@ -83,8 +83,6 @@ The wider one has the `site` of the instruction whose cells lie first, the `lead
 
 
 class SourceLine(NamedTuple):
-    """A line of a kernel's source."""
-
     file: str
     line: int
 
@@ -140,7 +138,6 @@ class Scene:
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         columns, rows, slices = self.block
         return columns * rows * slices
 
@@ -233,8 +230,6 @@ def writer_of(trace: Trace, x: int, y: int) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Totals of a launch."""
-
     scene: Scene
     entries: NDArray[Any]
     """ENTRY."""

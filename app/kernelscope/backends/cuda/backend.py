@@ -240,7 +240,6 @@ class CudaBackend:
     def _prepared(
         self, device: GpuContext, request: Request, parameters: Mapping[str, Any], level: Level
     ) -> DeviceRun:
-        """Return a run on one of the devices, with its kernels compiled."""
         options = request.options
         steps = device.call(self._steps, device, request, parameters, level)
         run = DeviceRun(device, self._cache, steps, options.repeat, options.cold, request.timed)

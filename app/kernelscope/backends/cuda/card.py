@@ -319,7 +319,6 @@ class GpuContext:
             self._kept.popitem(last=False)
 
     def has_loaded(self, cubin: Cubin) -> bool:
-        """Return whether a cubin is loaded on the device."""
         return cubin.code in self._modules
 
     def function(self, cubin: Cubin, name: str) -> tuple[Any, Any]:

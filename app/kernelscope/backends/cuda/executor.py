@@ -217,7 +217,6 @@ class StepLaunch:
 
     @property
     def can_queue(self) -> bool:
-        """Whether the kernels are launches that can be queued: see `queue`."""
         return all(kernel.can_queue for kernel in self._kernels)
 
     def queue(self) -> None:

@@ -240,7 +240,6 @@ def cuda_version(number: int) -> str:
 
 
 def _group(title: str, *rows: tuple[str | None, ...]) -> FactGroup:
-    """Return a group of those rows that have a value."""
     return FactGroup(
         title,
         tuple(

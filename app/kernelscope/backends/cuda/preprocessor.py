@@ -149,8 +149,6 @@ class _Branches:
 
 
 class _Expression:
-    """An integer expression of the preprocessor."""
-
     def __init__(self, text: str, macros: Mapping[str, str | None], depth: int = 0) -> None:
         self._macros = macros
         self._depth = depth

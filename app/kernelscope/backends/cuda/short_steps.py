@@ -30,8 +30,6 @@ overestimates the time on every supported card. A wait of its own takes 10 µs."
 
 
 class _Short(NamedTuple):
-    """A launch over all rows and steps, with its numbers."""
-
     launch: Launch
     ready: Ready
     grid: tuple[int, ...]

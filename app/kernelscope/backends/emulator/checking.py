@@ -125,7 +125,7 @@ class _Array:
 
 
 class CheckedBackend(EmulatorBackend):
-    """An emulated GPU that looks at every access; runs are far slower. `findings` are of all runs."""
+    """An emulated GPU that looks at every access, far slower; `findings` are of all runs."""
 
     def __init__(self, compiler: HostCompiler | None = None) -> None:
         super().__init__(compiler, threads=1)

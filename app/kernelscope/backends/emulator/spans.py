@@ -41,8 +41,6 @@ class _Region(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Located:
-    """An array and where it is."""
-
     array: Array
     start: int
 

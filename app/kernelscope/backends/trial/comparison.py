@@ -14,8 +14,6 @@ FLOAT_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class WrongPixel:
-    """One sample that differs."""
-
     x: int
     y: int
     channel: int
@@ -33,7 +31,6 @@ class Comparison:
 
     @property
     def count(self) -> int:
-        """How many pixels are wrong."""
         return int(np.count_nonzero(self.wrong))
 
     def pixel(self, x: int, y: int) -> WrongPixel:

@@ -133,7 +133,6 @@ def keep(programs: Sequence[tuple[str, Launch]], token: CancelToken) -> None:
 
 
 def _made(text: str, launch: Launch) -> str:
-    """Return the C++ of a kernel."""
     return translate(_COUNTER + PRELUDE + text, launch.defines, launch.kernel)
 
 

@@ -33,8 +33,6 @@ _FIELDS = ("title", "filter", "parameters", "kernel", "block", "tile", "shared_b
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """A kernel to write."""
-
     id: str
     """Name of its folder."""
     # The text is Markdown.
@@ -78,7 +76,7 @@ class Exercise:
 
 @functools.cache
 def exercises() -> tuple[Exercise, ...]:
-    """Return all exercises in their order; raise `InvalidJson` if a file of the program is damaged."""
+    """Return all exercises in their order; raise `InvalidJson` if a file of them is damaged."""
     return tuple(read_exercise(path.parent) for path in sorted(FOLDER.glob("*/exercise.json")))
 
 

@@ -191,7 +191,6 @@ class _Trial:
         own: bool,
         cubins: tuple[Cubin, ...] | None = None,
     ) -> _Ran:
-        """Run a plan on the thread of the card."""
         card, task = self._card, trial.task
         cubins = cubins or self._cubins(trial, own)
         hold_cubin(self._cache, card)

@@ -66,8 +66,6 @@ _DEATHS = {
 
 @dataclass(frozen=True, eq=False)
 class TrialOutcome:
-    """The end of a trial."""
-
     report: TrialReport
     results: tuple[tuple[NDArray[Any], NDArray[Any]], ...] = ()
     """For each case the results of the kernel, if all ran to their ends, and of the program's own;

@@ -28,8 +28,6 @@ _PLAIN = ("kernel", "bytes_per_sample", "operations_per_sample", "shared_bytes",
 
 @dataclass(frozen=True, eq=False)
 class TrialPlan:
-    """A task and the launches that do it."""
-
     task: CudaTask
     """Without parameters: the launches have them in their macros and constants."""
     plan: CudaPlan
@@ -39,7 +37,7 @@ class TrialPlan:
 
     @classmethod
     def of(cls, request: Request, level: Level) -> TrialPlan:
-        """Return the plan of the last filter of a request; raise `AppError` if it cannot be tried."""
+        """Return the plan of the last filter of a request; raise `AppError` if none can be tried."""
         *before, (spec, given, border) = request.passes()
         if before:
             raise AppError(

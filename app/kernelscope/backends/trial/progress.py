@@ -19,7 +19,6 @@ class StageNotes:
 
     @contextmanager
     def stage(self, stage: TrialStage) -> Iterator[None]:
-        """Be at a stage."""
         with self._path.open("a", encoding="utf-8") as handle:
             handle.write(f"{stage}\n")
         start = time.perf_counter()

@@ -43,8 +43,6 @@ class TrialStage(StrEnum):
 
 
 class Ending(StrEnum):
-    """How a trial ended."""
-
     DONE = "done"
     NOT_COMPILED = "not compiled"
     FAULT = "fault"
@@ -61,8 +59,6 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class TrialLimits:
-    """Bounds of a trial."""
-
     # Most seconds of each stage.
     start: float = 20.0
     compile: float = 60.0
@@ -71,15 +67,12 @@ class TrialLimits:
     """Most bytes of address space; 0 for none, which a card's driver needs."""
 
     def seconds(self, stage: TrialStage) -> float:
-        """Return the limit of a stage."""
         longest = {TrialStage.START: self.start, TrialStage.RUN: self.run}
         return longest.get(stage, self.compile)
 
 
 @dataclass(frozen=True)
 class TrialJob:
-    """A kernel to try."""
-
     target: str
     """Identifier of one of the targets of the child."""
     name: str
@@ -164,7 +157,6 @@ class TrialReport:
 
 
 def case_folder(folder: Path, number: int) -> Path:
-    """Return the folder of a case."""
     return folder / f"case-{number}"
 
 

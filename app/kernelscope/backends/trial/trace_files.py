@@ -19,7 +19,6 @@ _NAMES = {"records": RECORD, "entries": ENTRY, "footprint": np.dtype(np.int64)}
 
 
 def write_trace(folder: Path, trace: Trace, thread: int) -> None:
-    """Write a trace, and the thread of which it is."""
     scene = trace.scene
     content = {
         **{name: getattr(scene, name) for name in _PLAIN},

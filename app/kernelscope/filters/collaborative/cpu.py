@@ -671,7 +671,6 @@ def finish_rows(
     start: Index,
     stop: Index,
 ) -> None:
-    """Write rows `start` to `stop` of the result."""
     if plain is not None:
         no_simd()
     colours = sums.shape[0]

@@ -97,7 +97,6 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
 
 
 def plan_network(task: CpuTask, size: int) -> CpuPass:
-    """Plan the pass of a selection network."""
     program = median_program(size)
     places = len(program.places)
     share = LEVEL_1 // (places * task.source.itemsize)

@@ -66,7 +66,6 @@ class _Sizes(NamedTuple):
 
     @property
     def frame(self) -> NDArray[np.int32]:
-        """The constant of that name."""
         return np.array([self.margin, self.whole], np.int32)
 
 

@@ -65,7 +65,6 @@ def count_itself(extended: Array, sums: Record, margin: Index, start: Index, sto
 
 @kernel
 def divide_sums(sums: Record, output: Plane, finish: Record, start: Index, stop: Index) -> None:
-    """Write rows `start` to `stop` of the result."""
     colours, _, width = sums.samples.shape
     group = colours // sums.weights.shape[0]
     for y in range(start, stop):

@@ -145,7 +145,6 @@ def settle(value: Number, finish: Record) -> Any:
 def divisor_at(
     y: Index, x: Index, height: Index, width: Index, divisor: Record, border: Index
 ) -> Any:
-    """Return the divisor at output pixel (y, x)."""
     table = divisor.table
     top = left = 0
     bottom = right = side = table.shape[0] - 1

@@ -396,7 +396,6 @@ def plan_local(
     window: int,
     rician: bool,
 ) -> CpuPass:
-    """Return the pass that writes `sigmas`; see `local_sigmas`."""
     arguments = (extended, least, sigmas, window, rician)
     return CpuPass(local_sigmas, arguments, sigmas.shape[0] * sigmas.shape[1])
 

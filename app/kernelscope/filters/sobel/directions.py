@@ -296,7 +296,6 @@ def directions_serial(
 def single_row(
     above: Line, here: Line, below: Line, step: Index, direction: Index, high: Number, samples: Line
 ) -> None:
-    """Write `single_of` for each sample of a row."""
     for x in range(samples.size):
         samples[x] = single_of(responses(above, here, below, x, step), direction, high)
 
@@ -305,7 +304,6 @@ def single_row(
 def winner_row(
     above: Line, here: Line, below: Line, step: Index, eighth: Number, whole: Flag, samples: Line
 ) -> None:
-    """Write `winner_of` for each sample of a row."""
     for x in range(samples.size):
         samples[x] = winner_of(responses(above, here, below, x, step), eighth, whole)
 
@@ -314,7 +312,6 @@ def winner_row(
 def angle_row(
     above: Line, here: Line, below: Line, step: Index, turn: Number, whole: Flag, samples: Line
 ) -> None:
-    """Write `angle_of` for each sample of a row."""
     for x in range(samples.size):
         samples[x] = angle_of(responses(above, here, below, x, step), turn, whole)
 

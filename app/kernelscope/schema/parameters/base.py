@@ -12,8 +12,6 @@ from kernelscope.schema.samples import Pixels
 
 @dataclass(frozen=True)
 class Choice:
-    """A named value of a parameter."""
-
     value: str
     label: str
     help: str = ""
@@ -107,7 +105,6 @@ class Parameter:
         return f" {self.unit}" if self.unit else ""
 
     def is_absent(self, value: Any) -> bool:
-        """Return whether `value` stands for no value."""
         return False
 
     def allowed(self) -> str:

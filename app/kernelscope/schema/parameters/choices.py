@@ -12,8 +12,6 @@ _NAMES = ("Gaussian", "Rician")
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceParameter(Parameter):
-    """One of a few named values."""
-
     choices: tuple[Choice, ...]
 
     affects_time: bool = True

@@ -67,7 +67,6 @@ def page(name: str, *, computed: bool = True) -> str:
 
 
 def title(name: str) -> str:
-    """Return the title of a page."""
     if name in FILTERS:
         return FILTERS[name].name
     if name in LEVELS:

@@ -40,8 +40,6 @@ _HEAD_SIGMA = 18.0
 
 @dataclass(frozen=True, eq=False)
 class Worked:
-    """A worked example."""
-
     patch: NDArray[Any]
     result: NDArray[Any]
     """Shape (height, width) or (height, width, channels). Of volumes the slice in the middle."""

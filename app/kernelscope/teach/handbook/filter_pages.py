@@ -167,7 +167,6 @@ def _origin(figure: RecordedTime) -> str:
 
 
 def _levels(spec: FilterSpec, device: str) -> str:
-    """Return the table of the levels of a device."""
     measured = nearest(spec, device)
     several = len({_origin(figure) for figure in measured.values()}) > 1
     sizes = {figure.row.asked for figure in measured.values()}

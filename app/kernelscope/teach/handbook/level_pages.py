@@ -109,7 +109,6 @@ def _step(level_id: str) -> Iterator[str]:
 
 
 def _kernel(plan: Planned) -> list[str]:
-    """Return the lines of a kernel."""
     files = source_files(plan.filter.id)
     found = find_kernel(files, plan.launch.kernel, plan.launch.defines)
     if found is None:

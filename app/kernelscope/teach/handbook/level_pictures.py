@@ -56,22 +56,18 @@ class Planned:
 
     @property
     def sample_bytes(self) -> int:
-        """Bytes of a pixel of the source."""
         return self.shape[-1] * self.dtype.itemsize
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         return math.prod(self.launch.block)
 
     @property
     def blocks(self) -> int:
-        """Blocks of the grid."""
         return math.prod(self.grid)
 
     @property
     def pixels_a_thread(self) -> float:
-        """Output pixels that a thread computes."""
         return math.prod(self.shape[:-1]) / (self.blocks * self.threads)
 
     @property
@@ -145,7 +141,6 @@ def example_of(level_id: str) -> FilterSpec:
 
 
 def draw(plan: Planned) -> Drawing:
-    """Return the drawing of a GPU level."""
     level = plan.level
     drawing = Drawing(
         f"Level {level.name} of {plan.filter.name}: {_blocks_in_words(plan)}, {level.help}"

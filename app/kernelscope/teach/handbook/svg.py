@@ -78,7 +78,6 @@ class Drawing:
         thickness: float = 1,
         opacity: float = 1,
     ) -> None:
-        """Draw a straight line."""
         self._add(
             f'<line x1="{x:g}" y1="{y:g}" x2="{to_x:g}" y2="{to_y:g}" stroke="{stroke}" '
             f'stroke-width="{thickness:g}" stroke-opacity="{opacity:g}"/>',

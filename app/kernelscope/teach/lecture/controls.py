@@ -25,7 +25,6 @@ CARD = ChoiceParameter(
 
 
 def side(default: int, most: int = 15) -> OddParameter:
-    """Return a control for the side of the mask."""
     return OddParameter(
         name="size",
         label="Mask size",

@@ -17,8 +17,6 @@ MOST_WORDS = 120
 
 
 class NumberOrigin(StrEnum):
-    """Where a number on a page comes from."""
-
     PLAN = "from the launch plan"
     FORMULA = "closed form"
     PICTURE = "computed from the picture"
@@ -30,8 +28,6 @@ class NumberOrigin(StrEnum):
 
 @dataclass(frozen=True)
 class NamedNumber:
-    """A number with its name and its origin."""
-
     name: str
     value: str
     origin: NumberOrigin
@@ -46,16 +42,12 @@ class NamedNumber:
 
 @dataclass(frozen=True)
 class Shown:
-    """A page with some values of its controls: the picture and the numbers."""
-
     drawing: Drawing
     facts: tuple[NamedNumber, ...]
 
 
 @dataclass(frozen=True)
 class Count:
-    """Kernels to count."""
-
     filter_id: str
     levels: tuple[str, ...]
     """Ids of levels of the GPU."""
@@ -71,8 +63,6 @@ def _none() -> tuple[PublishedFigure, ...]:
 
 @dataclass(frozen=True)
 class LecturePage:
-    """A page of the lecture."""
-
     id: str
     title: str
     text: str
@@ -90,7 +80,6 @@ class LecturePage:
     """Maps the values of the controls to kernels that the emulated GPU can count."""
 
     def defaults(self) -> dict[str, Any]:
-        """Return the values with which the page opens."""
         return {control.name: control.default for control in self.controls}
 
     def facts(self, shown: Shown, subject: Subject) -> tuple[NamedNumber, ...]:

@@ -21,7 +21,6 @@ SHOWN = {
 
 
 def limits_of(card: str) -> Limits:
-    """Return the limits of a card of `SHOWN`."""
     limits = SHOWN[card].limits
     assert limits is not None
     return limits

@@ -28,8 +28,6 @@ _ROW = re.compile(r"volume of 512³, (\d) GPUs?(.*)")
 
 
 class RecordedRun(NamedTuple):
-    """A recorded run."""
-
     seconds: float
     """From host array to host array."""
     where: str
@@ -38,7 +36,6 @@ class RecordedRun(NamedTuple):
 
 @functools.cache
 def recorded_runs() -> Mapping[int, RecordedRun]:
-    """Return the recorded runs by the number of cards."""
     try:
         found = parse((FOLDER / RECORD).read_text("utf-8"), RECORD)
         machine = {name: text.text() for name, text in found["machine"].fields()}
