@@ -10,7 +10,7 @@ from kernelscope.schema.levels import GLOBAL, SINGLE_BLOCK
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
 from kernelscope.teach.lecture.controls import BLOCK, CARD, block_of
-from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan, of_card
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.residence import SHOWN
@@ -29,20 +29,12 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     blocks = across * down
     working = min(blocks, card.multiprocessors)
     facts = (
-        NamedNumber("Blocks of the grid", f"{across}×{down} = {blocks:,}", NumberOrigin.PLAN),
-        NamedNumber(
-            "Threads of a block", f"{launch.block[0] * launch.block[1]:,}", NumberOrigin.PLAN
-        ),
-        NamedNumber("Pixels of a tile", "×".join(map(str, launch.tile)), NumberOrigin.PLAN),
-        NamedNumber(
-            f"Multiprocessors of {card.name}", f"{card.multiprocessors}", NumberOrigin.CARD
-        ),
-        NamedNumber(
-            "Blocks for each of them", f"{blocks / card.multiprocessors:,.1f}", NumberOrigin.FORMULA
-        ),
-        NamedNumber(
-            "With many blocks, multiprocessors that work", f"{working}", NumberOrigin.FORMULA
-        ),
+        by_plan("Blocks of the grid", f"{across}×{down} = {blocks:,}"),
+        by_plan("Threads of a block", f"{launch.block[0] * launch.block[1]:,}"),
+        by_plan("Pixels of a tile", "×".join(map(str, launch.tile))),
+        of_card(f"Multiprocessors of {card.name}", f"{card.multiprocessors}"),
+        by_formula("Blocks for each of them", f"{blocks / card.multiprocessors:,.1f}"),
+        by_formula("With many blocks, multiprocessors that work", f"{working}"),
     )
     return Shown(_drawing(subject, launch.tile, working, card), facts)
 
@@ -95,16 +87,6 @@ def _drawing(subject: Subject, tile: tuple[int, ...], working: int, card: Gpu) -
 
 PAGE = LecturePage(
     id="blocks",
-    title="One block or many",
-    text=(
-        "A card is many processors side by side, its multiprocessors. A block of threads runs on "
-        "one of them from beginning to end, so a kernel with a single block leaves all the others "
-        "idle, however many threads it has.\n\n"
-        "Cut the picture into tiles, a block for each, and every multiprocessor takes the next "
-        "block when it has finished one. No block may depend on another: nobody knows which runs "
-        "first. The same program then runs on a laptop's card and on a large one, only faster. "
-        "Small pictures have too few blocks to go round."
-    ),
     controls=(BLOCK, CARD),
     show=_show,
     figures=lambda: published("M", variant="single-block") + published("M", variant="global"),

@@ -12,7 +12,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.controls import side
-from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, of_picture
 from kernelscope.teach.lecture.running import filtered
 from kernelscope.teach.lecture.subject import Subject
 
@@ -33,8 +33,8 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     part = subject.pixels[:_MOST, :_MOST]
     rim = rim_pixels(part.shape, size)
     facts = [
-        NamedNumber("Pixels whose mask reaches outside", f"{rim:,}", NumberOrigin.FORMULA),
-        NamedNumber("Of the picture", f"{100 * rim / part.size:.2f} %", NumberOrigin.FORMULA),
+        by_formula("Pixels whose mask reaches outside", f"{rim:,}"),
+        by_formula("Of the picture", f"{100 * rim / part.size:.2f} %"),
     ]
     try:
         result = filtered(part, "mean", {"size": size}, border)
@@ -42,19 +42,14 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
         board = Board(f"Mean {size}×{size} with border {border}: {error.message}")
         board.heading(0, 16, error.message, error.hint)
         return Shown(board, tuple(facts))
-    facts.append(
-        NamedNumber(
-            "Size of the result", "×".join(map(str, reversed(result.shape))), NumberOrigin.PICTURE
-        )
-    )
+    facts.append(of_picture("Size of the result", "×".join(map(str, reversed(result.shape)))))
     if result.shape == part.shape:
         usual = filtered(part, "mean", {"size": size}, Border.REFLECT)
         apart = np.abs(result.astype(int) - usual)
         facts += [
-            NamedNumber("Pixels that differ from border reflect", f"{np.count_nonzero(apart):,}",
-                 NumberOrigin.PICTURE),
-            NamedNumber("Largest difference, of 255", f"{apart.max()}", NumberOrigin.PICTURE),
-        ]  # fmt: skip
+            of_picture("Pixels that differ from border reflect", f"{np.count_nonzero(apart):,}"),
+            of_picture("Largest difference, of 255", f"{apart.max()}"),
+        ]
     return Shown(_drawing(part, result, size, border), tuple(facts))
 
 
@@ -85,16 +80,6 @@ def _drawing(
 
 PAGE = LecturePage(
     id="borders",
-    title="Borders",
-    text=(
-        "At the rim the mask reaches outside, and something has to stand there. The rule changes "
-        "a narrow rim of the result, but it decides the shape of the kernel: a test at each read "
-        "would slow down all pixels for the sake of few.\n\n"
-        "So kernels treat the interior by itself, clamp indices once for each thread, pad the "
-        "picture first, or leave the tests to the texture unit. Of the sources, F clamps and "
-        "leaves the rim as it was, M skips it, N and V pad. A comparison of two programs means "
-        "little unless both use the same rule."
-    ),
     controls=(
         ChoiceParameter(
             name="border",

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelscope.schema.parameters import Choice, ChoiceParameter, IntParameter
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula
 from kernelscope.teach.lecture.residence import WARP
 from kernelscope.teach.lecture.subject import Subject
 
@@ -37,14 +37,10 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     touched = sectors(stride, first, size)
     used, fetched = WARP * size, SECTOR * touched
     facts = (
-        NamedNumber(
-            "Sectors of 32 bytes that the warp touches", f"{touched}", NumberOrigin.FORMULA
-        ),
-        NamedNumber("Bytes that memory delivers", f"{fetched:,}", NumberOrigin.FORMULA),
-        NamedNumber("Bytes that the threads use", f"{used:,}", NumberOrigin.FORMULA),
-        NamedNumber(
-            "Used of the bytes delivered", f"{100 * used / fetched:.1f} %", NumberOrigin.FORMULA
-        ),
+        by_formula("Sectors of 32 bytes that the warp touches", f"{touched}"),
+        by_formula("Bytes that memory delivers", f"{fetched:,}"),
+        by_formula("Bytes that the threads use", f"{used:,}"),
+        by_formula("Used of the bytes delivered", f"{100 * used / fetched:.1f} %"),
     )
     return Shown(_drawing(subject, stride, first, size), facts)
 
@@ -104,15 +100,6 @@ def _counted(values: Mapping[str, Any]) -> Count:
 
 PAGE = LecturePage(
     id="coalescing",
-    title="Coalescing",
-    text=(
-        "The 32 threads of a warp execute a load together. Memory answers in sectors of 32 bytes, "
-        "and whole sectors travel, however few of their bytes are used.\n\n"
-        "Threads that read neighbouring samples share sectors: 32 floats fit into four. With a "
-        "stride, each thread may need a sector of its own, and most bytes that travel are thrown "
-        "away. A row that begins inside a sector costs one more. This is why filters here "
-        "give neighbouring threads neighbouring pixels of a row, and never of a column."
-    ),
     controls=(
         IntParameter(
             name="stride",

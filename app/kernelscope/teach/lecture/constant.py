@@ -10,7 +10,7 @@ from kernelscope.schema.parameters import IntParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.controls import side
-from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula, by_plan
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.residence import WARP
@@ -29,19 +29,11 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     kept = launches[1].constants.keys() - launches[0].constants.keys()
     constants = sum(launches[1].constants[name].nbytes for name in kept)
     facts = (
-        NamedNumber("Weights that each thread reads", f"{size * size}", NumberOrigin.FORMULA),
-        NamedNumber(
-            "Weights in global memory at level global", f"{tables:,} bytes", NumberOrigin.PLAN
-        ),
-        NamedNumber(
-            "In constant memory at level constant", f"{constants:,} bytes", NumberOrigin.PLAN
-        ),
-        NamedNumber(
-            "Turns of the constant cache for one read of a warp", f"{apart}", NumberOrigin.FORMULA
-        ),
-        NamedNumber(
-            "For all weights of the mask", f"{apart * size * size:,}", NumberOrigin.FORMULA
-        ),
+        by_formula("Weights that each thread reads", f"{size * size}"),
+        by_plan("Weights in global memory at level global", f"{tables:,} bytes"),
+        by_plan("In constant memory at level constant", f"{constants:,} bytes"),
+        by_formula("Turns of the constant cache for one read of a warp", f"{apart}"),
+        by_formula("For all weights of the mask", f"{apart * size * size:,}"),
     )
     return Shown(_drawing(subject, apart), facts)
 
@@ -84,16 +76,6 @@ def _counted(values: Mapping[str, Any]) -> Count:
 
 PAGE = LecturePage(
     id="constant",
-    title="Constant cache",
-    text=(
-        "Every thread needs the same weights of the mask, and in the same order. The constant "
-        "cache is made for that: one value, sent to all 32 threads of a warp in one turn.\n\n"
-        "It sends one address a turn. When the threads of a warp ask for different addresses, "
-        "the turns follow each other, and the advantage is lost. So "
-        "weights belong there, which depend on the position in the mask, and pixels or tables "
-        "indexed by a pixel's value do not. Constant memory holds 64 KiB, and a kernel cannot "
-        "write to it."
-    ),
     controls=(
         side(9),
         IntParameter(

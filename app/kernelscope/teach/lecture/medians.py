@@ -14,7 +14,7 @@ from kernelscope.schema.devices import Device
 from kernelscope.schema.parameters import IntParameter
 from kernelscope.teach.lecture.board import Board
 from kernelscope.teach.lecture.controls import side
-from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan, of_picture
 from kernelscope.teach.lecture.plans import operations_of, plan_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.running import filtered
@@ -25,14 +25,12 @@ _SIDE = 96
 
 def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     size, density = values["size"], values["density"]
-    facts = [NamedNumber("Cells to rank, a pixel", f"{size * size}", NumberOrigin.FORMULA)]
+    facts = [by_formula("Cells to rank, a pixel", f"{size * size}")]
     for level in filters.get("median").levels(Device.GPU):
         plan = plan_of("median", level, subject.shape, {"size": size})
         if level.id in _LEVELS:
             name = f"Operations, {level.name.lower()}"
-            facts.append(
-                NamedNumber(name, f"{operations_of(plan):,.0f}", NumberOrigin.PLAN, plan.notice)
-            )
+            facts.append(by_plan(name, f"{operations_of(plan):,.0f}", plan.notice))
     clean, *_ = subject.part(_SIDE, _SIDE)
     try:
         noisy = filtered(clean, "salt_and_pepper_noise", {"density": density / 100})
@@ -45,7 +43,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     pictures = {"The picture": clean, **pictures}
     extreme = {name: _extreme(each) for name, each in pictures.items()}
     facts += [
-        NamedNumber(f"Black or white: {name.lower()}", f"{100 * share:.1f} %", NumberOrigin.PICTURE)
+        of_picture(f"Black or white: {name.lower()}", f"{100 * share:.1f} %")
         for name, share in extreme.items()
     ]
     return Shown(_drawing(pictures, extreme, size), tuple(facts))
@@ -79,16 +77,6 @@ def _drawing(
 
 PAGE = LecturePage(
     id="medians",
-    title="Medians",
-    text=(
-        "A median ranks the cells of its mask and takes the middle one, so single wrong pixels "
-        "vanish where a mean would smear them.\n\n"
-        "Ranking is work: source F gained 35 times over serial code with a mask of 3×3, and 6.6 "
-        "times with a median of 3×3. What helps is to do less. Cells of neighbouring masks are "
-        "mostly the same, and a network of comparisons that several results share orders them "
-        "once; small pictures have too few pixels for that. Compare the operations of the levels, "
-        "and the gains of source F: they shrink as the mask grows."
-    ),
     controls=(
         side(3, 9),
         IntParameter(

@@ -10,7 +10,7 @@ from kernelscope.schema.levels import GLOBAL
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
 from kernelscope.teach.lecture.controls import CARD, side
-from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula, by_plan, of_card
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.residence import SHOWN
@@ -26,26 +26,17 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     floor = samples * launch.bytes_per_sample / card.bandwidth
     unshared = samples * (size * size + 1) / card.bandwidth
     facts = (
-        NamedNumber(
-            "Cells that each pixel of the result needs", f"{size * size}", NumberOrigin.FORMULA
+        by_formula("Cells that each pixel of the result needs", f"{size * size}"),
+        by_plan(
+            "Bytes a pixel that must move: read once, write once", f"{launch.bytes_per_sample:g}"
         ),
-        NamedNumber(
-            "Bytes a pixel that must move: read once, write once",
-            f"{launch.bytes_per_sample:g}",
-            NumberOrigin.PLAN,
-        ),
-        NamedNumber(
+        by_plan(
             "Operations for each of these bytes",
             f"{launch.operations_per_sample / launch.bytes_per_sample:.3g}",
-            NumberOrigin.PLAN,
         ),
-        NamedNumber(
-            f"Bandwidth of {card.name}", f"{card.bandwidth / 1e9:,.0f} GB/s", NumberOrigin.CARD
-        ),
-        NamedNumber(f"Least time for {subject.size} pixels", duration(floor), NumberOrigin.FORMULA),
-        NamedNumber(
-            "The same if no cell were read from a cache", duration(unshared), NumberOrigin.FORMULA
-        ),
+        of_card(f"Bandwidth of {card.name}", f"{card.bandwidth / 1e9:,.0f} GB/s"),
+        by_formula(f"Least time for {subject.size} pixels", duration(floor)),
+        by_formula("The same if no cell were read from a cache", duration(unshared)),
     )
     return Shown(_drawing(subject, size, launch.bytes_per_sample), facts)
 
@@ -81,16 +72,6 @@ def _counted(values: Mapping[str, Any]) -> Count:
 
 PAGE = LecturePage(
     id="memory",
-    title="Why memory matters",
-    text=(
-        "A filter does little with each byte. A mean adds up the cells of its mask, divides once "
-        "and moves on; a card can add far faster than its memory can deliver.\n\n"
-        "Each pixel of the picture is needed by as many results as the mask has cells. Read once "
-        "and kept near the processor, it costs one byte. Asked for again each time, it costs a "
-        "byte for every cell. All memory levels in this program compute the same result; they "
-        "differ in where those repeated reads are answered. Enlarge the mask and watch the two "
-        "bars part."
-    ),
     controls=(side(5), CARD),
     show=_show,
     figures=lambda: published("M", filter="mean"),

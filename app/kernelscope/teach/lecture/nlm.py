@@ -11,7 +11,7 @@ from kernelscope.schema.devices import Device
 from kernelscope.schema.parameters import IntParameter, OddParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan
 from kernelscope.teach.lecture.plans import operations_of, plan_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.running import filtered
@@ -29,15 +29,14 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     parameters = {"patch": patch, "search_radius": reach, "filter_sigma": _STRENGTH}
     parameters["weights"] = "gaussian"
     facts = [
-        NamedNumber("Patches compared, a pixel", f"{side * side:,}", NumberOrigin.FORMULA),
-        NamedNumber("Differences, each patch alone",
-             f"{side * side * patch * patch:,}", NumberOrigin.FORMULA),
-    ]  # fmt: skip
+        by_formula("Patches compared, a pixel", f"{side * side:,}"),
+        by_formula("Differences, each patch alone", f"{side * side * patch * patch:,}"),
+    ]
     for level in filters.get("nlm").levels(Device.GPU):
         if level.id in _LEVELS:
             plan = plan_of("nlm", level, subject.shape, parameters)
             name = f"Operations, {level.name.lower()}"
-            facts.append(NamedNumber(name, f"{operations_of(plan):,.0f}", NumberOrigin.PLAN))
+            facts.append(by_plan(name, f"{operations_of(plan):,.0f}"))
     part, *_ = subject.part(_SIDE, _SIDE)
     board = Board(f"A detail before and after NLM; patches of {patch}×{patch} in {side}×{side}")
     try:
@@ -61,16 +60,6 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
 
 PAGE = LecturePage(
     id="nlm",
-    title="Non-local means",
-    text=(
-        "Non-local means averages pixels that look alike. To find them, it compares the patch "
-        "around each pixel with every patch of a search window: thousands of differences for one "
-        "result. Arithmetic now outweighs memory by far, and a card gains most.\n\n"
-        "Two neighbours compare almost the same cells. At level *tuned* these differences are "
-        "added up once, as running sums, and every patch takes its share. This saves more than "
-        "any memory level can. In the whole image, as in source N, the work grows with the "
-        "square of the number of pixels. Single wrong pixels look like no others, and stay."
-    ),
     controls=(
         OddParameter(
             name="patch",

@@ -11,7 +11,7 @@ from kernelscope.schema.parameters import IntParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
 from kernelscope.teach.lecture.controls import BLOCK, CARD, block_of
-from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan, of_card
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.residence import SHOWN, Residence, limits_of, residence
 from kernelscope.teach.lecture.subject import Subject
@@ -27,17 +27,14 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     threads = launch.block[0] * launch.block[1]
     held = residence(limits, threads, values["registers"], launch.shared_bytes)
     facts = (
-        NamedNumber(
-            "Shared memory of a block", f"{launch.shared_bytes:,} bytes", NumberOrigin.PLAN
-        ),
-        NamedNumber("Warps of a block", f"{held.warps}", NumberOrigin.PLAN),
-        NamedNumber("Blocks on a multiprocessor at a time", f"{held.blocks}", NumberOrigin.FORMULA),
-        NamedNumber("Reached first", enumerated(held.limits), NumberOrigin.FORMULA),
-        NamedNumber("Occupancy", f"{100 * held.occupancy:.1f} %", NumberOrigin.FORMULA),
-        NamedNumber(
+        by_plan("Shared memory of a block", f"{launch.shared_bytes:,} bytes"),
+        by_plan("Warps of a block", f"{held.warps}"),
+        by_formula("Blocks on a multiprocessor at a time", f"{held.blocks}"),
+        by_formula("Reached first", enumerated(held.limits)),
+        by_formula("Occupancy", f"{100 * held.occupancy:.1f} %"),
+        of_card(
             f"Limits of {card.name}",
             f"{limits.threads:,} threads, {limits.registers:,} registers",
-            NumberOrigin.CARD,
             "compute capability {}.{}".format(*card.capability),
         ),
     )
@@ -87,16 +84,6 @@ def _drawing(subject: Subject, held: Residence, block: tuple[int, int]) -> Board
 
 PAGE = LecturePage(
     id="occupancy",
-    title="Occupancy",
-    text=(
-        "A warp that waits for memory does nothing. A multiprocessor hides the wait by running "
-        "another warp, and so it should hold many. How many it can hold is limited four times: by "
-        "threads, by blocks, by registers and by shared memory. The scarcest decides.\n\n"
-        "Occupancy is the share of its places for warps that are taken. More is not always "
-        "faster: a kernel that keeps several loads of each thread in flight, or its data in "
-        "registers, may be fastest at half. The tile here is that of the mean, 9×9, at level "
-        "*shared*; the registers are yours to choose."
-    ),
     controls=(
         BLOCK,
         IntParameter(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from kernelscope.base.paths import RESOURCES
 from kernelscope.bench.figures import PublishedFigure
 from kernelscope.schema.parameters import Parameter
 from kernelscope.teach.handbook.svg import Drawing
@@ -25,6 +27,9 @@ class NumberOrigin(StrEnum):
     EMULATED = "counted on the emulated GPU"
     HERE = "measured in this session"
 
+    def number(self, name: str, value: str, note: str = "") -> NamedNumber:
+        return NamedNumber(name, value, self, note)
+
 
 @dataclass(frozen=True)
 class NamedNumber:
@@ -38,6 +43,11 @@ class NamedNumber:
     def source(self) -> str:
         """The origin in words."""
         return f"{self.origin}: {self.note}" if self.note else str(self.origin)
+
+
+by_plan, by_formula = NumberOrigin.PLAN.number, NumberOrigin.FORMULA.number
+of_picture, of_card = NumberOrigin.PICTURE.number, NumberOrigin.CARD.number
+as_recorded = NumberOrigin.RECORDED.number
 
 
 @dataclass(frozen=True)
@@ -64,9 +74,7 @@ def _none() -> tuple[PublishedFigure, ...]:
 @dataclass(frozen=True)
 class LecturePage:
     id: str
-    title: str
-    text: str
-    """One or two paragraphs, at most `MOST_WORDS` words."""
+    """The name of its module, and of its text in ``resources/lecture``."""
     controls: tuple[Parameter, ...]
     """The values to try, one or two."""
     show: Callable[[Subject, Mapping[str, Any]], Shown]
@@ -78,6 +86,20 @@ class LecturePage:
     """Filters whose runs in this session on a GPU are shown with the numbers."""
     counted: Callable[[Mapping[str, Any]], Count] | None = None
     """Maps the values of the controls to kernels that the emulated GPU can count."""
+
+    @functools.cached_property
+    def _paragraphs(self) -> list[str]:
+        text = (RESOURCES / "lecture" / f"{self.id}.md").read_text(encoding="utf-8")
+        return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+
+    @property
+    def title(self) -> str:
+        return self._paragraphs[0].removeprefix("# ")
+
+    @property
+    def text(self) -> str:
+        """One or two paragraphs, at most `MOST_WORDS` words."""
+        return "\n\n".join(self._paragraphs[1:])
 
     def defaults(self) -> dict[str, Any]:
         return {control.name: control.default for control in self.controls}

@@ -17,7 +17,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import Choice, ChoiceParameter, IntParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import LecturePage, Shown, as_recorded, by_formula, of_picture
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.subject import Subject
 
@@ -64,22 +64,17 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     ]
     copied = sum(each.source_rows for each in shares)
     facts = [
-        NamedNumber("Rows of the picture", f"{height:,}", NumberOrigin.PICTURE),
-        NamedNumber("Rows that the cards receive together", f"{copied:,}", NumberOrigin.FORMULA),
-        NamedNumber(
-            "More than the picture has",
-            f"{100 * (copied / height - 1):.2f} %",
-            NumberOrigin.FORMULA,
-        ),
+        of_picture("Rows of the picture", f"{height:,}"),
+        by_formula("Rows that the cards receive together", f"{copied:,}"),
+        by_formula("More than the picture has", f"{100 * (copied / height - 1):.2f} %"),
     ]
     runs = recorded_runs()
     if 1 in runs and cards in runs:
         now = runs[cards]
         facts.append(
-            NamedNumber(
+            as_recorded(
                 f"Whole run, MRI NLM of 512³ on {cards}",
                 f"{1e3 * now.seconds:.1f} ms ({runs[1].seconds / now.seconds:.2f}×)",
-                NumberOrigin.RECORDED,
                 now.where,
             )
         )
@@ -107,17 +102,6 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
 
 PAGE = LecturePage(
     id="several",
-    title="Several GPUs",
-    text=(
-        "Cards do not share their memory. A volume is cut into slabs of slices, one for each "
-        "card, and with them goes the halo: slices of the neighbours that the masks reach. Nobody "
-        "has to exchange anything while the kernels run, and the result is that of one card. The "
-        "picture shows the same with rows.\n\n"
-        "The kernels gain about as many times as there are cards. The whole run need not: cards "
-        "of one host share its memory and its bus, and each slab carries its halo once more. The "
-        "first version of this program was slower on four cards than on two. Source V found 1.94 "
-        "times for two cards, on average over volumes of one component."
-    ),
     controls=(
         ChoiceParameter(
             name="cards",

@@ -14,7 +14,7 @@ from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.controls import side
-from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula, by_plan
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.subject import Subject
@@ -52,15 +52,11 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     share = outside / (subject.pixels.size * size * size)
     unit = "texture unit" if border in HARDWARE_BORDERS else "code of the kernel"
     facts = (
-        NamedNumber(
-            "Reads through a texture", "yes" if launch.texture else "no", NumberOrigin.PLAN
-        ),
-        NamedNumber("Reads outside the picture", f"{outside:,}", NumberOrigin.FORMULA),
-        NamedNumber("Of all reads", f"{100 * share:.2f} %", NumberOrigin.FORMULA),
-        NamedNumber("They are answered by the", unit, NumberOrigin.PLAN),
-        NamedNumber(
-            "Copy into an array first", f"{subject.pixels.size:,} bytes", NumberOrigin.FORMULA
-        ),
+        by_plan("Reads through a texture", "yes" if launch.texture else "no"),
+        by_formula("Reads outside the picture", f"{outside:,}"),
+        by_formula("Of all reads", f"{100 * share:.2f} %"),
+        by_plan("They are answered by the", unit),
+        by_formula("Copy into an array first", f"{subject.pixels.size:,} bytes"),
     )
     return Shown(_drawing(subject, border, size), facts)
 
@@ -107,17 +103,6 @@ def _counted(values: Mapping[str, Any]) -> Count:
 
 PAGE = LecturePage(
     id="textures",
-    title="Textures",
-    text=(
-        "A texture is a picture that the card reads through units of its own. They take a column "
-        "and a row, know the size, and answer coordinates outside by a rule: the code needs no "
-        "test. They also keep pixels near each other in two dimensions close together in their "
-        "cache.\n\n"
-        "Nothing is free: the picture is first copied into an array whose order only the card "
-        "knows. On the card of source M, a mean of 3×3 took three times as long through a texture "
-        "as through shared memory: where the rest is cheap, a texture costs more "
-        "than the tests it saves."
-    ),
     controls=(
         ChoiceParameter(
             name="border",

@@ -10,7 +10,7 @@ from kernelscope.schema.levels import GLOBAL, SHARED
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
 from kernelscope.teach.lecture.controls import BLOCK, block_of, side
-from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula, by_plan
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.subject import Subject
@@ -23,18 +23,12 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     cells = launch.shared_bytes  # of bytes, in one channel
     a_pixel = cells / threads
     facts = (
-        NamedNumber("Cells of the tile with its halo", f"{cells:,}", NumberOrigin.PLAN),
-        NamedNumber(
-            "Halo, of all cells loaded", f"{100 * (1 - threads / cells):.1f} %", NumberOrigin.PLAN
-        ),
-        NamedNumber("Cells from global memory, a pixel", f"{a_pixel:.3f}", NumberOrigin.PLAN),
-        NamedNumber("The same at level global", f"{size * size}", NumberOrigin.FORMULA),
-        NamedNumber(
-            "Fewer reads, by a factor of", f"{size * size / a_pixel:.1f}", NumberOrigin.FORMULA
-        ),
-        NamedNumber(
-            "Shared memory of a block", f"{launch.shared_bytes:,} bytes", NumberOrigin.PLAN
-        ),
+        by_plan("Cells of the tile with its halo", f"{cells:,}"),
+        by_plan("Halo, of all cells loaded", f"{100 * (1 - threads / cells):.1f} %"),
+        by_plan("Cells from global memory, a pixel", f"{a_pixel:.3f}"),
+        by_formula("The same at level global", f"{size * size}"),
+        by_formula("Fewer reads, by a factor of", f"{size * size / a_pixel:.1f}"),
+        by_plan("Shared memory of a block", f"{launch.shared_bytes:,} bytes"),
     )
     return Shown(_drawing(subject, size, launch.block, a_pixel), facts)
 
@@ -85,16 +79,6 @@ def _counted(values: Mapping[str, Any]) -> Count:
 
 PAGE = LecturePage(
     id="tiles",
-    title="Tiles and halos",
-    text=(
-        "Neighbouring pixels need almost the same cells. At level *shared* the threads of a block "
-        "load these cells together into shared memory, wait for each other at a barrier, and "
-        "then read only there.\n\n"
-        "The pixels at the rim of the tile need cells beyond it: the halo. For a tile of side t "
-        "and a mask of radius r, a block loads ((t + 2r) / t)² cells for each pixel, and no "
-        "longer one for every cell of the mask. Small tiles consist mostly of halo. Large ones "
-        "load less, but take more shared memory, so that fewer blocks run at a time."
-    ),
     controls=(side(9), BLOCK),
     show=_show,
     figures=lambda: published("F", filter="mask", shape=(4096, 4096), mask_side=9),

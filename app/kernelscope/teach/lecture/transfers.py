@@ -15,7 +15,7 @@ from kernelscope.schema.levels import SHARED
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.controls import side
-from kernelscope.teach.lecture.page import LecturePage, NamedNumber, NumberOrigin, Shown
+from kernelscope.teach.lecture.page import LecturePage, Shown, as_recorded
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.subject import Subject
 
@@ -57,31 +57,20 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
         board.rectangle(0, y + 24, 652, 26, stroke=ACCENT, thickness=1.5, dashed=True)
         board.rectangle(0, y + 24, max(652 * share, 1.5), 26, fill=STRONG, stroke=STRONG)
         facts.append(
-            NamedNumber(
+            as_recorded(
                 f"{side_}×{side_}: not the kernel",
                 f"{100 * (1 - share):.1f} %",
-                NumberOrigin.RECORDED,
                 f"{figure.card}, {figure.date}",
             )
         )
     if not chosen:
         board.text(0, 80, "No recorded figures of this mask are installed.", size=15)
-        facts.append(NamedNumber("Recorded runs", "none", NumberOrigin.RECORDED))
+        facts.append(as_recorded("Recorded runs", "none"))
     return Shown(board, tuple(facts))
 
 
 PAGE = LecturePage(
     id="transfers",
-    title="Where transfers eat the gain",
-    text=(
-        "A picture lies in the memory of the host. Before a kernel can run, it travels over the "
-        "bus; afterwards the result travels back. Device memory is many times faster than the "
-        "bus, so a filter with little to compute spends most of its run on the way.\n\n"
-        "The kernel's time alone is the right figure to compare memory levels with; the whole "
-        "run is what a user waits for. The gain grows with the work for each byte and with the "
-        "picture. It also grows when several filters follow each other on the card, and only the "
-        "first and the last one pay for the way."
-    ),
     controls=(side(3, 9),),
     show=_show,
     figures=lambda: tuple(
