@@ -25,20 +25,9 @@ from kernelscope.filters.mri_nlm.cpu import plan_cpu
 from kernelscope.filters.mri_nlm.cuda import GAPS, plan_mri_nlm
 from kernelscope.filters.mri_nlm.reach import radius
 from kernelscope.filters.mri_nlm.strength import suggest_beta
-from kernelscope.filters.shared.mri_noise import (
-    NOISE,
-    NOISE_MAP,
-    SIGMA,
-    check,
-    estimates,
-    measure,
-    resolve,
-    sigma_from,
-)
-from kernelscope.schema.borders import Border
-from kernelscope.schema.crop import Crop
+from kernelscope.filters.shared.mri_noise import NOISE, SIGMA, VolumeSpec, sigma_from
 from kernelscope.schema.explanation import Example, Explanation
-from kernelscope.schema.filter import Cpu, Disturbance, FilterSpec, Remedy, Unit
+from kernelscope.schema.filter import Cpu, Disturbance, Remedy
 from kernelscope.schema.launch import Cuda
 from kernelscope.schema.levels import GLOBAL, SHARED, TUNED
 from kernelscope.schema.parameters import (
@@ -48,7 +37,6 @@ from kernelscope.schema.parameters import (
     IntParameter,
     RadiiParameter,
 )
-from kernelscope.schema.samples import Kind
 
 _HEAD = (
     (3, 5, 4, 6, 4, 3, 5),
@@ -62,11 +50,9 @@ _HEAD = (
 """Layers of a head in small, with a voxel in the middle that noise made brighter."""
 
 
-SPEC = FilterSpec(
+SPEC = VolumeSpec(
     id="mri_nlm",
     name="MRI NLM",
-    category="Denoising",
-    kind=Kind.VOLUME,
     summary="Averages voxels that look alike in all volumes of a scan; knows the noise of MRI.",
     synonyms=("non-local means", "rician", "brain", "volume"),
     source="Salari, master's thesis, Kerman 2019; after Coupé et al. 2008 and Manjón et al. 2009",
@@ -139,19 +125,10 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=34.68),
-    unit=Unit.SQUARES,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_mri_nlm, (GLOBAL, SHARED, TUNED), GAPS),
     },
-    borders=(Border.REFLECT,),
-    crop=Crop(boxes=True),
-    check=check,
-    resolve=resolve,
-    microscope={"noise": "gaussian"},
-    estimates=estimates,
-    measure=measure,
-    diagnostic=NOISE_MAP,
     explanation=Explanation(
         formula=r"g(i) = \sqrt{\max\left( 0,\ \frac{\sum_j w(i, j)\, u(j)^2}{\sum_j w(i, j)} -"
         r" 2 \sigma^2 \right)}, \quad w(i, j) = \exp\big( -D(i, j) \big)" + "\n"

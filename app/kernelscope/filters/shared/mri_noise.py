@@ -18,9 +18,11 @@ from kernelscope.filters.shared.mri_sigma import (
     estimate_local,
 )
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma
-from kernelscope.schema.filter import Diagnostic
+from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Crop
+from kernelscope.schema.filter import Diagnostic, FilterSpec, Unit
 from kernelscope.schema.parameters import Choice, ChoiceParameter, NumbersParameter
-from kernelscope.schema.samples import ENDS, Components, Pixels, whole
+from kernelscope.schema.samples import ENDS, Components, Kind, Pixels, whole
 
 NOISE = ChoiceParameter(
     name="noise",
@@ -255,3 +257,19 @@ def describe_map(settings: tuple[Any, ...]) -> str:
 NOISE_MAP = Diagnostic(
     name="Noise", settings=map_settings, compute=map_noise, describe=describe_map
 )
+
+VolumeSpec = partial(
+    FilterSpec,
+    category="Denoising",
+    kind=Kind.VOLUME,
+    unit=Unit.SQUARES,
+    borders=(Border.REFLECT,),
+    crop=Crop(boxes=True),
+    check=check,
+    resolve=resolve,
+    microscope={"noise": "gaussian"},
+    estimates=estimates,
+    measure=measure,
+    diagnostic=NOISE_MAP,
+)
+"""A `FilterSpec` with the fields that all denoisers of volumes share."""

@@ -11,6 +11,8 @@ the sigma of all voxels.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,32 +24,11 @@ from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 from kernelscope.filters.shared.mri_sigma_map import SigmaMap, place_between
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.rician import Stabiliser, restored, stabilised, stabiliser
-from kernelscope.schema.filter import Diagnostic
-from kernelscope.schema.parameters import FloatParameter
+from kernelscope.filters.shared.sigma_parameters import STRENGTH
+from kernelscope.schema.explanation import Example
 from kernelscope.schema.samples import Components, Pixels
 
-PARAMETERS = (
-    mri.NOISE,
-    mri.sigma_from(),
-    mri.SIGMA,
-    FloatParameter(
-        name="strength",
-        label="Strength",
-        symbol="strength",
-        help="Of the noise, how much is removed: 100 % suits its sigma, more smooths more.",
-        default=100.0,
-        minimum=0.0,
-        maximum=1000.0,
-        slider=(25.0, 400.0),
-        geometric=True,
-        decimals=1,
-        unit="%",
-    ),
-)
-
 _IN_3D = {"dimensions": "3d"}
-
-check, estimates = mri.check, mri.estimates
 
 
 def resolve(source: Pixels | Components, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -65,11 +46,29 @@ def map_settings(parameters: Mapping[str, Any]) -> tuple[Any, ...]:
     return None, parameters["noise"], True
 
 
-NOISE_MAP = Diagnostic(
-    name=mri.NOISE_MAP.name,
-    settings=map_settings,
-    compute=mri.NOISE_MAP.compute,
-    describe=mri.NOISE_MAP.describe,
+StabilisedSpec = partial(
+    mri.VolumeSpec,
+    parameters=(mri.NOISE, mri.sigma_from(), mri.SIGMA, STRENGTH),
+    resolve=resolve,
+    measure=measure,
+    diagnostic=replace(mri.NOISE_MAP, settings=map_settings),
+)
+"""A `FilterSpec` with the fields that these filters share."""
+
+_EDGE = (
+    (5, 5, 5, 102, 98, 100),
+    (5, 4, 6, 99, 103, 101),
+    (6, 5, 5, 97, 100, 98),
+    (4, 5, 6, 101, 102, 99),
+    (5, 6, 4, 100, 96, 103),
+    (5, 5, 5, 101, 99, 100),
+)
+"""The rim of a head in small."""
+
+RIM = Example(
+    patch=(_EDGE,) * 4,
+    parameters={"noise": "gaussian", "sigma_from": "given", "sigma": (3.0,)},
+    radius=2,
 )
 
 

@@ -27,52 +27,24 @@ estimation and removal in MR imaging: the variance-stabilization approach", ISBI
 
 from __future__ import annotations
 
-from kernelscope.filters.shared import volume_noise
+from kernelscope.filters.shared.volume_noise import RIM, StabilisedSpec
 from kernelscope.filters.volume_dct.cpu import plan_cpu
 from kernelscope.filters.volume_dct.cuda import GAPS, plan_cuda
 from kernelscope.filters.volume_dct.model import radius
-from kernelscope.schema.borders import Border
-from kernelscope.schema.crop import Crop
-from kernelscope.schema.explanation import Example, Explanation
-from kernelscope.schema.filter import Cpu, Disturbance, FilterSpec, Remedy, Unit
+from kernelscope.schema.explanation import Explanation
+from kernelscope.schema.filter import Cpu, Disturbance, Remedy
 from kernelscope.schema.launch import Cuda
 from kernelscope.schema.levels import GLOBAL, SHARED
-from kernelscope.schema.samples import Kind
 
-_EDGE = (
-    (5, 5, 5, 102, 98, 100),
-    (5, 4, 6, 99, 103, 101),
-    (6, 5, 5, 97, 100, 98),
-    (4, 5, 6, 101, 102, 99),
-    (5, 6, 4, 100, 96, 103),
-    (5, 5, 5, 101, 99, 100),
-)
-"""The rim of a head in small."""
-
-SPEC = FilterSpec(
+SPEC = StabilisedSpec(
     id="volume_dct",
     name="Volume DCT",
-    category="Denoising",
-    kind=Kind.VOLUME,
     summary="Removes what is weaker than noise from the frequencies of all 4×4×4 blocks.",
     synonyms=("denoise", "cosine", "frequency", "wiener", "odct3d", "rician", "brain", "volume"),
     source="Manjón et al., MRI denoising by sparseness and self-similarity, 2012 (ODCT3D)",
-    parameters=volume_noise.PARAMETERS,
     radius=radius,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=35.62),
-    unit=Unit.SQUARES,
-    borders=(Border.REFLECT,),
-    crop=Crop(boxes=True),
-    check=volume_noise.check,
-    resolve=volume_noise.resolve,
-    microscope={"noise": "gaussian"},
-    estimates=volume_noise.estimates,
-    measure=volume_noise.measure,
-    diagnostic=volume_noise.NOISE_MAP,
-    implementations={
-        "cpu": Cpu(plan_cpu),
-        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
-    },
+    implementations={"cpu": Cpu(plan_cpu), "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS)},
     explanation=Explanation(
         formula=r"g = \sigma f^{-1}\left( \frac{\sum_B w_B\, T^{-1}(\gamma\, T v_B)}{\sum_B w_B}"
         r" \right), \quad v = f(u / \sigma), \quad"
@@ -81,11 +53,7 @@ SPEC = FilterSpec(
         "one without noise than non-local means. Noise may be Rician and vary over the head.",
         avoid="Noise that interpolation has smoothed is not found by its sigma: set a larger one. "
         "*Volume collaborative* takes longer and keeps more.",
-        example=Example(
-            patch=(_EDGE, _EDGE, _EDGE, _EDGE),
-            parameters={"noise": "gaussian", "sigma_from": "given", "sigma": (3.0,)},
-            radius=2,
-        ),
+        example=RIM,
         sample="",
     ),
 )
