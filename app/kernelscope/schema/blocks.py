@@ -9,7 +9,7 @@ import numpy as np
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
+from kernelscope.schema.launch import planned
 from kernelscope.schema.levels import TUNED
 from kernelscope.schema.samples import Kind
 
@@ -66,8 +66,5 @@ def takes_block(spec: FilterSpec, level: str) -> bool:
     asked = (16, 4)  # no plan chooses this by itself
     shape = (8, 8, 8, 1) if spec.kind is Kind.VOLUME else (8, 8, 1)
     dtype = np.dtype(np.float32 if spec.kind is Kind.VOLUME else np.uint8)
-    values = spec.defaults()
-    output = spec.output_shape(shape, values, spec.borders[0])
-    task = CudaTask(shape, output, dtype, values, spec.borders[0], level, asked)
-    plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
+    _, plan = planned(spec, shape, dtype, spec.defaults(), spec.borders[0], level, asked)
     return any(launch.block[:2] == asked for launch in plan.launches)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 
 HARDWARE_BORDERS = frozenset(
@@ -210,6 +211,21 @@ class Cuda:
     """The levels that `plan` supports, slowest first; some of `GPU_LEVELS` and the filter's own."""
     gaps: Mapping[str, str] = field(default_factory=dict)
     """The reason why another level of `GPU_LEVELS` is missing, by level id."""
+
+
+def planned(
+    spec: FilterSpec,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    parameters: Mapping[str, Any],
+    border: Border,
+    level: str,
+    block: tuple[int, int] | None = None,
+) -> tuple[CudaTask, CudaPlan]:
+    """Return the task of a filter at a level for a source of `shape`, and the plan of it."""
+    output = spec.output_shape(shape, parameters, border)
+    task = CudaTask(shape, output, dtype, parameters, border, level, block)
+    return task, CudaPlan.of(spec.implementation(Cuda).plan(task))
 
 
 BLOCK = (32, 8)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kernelscope.backends.cuda import rim
 from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter, RowPlace
 from kernelscope.backends.cuda.kernel import Kernel, block_of, evictor
+from kernelscope.backends.cuda.rim import with_rim
 from kernelscope.backends.cuda.short_steps import ShortStep, read_times
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
@@ -26,7 +26,6 @@ from kernelscope.backends.cuda.texture import Texture
 from kernelscope.base.errors import DeviceUnavailable
 from kernelscope.schema import launch as launches
 from kernelscope.schema.blocks import block_name
-from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import HARDWARE_BORDERS, Cuda, CudaPlan, CudaTask, Launch
 
@@ -76,10 +75,7 @@ def _prepare(
     plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
     _check_shared(spec, task, device, max(planned.shared_bytes for planned in plan.launches))
     radius, whole = spec.radius(task.parameters), spec.whole(task.parameters)
-    files = [spec.id] * len(plan.launches)
-    if task.border is Border.KEEP and radius:
-        plan = replace(plan, launches=(*plan.launches, rim.keep_rim(task, radius)))
-        files.append(rim.SOURCE)
+    plan, files = with_rim(spec, task, plan)
     cubins = tuple(
         cache.get(file, read_source(file), device.architecture, planned.defines)
         for file, planned in zip(files, plan.launches, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 from kernelscope.backends.cuda.compiler import Compiler, Nvrtc, resources, title
 from kernelscope.backends.cuda.cubins import CubinCache
@@ -12,7 +13,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.installed import pip_command
 from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
-from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.launch import Launch, planned
 from kernelscope.schema.levels import Level
 
 REPORTED = ("sm_75", "sm_90")
@@ -43,11 +44,10 @@ def plans(request: Request, level: Level) -> tuple[PlannedLaunch, ...]:
     *before, (spec, parameters, border) = request.passes()
     for each in before:
         shape = each.filter.output_shape(shape, each.parameters, each.border)
-    output = spec.output_shape(shape, parameters, border)
     dtype, block = request.source.pixels.dtype, request.options.block
-    task = CudaTask(shape, output, dtype, parameters, border, level.id, block)
-    made = CudaPlan.of(spec.implementation(Cuda).plan(task))
-    return tuple(PlannedLaunch(each, each.grid(output), made.notice) for each in made.launches)
+    task, made = planned(spec, shape, dtype, parameters, border, level.id, block)
+    grids = (each.grid(task.output_shape) for each in made.launches)
+    return tuple(map(PlannedLaunch, made.launches, grids, repeat(made.notice)))
 
 
 def plan(request: Request, level: Level) -> PlannedLaunch:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from kernelscope.schema.launch import CudaTask, Launch
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
 
 SOURCE = "rim"
 """The ``.cu`` that has the kernel."""
@@ -29,3 +33,11 @@ def keep_rim(task: CudaTask, radius: int) -> Launch:
         operations_per_sample=share,
         constants={"constant_rim": np.array([radius, task.output_shape[2]], np.int32)},
     )
+
+
+def with_rim(spec: FilterSpec, task: CudaTask, plan: CudaPlan) -> tuple[CudaPlan, list[str]]:
+    """Return a plan that leaves the rim right, and the ``.cu`` of each of its launches."""
+    files, radius = [spec.id] * len(plan.launches), spec.radius(task.parameters)
+    if task.border is not Border.KEEP or not radius:
+        return plan, files
+    return replace(plan, launches=(*plan.launches, keep_rim(task, radius))), [*files, SOURCE]

@@ -7,14 +7,13 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda import rim
 from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.rim import with_rim
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.launch import Memory, run_launch
@@ -29,10 +28,9 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Pass, Request
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
-from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.launch import CudaTask, Launch, planned
 from kernelscope.schema.levels import Level
 
 _NO_TIME = "Emulated on the processor: the time is not that of a GPU."
@@ -112,14 +110,9 @@ class EmulatorBackend:
         with context.log.stage("prepare"):
             parameters = spec.resolve(source, given)
             context.log.estimates |= spec.estimates(given, parameters)
-            shape = spec.output_shape(source.shape, parameters, border)
-            task = CudaTask(source.shape, shape, source.dtype, parameters, border, level.id, block)
-            plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
-            files = [spec.id] * len(plan.launches)
-            radius = spec.radius(parameters)
-            if border is Border.KEEP and radius:
-                plan = replace(plan, launches=(*plan.launches, rim.keep_rim(task, radius)))
-                files.append(rim.SOURCE)
+            shape, dtype = source.shape, source.dtype
+            task, plan = planned(spec, shape, dtype, parameters, border, level.id, block)
+            plan, files = with_rim(spec, task, plan)
             context.log.notices += [each for each in (plan.notice, _NO_TIME) if each]
         with context.log.stage("compile", counted=False):
             context.progress("compile", 0.0)

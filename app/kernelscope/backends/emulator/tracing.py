@@ -44,7 +44,7 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.schema.devices import Device
-from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.launch import Launch, planned
 from kernelscope.schema.levels import Level
 from kernelscope.traffic.trace import (
     RECORD,
@@ -417,10 +417,8 @@ def job_of(request: Request, level: Level) -> EmulatedLaunches:
         backend.close()
     planes = source.planes
     parameters = spec.resolve(planes, given)
-    shape = spec.output_shape(planes.shape, parameters, border)
     block = request.options.block
-    task = CudaTask(planes.shape, shape, planes.dtype, parameters, border, level.id, block)
-    plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
+    task, plan = planned(spec, planes.shape, planes.dtype, parameters, border, level.id, block)
     sources = (read_source(spec.id),) * len(plan.launches)
     return EmulatedLaunches(sources, level, task, plan, Memory.of(task, plan, planes))
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda import rim
+from kernelscope.backends.cuda.rim import with_rim
 from kernelscope.base import json_fields
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
 from kernelscope.schema.borders import Border
-from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch, planned
 from kernelscope.schema.levels import Level
 
 _MOST = 1 << 40
@@ -46,21 +46,15 @@ class TrialPlan:
             )
         source = request.source.planes
         parameters = spec.resolve(source, given)
-        shape = spec.output_shape(source.shape, parameters, border)
-        block = request.options.block
-        task = CudaTask(source.shape, shape, source.dtype, parameters, border, level.id, block)
-        plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
+        shape, dtype, block = source.shape, source.dtype, request.options.block
+        task, plan = planned(spec, shape, dtype, parameters, border, level.id, block)
         if any(launch.hand_over for launch in plan.launches):
             raise AppError(
                 "At this level the host takes part between launches, which a trial cannot do.",
                 "Choose another level; this one can be compiled.",
             )
-        files = [""] * len(plan.launches)
-        radius = spec.radius(parameters)
-        if border is Border.KEEP and radius:
-            last = rim.keep_rim(task, radius)
-            plan = dataclasses.replace(plan, launches=(*plan.launches, last))
-            files.append(rim.SOURCE)
+        plan, names = with_rim(spec, task, plan)
+        files = ("" if name == spec.id else name for name in names)
         return cls(dataclasses.replace(task, parameters={}), plan, tuple(files))
 
     def write(self, folder: Path, name: str) -> None:

@@ -23,7 +23,8 @@ from kernelscope.engine.request import Pass, Request
 from kernelscope.engine.step import Step
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.launch import Launch
+from kernelscope.schema.launch import planned as launches_of
 from kernelscope.schema.level_colours import colour
 from kernelscope.schema.levels import Level
 from kernelscope.schema.samples import Kind
@@ -106,9 +107,7 @@ def _planned(
     block: tuple[int, int] | None = None,
 ) -> Planned:
     spec = step.filter
-    output = spec.output_shape(shape, step.parameters, step.border)
-    task = CudaTask(shape, output, dtype, step.parameters, step.border, level.id, block)
-    plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
+    task, plan = launches_of(spec, shape, dtype, step.parameters, step.border, level.id, block)
     launch = max(plan.launches, key=lambda each: each.operations_per_sample)
     return Planned(
         spec,
@@ -117,7 +116,7 @@ def _planned(
         shape,
         dtype,
         launch,
-        launch.grid(output),
+        launch.grid(task.output_shape),
         0 if spec.crop.grid > 1 else spec.radius(step.parameters),
         len(plan.launches),
         sum(each.operations_per_sample for each in plan.launches),

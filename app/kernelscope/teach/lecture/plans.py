@@ -10,7 +10,7 @@ import numpy as np
 from kernelscope import filters
 from kernelscope.engine.step import Step
 from kernelscope.schema.borders import Border
-from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
+from kernelscope.schema.launch import CudaPlan, Launch, planned
 from kernelscope.schema.levels import Level
 
 
@@ -26,10 +26,8 @@ def plan_of(
     """Return the plan of a filter at a level for a picture of bytes, other values by default."""
     step = Step.of_numbers(filter_id, parameters)
     spec, border = step.filter, border or step.border
-    output = spec.output_shape(shape, step.parameters, border)
-    dtype = np.dtype(np.uint8)
-    task = CudaTask(shape, output, dtype, step.parameters, border, level.id, block)
-    return CudaPlan.of(spec.implementation(Cuda).plan(task))
+    values, dtype = step.parameters, np.dtype(np.uint8)
+    return planned(spec, shape, dtype, values, border, level.id, block)[1]
 
 
 def launch_of(
