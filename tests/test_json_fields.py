@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from kernelscope.base import json_fields
-from kernelscope.base.json_fields import InvalidJson, _unique, parse, read
+from kernelscope.base.json_fields import InvalidJson, Size, _unique, parse, read
 
 
 def refusal(text: str) -> str:
@@ -63,3 +69,52 @@ def test_a_long_value_is_cut() -> None:
     longest = json_fields._SHOWN
     for length, shown in ((longest, "x" * longest), (longest + 1, "x" * longest + "…")):
         assert json_fields.shortened("x" * length, longest) == shown
+
+
+class _Kind(StrEnum):
+    ROUND = "round"
+
+
+class _Place(NamedTuple):
+    file: str
+    line: Size
+
+
+@dataclass(frozen=True)
+class _Record:
+    kind: _Kind
+    places: tuple[_Place, ...]
+    sizes: tuple[Size, int]
+    named: Mapping[int, float]
+    left: int | None = None
+    whole: bool = True
+
+
+def test_a_record_is_read_by_the_types_of_its_fields() -> None:
+    record = _Record(_Kind.ROUND, (_Place("a", 3),), (1, 0), {7: 0.5}, 2)
+    text = json.dumps(dataclasses.asdict(record))
+    assert parse(text, "f").record(_Record) == record
+    assert parse(text, "f").record(_Record, left=None) == dataclasses.replace(record, left=None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ('"round"', '"square"', "kind"),
+        ("3]", "0]", r"places\[0\]\[1\]"),
+        ('["a", 3]', '["a"]', r"places\[0\]"),
+        ("[1, 0]", "[0, 0]", r"sizes\[0\]"),
+        ('"7"', '"x"', "named"),
+        ("0.5", "-0.5", 'named."7"'),
+        ('"left": 2', '"left": 2.5', "left"),
+        ('"left"', '"right"', "“left” is missing"),
+        ("true", "1", "whole"),
+    ],
+)
+def test_a_wrong_field_of_a_record_is_named(old: str, new: str, place: str) -> None:
+    text = json.dumps(
+        dataclasses.asdict(_Record(_Kind.ROUND, (_Place("a", 3),), (1, 0), {7: 0.5}, 2))
+    )
+    assert old in text
+    with pytest.raises(InvalidJson, match=place):
+        parse(text.replace(old, new), "f").record(_Record)

@@ -12,8 +12,7 @@ from kernelscope.backends.trial import exercises as module
 from kernelscope.backends.trial.exercises import SHAPES, Exercise, exercises
 from kernelscope.backends.trial.grading import Grade, grade_of
 from kernelscope.backends.trial.parent import try_out
-from kernelscope.backends.trial.protocol import Ending, TrialJob
-from kernelscope.backends.trial.targets import EMULATED
+from kernelscope.backends.trial.protocol import EMULATED, Ending, TrialJob
 from kernelscope.base.errors import AppError
 
 needs_compiler = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")

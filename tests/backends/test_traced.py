@@ -12,8 +12,7 @@ from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.parent import TrialOutcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits
-from kernelscope.backends.trial.targets import TRACED
+from kernelscope.backends.trial.protocol import TRACED, Ending, TrialJob, TrialLimits
 from kernelscope.backends.trial.trace_files import read_trace, write_trace
 from kernelscope.base.json_fields import InvalidJson
 from kernelscope.engine.request import Request

@@ -21,9 +21,14 @@ from kernelscope.backends.trial.compiler_messages import (
     parse,
 )
 from kernelscope.backends.trial.parent import TrialOutcome, try_out
-from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits, TrialReport
+from kernelscope.backends.trial.protocol import (
+    COMPILE_ONLY,
+    Ending,
+    TrialJob,
+    TrialLimits,
+    TrialReport,
+)
 from kernelscope.backends.trial.source_text import expanded
-from kernelscope.backends.trial.targets import COMPILE_ONLY
 from kernelscope.base.errors import AppError
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.control import CancelToken
@@ -216,7 +221,7 @@ def test_a_process_that_dies_is_named(
     (tmp_path / "dying.py").write_text(
         "import sys; from pathlib import Path\n"
         "from kernelscope.backends.trial.child import limit\n"
-        "from kernelscope.backends.trial.progress import StageNotes\n"
+        "from kernelscope.backends.trial.protocol import StageNotes\n"
         "from kernelscope.backends.trial.protocol import TrialStage\n"
         "limit(4 << 30)\n"
         "with StageNotes(Path(sys.argv[1])).stage(TrialStage.RUN):\n"

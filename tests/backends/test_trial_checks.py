@@ -8,8 +8,7 @@ import pytest
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.exercises import exercises
 from kernelscope.backends.trial.grading import grade_of
-from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits
-from kernelscope.backends.trial.targets import COMPILE_ONLY
+from kernelscope.backends.trial.protocol import COMPILE_ONLY, Ending, TrialJob, TrialLimits
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request

@@ -14,6 +14,10 @@ from kernelscope.backends.trial.grading import grade_of
 from kernelscope.backends.trial.on_card import FENCE, ORIGINAL, OWN, _Fenced, ending_of
 from kernelscope.backends.trial.parent import TrialOutcome, Work
 from kernelscope.backends.trial.protocol import (
+    CARD,
+    CHECKED,
+    COMPILE_ONLY,
+    EMULATED,
     Ending,
     TrialJob,
     TrialLimits,
@@ -21,7 +25,6 @@ from kernelscope.backends.trial.protocol import (
     read_others,
     write_others,
 )
-from kernelscope.backends.trial.targets import CARD, CHECKED, COMPILE_ONLY, EMULATED
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model import trials

@@ -15,8 +15,7 @@ from kernelscope.backends.trial.comparison import WrongPixel, compare
 from kernelscope.backends.trial.guarded import Guarded
 from kernelscope.backends.trial.parent import TrialOutcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits, TrialReport
-from kernelscope.backends.trial.targets import EMULATED
+from kernelscope.backends.trial.protocol import EMULATED, Ending, TrialJob, TrialLimits, TrialReport
 from kernelscope.base import sandbox
 from kernelscope.base.errors import AppError
 from kernelscope.base.paths import KERNELS

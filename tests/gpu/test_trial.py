@@ -11,8 +11,7 @@ from kernelscope.backends.cuda import CudaBackend
 from kernelscope.backends.trial.comparison import compare
 from kernelscope.backends.trial.on_card import ORIGINAL, OWN
 from kernelscope.backends.trial.parent import TrialOutcome, Work, try_out
-from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits
-from kernelscope.backends.trial.targets import CARD
+from kernelscope.backends.trial.protocol import CARD, Ending, TrialJob, TrialLimits
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.trials import card_work_for, cases_for

@@ -27,8 +27,14 @@ from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.compiler_messages import ERROR, WARNING, CompilerMessage
 from kernelscope.backends.trial.parent import TrialOutcome, Work
-from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits, TrialReport
-from kernelscope.backends.trial.targets import CHECKED, EMULATED
+from kernelscope.backends.trial.protocol import (
+    CHECKED,
+    EMULATED,
+    Ending,
+    TrialJob,
+    TrialLimits,
+    TrialReport,
+)
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request

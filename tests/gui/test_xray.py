@@ -17,8 +17,7 @@ from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator import tracing
 from kernelscope.backends.emulator.checking import Finding, MistakeKind
 from kernelscope.backends.emulator.tracing import Tracer
-from kernelscope.backends.trial.protocol import TrialJob, TrialLimits
-from kernelscope.backends.trial.targets import COMPILE_ONLY
+from kernelscope.backends.trial.protocol import COMPILE_ONLY, TrialJob, TrialLimits
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
 from kernelscope.files import write_image

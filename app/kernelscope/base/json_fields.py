@@ -7,17 +7,23 @@ through `Field`, which knows its path in the file::
     seconds = report["rows"].elements()[3]["seconds"].elements()[0].number(1e-12, 1e9)
 
     run.json: rows[3].seconds[0]: expected a number from 1e-12 to 1e+09, found "fast".
+
+`Field.record` reads all of a data class, by the types of its fields.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
+import types
+import typing
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from kernelscope.base.errors import AppError
 
@@ -32,6 +38,12 @@ _SHOWN = 40
 
 _MOST_WHOLE = 1 << 63
 """Smaller whole numbers fit into a float and into any array."""
+
+_MOST_COUNT, _MOST_NUMBER = 1 << 53, 1e18
+"""Of the fields of a record."""
+
+Size = Annotated[int, 1]
+"""A field of a record that is at least 1."""
 
 _LONGEST = 300
 """Most characters of a problem or of a path in a message."""
@@ -160,8 +172,63 @@ class Field:
         except AppError as error:
             self.refuse(error.message, error.hint)
 
+    # --- records ---
+
+    def record(self, kind: type[Value], **given: Any) -> Value:
+        """Return a data class or named tuple, read from an object but for the fields `given`.
+
+        Each field is read by its type: text, flag, number, enumeration, None, a tuple or a mapping
+        of these, or another record; a named tuple may be a list as well. Numbers are not negative.
+        """
+        hints = typing.get_type_hints(kind, include_extras=True)
+        names = [name for name in _fields_of(kind) if name not in given]
+        if isinstance(self.value, list):
+            values = dict(zip(names, self.elements(len(names)), strict=True))
+        else:
+            values = {name: self[name] for name in names}
+        return kind(**{name: each._typed(hints[name]) for name, each in values.items()}, **given)
+
+    def _typed(self, kind: Any) -> Any:
+        origin, inner = typing.get_origin(kind), typing.get_args(kind)
+        if origin in (types.UnionType, typing.Union):
+            return None if self.value is None else self._typed(inner[0])
+        if origin is tuple and inner[-1] is ...:
+            return tuple(each._typed(inner[0]) for each in self.elements())
+        if origin is tuple:
+            pairs = zip(self.elements(len(inner)), inner, strict=True)
+            return tuple(each._typed(one) for each, one in pairs)
+        if origin is Mapping:
+            return {
+                self._key(name, inner[0]): each._typed(inner[1]) for name, each in self.fields()
+            }
+        if kind is str:
+            return self.text()
+        if kind is bool:
+            return self.flag()
+        if kind is float:
+            return self.number(0, _MOST_NUMBER)
+        if kind is int or origin is Annotated:
+            return self.whole(inner[1] if inner else 0, _MOST_COUNT)
+        if issubclass(kind, Enum):
+            if self.value not in (known := [each.value for each in kind]):
+                self._expected(f"one of {', '.join(map(str, known))}")
+            return kind(self.value)
+        return self.record(kind)
+
+    def _key(self, name: str, kind: type) -> str | int:
+        if kind is int and not name.isdecimal():
+            self.refuse(f"{_shown(name)} is not a number.")
+        return int(name) if kind is int else name
+
     def from_text(self, convert: Callable[[str], Value]) -> Value:
         return self.through(convert, self.text())
+
+
+def _fields_of(kind: Any) -> Sequence[str]:
+    if dataclasses.is_dataclass(kind):
+        return [each.name for each in dataclasses.fields(kind) if each.init]
+    names: Sequence[str] = kind._fields
+    return names
 
 
 def shortened(text: str, most: int = _LONGEST) -> str:

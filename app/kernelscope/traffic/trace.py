@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.json_fields import Size
+
 WARP = 32
 SECTOR = 32
 """Bytes that device memory and the caches move at once."""
@@ -97,10 +99,10 @@ class Array:
     name: str
     space: MemorySpace
     bytes: int
-    shape: tuple[int, ...] = ()
+    shape: tuple[Size, ...] = ()
     """Of pictures: rows, columns and channels; of a padded copy rows, channels and columns. Else
     empty."""
-    item: int = 1
+    item: Size = 1
     """Bytes of a sample; 1 if unknown."""
     origin: int | None = None
     """Of a padded copy of the source: the row and the column of the copy at which it begins."""
@@ -121,20 +123,20 @@ class Scene:
     level: str
     level_name: str
     # Blocks of the grid, and threads of a block, in x, y and z.
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: tuple[Size, Size, Size]
+    block: tuple[Size, Size, Size]
     arrays: tuple[Array, ...]
     """Records refer to them by their index."""
     sites: Mapping[int, tuple[SourceLine, ...]]
     """Lines of each instruction: first the innermost one, then those it was inlined into."""
-    output_shape: tuple[int, ...]
+    output_shape: tuple[Size, ...]
     operations: float
     """Arithmetic operations for each sample of the output, by the filter's plan."""
     notice: str = ""
     """Of the plan: that it is the one of another level."""
     # Which one of the filter's launches it is, from 1 on, and how many there are.
-    launch: int = 1
-    launches: int = 1
+    launch: Size = 1
+    launches: Size = 1
 
     @property
     def threads(self) -> int:

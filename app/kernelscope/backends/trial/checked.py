@@ -25,11 +25,11 @@ from kernelscope.backends.emulator.translation import CHECKS, translate
 from kernelscope.backends.trial.compiler_messages import ERROR, MOST_MESSAGES, CompilerMessage
 from kernelscope.backends.trial.emulated import PRELUDE
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.progress import StageNotes
 from kernelscope.backends.trial.protocol import (
     PLAN,
     SOURCE,
     Ending,
+    StageNotes,
     TrialJob,
     TrialReport,
     TrialStage,

@@ -11,9 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernelscope.backends.trial import checked, compiling, emulated, on_card, traced
-from kernelscope.backends.trial.progress import StageNotes
-from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialReport
-from kernelscope.backends.trial.targets import CARD, CHECKED, COMPILE_ONLY, EMULATED, TRACED
+from kernelscope.backends.trial.protocol import (
+    CARD,
+    CHECKED,
+    COMPILE_ONLY,
+    EMULATED,
+    TRACED,
+    Ending,
+    StageNotes,
+    TrialJob,
+    TrialReport,
+)
 from kernelscope.base.errors import AppError
 
 try:

@@ -7,8 +7,13 @@ from pathlib import Path
 from kernelscope.backends.cuda.compiler import CompileError, resources, title
 from kernelscope.backends.cuda.inspection import REPORTED, nvrtc
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
-from kernelscope.backends.trial.progress import StageNotes
-from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialReport, TrialStage
+from kernelscope.backends.trial.protocol import (
+    Ending,
+    StageNotes,
+    TrialJob,
+    TrialReport,
+    TrialStage,
+)
 from kernelscope.backends.trial.source_text import expanded
 from kernelscope.engine.launch_report import Resources
 

@@ -23,7 +23,6 @@ from kernelscope.backends.trial import compiling
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
 from kernelscope.backends.trial.guarded import Guarded
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.progress import StageNotes
 from kernelscope.backends.trial.protocol import (
     OUTPUT,
     PLAN,
@@ -31,6 +30,7 @@ from kernelscope.backends.trial.protocol import (
     REFERENCE_PLAN,
     SOURCE,
     Ending,
+    StageNotes,
     TrialJob,
     TrialReport,
     TrialStage,

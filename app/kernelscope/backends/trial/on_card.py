@@ -26,7 +26,6 @@ from kernelscope.backends.trial import compiling
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
 from kernelscope.backends.trial.guarded import PATTERN, faults_beside
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.progress import StageNotes
 from kernelscope.backends.trial.protocol import (
     OUTPUT,
     PLAN,
@@ -34,6 +33,7 @@ from kernelscope.backends.trial.protocol import (
     REFERENCE_PLAN,
     SOURCE,
     Ending,
+    StageNotes,
     TrialJob,
     TrialReport,
     TrialStage,

@@ -21,6 +21,9 @@ from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial import checked, emulated
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import (
+    CARD,
+    CHECKED,
+    EMULATED,
     LOG,
     OUTPUT,
     PLAN,
@@ -28,6 +31,7 @@ from kernelscope.backends.trial.protocol import (
     REFERENCE_PLAN,
     SOURCE,
     STAGES,
+    TRACED,
     Ending,
     TrialJob,
     TrialLimits,
@@ -36,7 +40,6 @@ from kernelscope.backends.trial.protocol import (
     case_folder,
     write_others,
 )
-from kernelscope.backends.trial.targets import CARD, CHECKED, EMULATED, TRACED
 from kernelscope.backends.trial.trace_files import read_trace
 from kernelscope.base import atomic, compiled, sandbox
 from kernelscope.base.errors import AppError, Cancelled

@@ -20,10 +20,13 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch, planned
 from kernelscope.schema.levels import Level
 
-_MOST = 1 << 40
 _MOST_BYTES = 16 << 20
-_PLAIN = ("kernel", "bytes_per_sample", "operations_per_sample", "shared_bytes", "texture",
-          "steps", "steps_at_once", "layers", "line", "aligned", "mapped")  # fmt: skip
+_PLAIN = [
+    each.name
+    for each in dataclasses.fields(Launch)
+    if each.name not in ("constants", "tables", "hand_over")
+]
+"""The fields of a launch that are no arrays; a trial hands nothing over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,9 @@ class TrialPlan:
             "level": task.level,
             "files": self.files,
             "scratch": {key: dataclasses.asdict(each) for key, each in self.plan.scratch.items()},
-            "launches": [_launch_data(launch) for launch in self.plan.launches],
+            "launches": [
+                {key: getattr(launch, key) for key in _PLAIN} for launch in self.plan.launches
+            ],
         }
         (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
         arrays: dict[str, Any] = {}
@@ -85,77 +90,39 @@ class TrialPlan:
         content = json_fields.read(folder / f"{name}.json", _MOST_BYTES)
         with np.load(folder / f"{name}.npz", allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
+        data = content.record(_PlanData)
         task = CudaTask(
-            _sizes(content["shape"]),
-            _sizes(content["output_shape"]),
-            np.dtype(content["dtype"].one_of(("uint8", "uint16", "float32"))),
-            {},
-            Border(content["border"].one_of([each.value for each in Border])),
-            content["level"].text(),
+            data.shape, data.output_shape, np.dtype(data.dtype), {}, data.border, data.level
         )
         launches = tuple(
-            _launch(each, number, arrays)
-            for number, each in enumerate(content["launches"].elements())
+            each.record(Launch, **_arrays(number, arrays), hand_over=None)
+            for number, each in enumerate(content["launches"].elements(len(data.files)))
         )
-        scratch = {
-            key: Scratch(
-                each["row_bytes"].whole(0, _MOST),
-                each["more_bytes"].whole(0, _MOST),
-                each["whole"].flag(),
-                None if each["margin"].value is None else each["margin"].whole(0, _MOST),
-            )
-            for key, each in content["scratch"].fields()
-        }
-        files = tuple(each.text() for each in content["files"].elements(len(launches)))
-        return cls(task, CudaPlan(launches, scratch), files)
+        return cls(task, CudaPlan(launches, data.scratch), data.files)
 
 
-def _launch_data(launch: Launch) -> dict[str, Any]:
-    return {
-        **{name: getattr(launch, name) for name in _PLAIN},
-        "defines": dict(launch.defines),
-        "block": launch.block,
-        "tile": launch.tile,
-        "texture_of": launch.texture_of,
-        "scratch": launch.scratch,
-    }
+@dataclass(frozen=True)
+class _PlanData:
+    """What a plan has but for its launches."""
+
+    shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    dtype: str
+    border: Border
+    level: str
+    files: tuple[str, ...]
+    scratch: Mapping[str, Scratch]
 
 
-def _launch(content: json_fields.Field, number: int, arrays: Mapping[str, NDArray[Any]]) -> Launch:
+def _arrays(number: int, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the constants and the tables of a launch by number."""
     constants = {
         key.split("/", 2)[2]: values
         for key, values in arrays.items()
         if key.startswith(f"{number}/constant/")
     }
     count = sum(key.startswith(f"{number}/table/") for key in arrays)
-    texture_of = content["texture_of"]
-    at_once = content["steps_at_once"]
-    return Launch(
-        kernel=content["kernel"].text(),
-        defines={name: each.text() for name, each in content["defines"].fields()},
-        block=_sizes(content["block"]),
-        bytes_per_sample=content["bytes_per_sample"].number(0, _MOST),
-        operations_per_sample=content["operations_per_sample"].number(0, _MOST),
-        tile=None if content["tile"].value is None else _sizes(content["tile"]),
-        constants=constants,
-        tables=tuple(arrays[f"{number}/table/{place}"] for place in range(count)),
-        shared_bytes=content["shared_bytes"].whole(0, _MOST),
-        texture=content["texture"].flag(),
-        texture_of=None if texture_of.value is None else _named_size(texture_of),
-        scratch=tuple(each.text() for each in content["scratch"].elements()),
-        steps=content["steps"].whole(0, _MOST),
-        steps_at_once=None if at_once.value is None else at_once.whole(1, _MOST),
-        layers=content["layers"].whole(1, _MOST),
-        line=content["line"].whole(0, _MOST),
-        aligned=content["aligned"].flag(),
-        mapped=content["mapped"].flag(),
-    )
-
-
-def _sizes(content: json_fields.Field) -> tuple[int, ...]:
-    return tuple(each.whole(1, _MOST) for each in content.elements())
-
-
-def _named_size(content: json_fields.Field) -> tuple[str, int]:
-    name, size = content.elements(2)
-    return name.text(), size.whole(1, _MOST)
+    return {
+        "constants": constants,
+        "tables": tuple(arrays[f"{number}/table/{place}"] for place in range(count)),
+    }

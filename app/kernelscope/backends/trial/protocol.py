@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from kernelscope.backends.trial.compiler_messages import (
-    ERROR,
     MOST_MESSAGES,
-    WARNING,
     CompilerMessage,
 )
 from kernelscope.base import json_fields
@@ -27,9 +27,23 @@ OTHERS = "others.json"
 """In the folder of a case: the names of further plans of the program's, which are timed."""
 
 _MOST_BYTES = 16 << 20
-_MOST_COUNT = 1 << 53
 
-MOST_CASES = 1000
+# Identifiers of the places where an edited kernel can be tried.
+
+COMPILE_ONLY = "compile"
+"""NVRTC compiles it for the architectures of the compile report; nothing runs."""
+
+EMULATED = "emulated"
+"""It runs on the emulated GPU, next to the program's own kernel."""
+
+CARD = "card"
+"""It runs on the first GPU, next to the program's own kernel and other levels, and is timed."""
+
+CHECKED = "checked"
+"""It runs on the emulated GPU, which looks at every access to memory."""
+
+TRACED = "traced"
+"""A pixel of its result is traced on the emulated GPU."""
 
 
 class TrialStage(StrEnum):
@@ -40,6 +54,23 @@ class TrialStage(StrEnum):
     """The program's own kernel runs, for comparison."""
     COMPILE = "compile"
     RUN = "run"
+
+
+class StageNotes:
+    """Notes the stages in the folder, for the parent, and how long each took."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / STAGES
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, stage: TrialStage) -> Iterator[None]:
+        with self._path.open("a", encoding="utf-8") as handle:
+            handle.write(f"{stage}\n")
+        start = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - start
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
 
 
 class Ending(StrEnum):
@@ -98,15 +129,7 @@ class TrialJob:
     @classmethod
     def read(cls, folder: Path) -> TrialJob:
         """Return the job in a folder; raise `InvalidJson` if it is damaged."""
-        content = json_fields.read(folder / JOB, _MOST_BYTES)
-        names = ("target", "name", "text", "kernel", "reference")
-        return cls(
-            **{name: content[name].text() for name in names},
-            defines={name: each.text() for name, each in content["defines"].fields()},
-            memory=content["memory"].whole(0, _MOST_COUNT),
-            cases=content["cases"].whole(0, MOST_CASES),
-            pixel=tuple(each.whole(0, _MOST_COUNT) for each in content["pixel"].elements()),
-        )
+        return json_fields.read(folder / JOB, _MOST_BYTES).record(cls)
 
 
 @dataclass(frozen=True)
@@ -141,19 +164,8 @@ class TrialReport:
 
         Raises `InvalidJson` if it is not there or damaged: a wild write may have hit it.
         """
-        content = json_fields.read(folder / REPORT, _MOST_BYTES)
-        return cls(
-            Ending(content["ending"].one_of([each.value for each in Ending])),
-            content["text"].text(),
-            content["hint"].text(),
-            content["compiler"].text(),
-            tuple(_message(each) for each in content["messages"].elements()[:MOST_MESSAGES]),
-            {name: _resources(each) for name, each in content["resources"].fields()},
-            {name: each.number(0, 1e9) for name, each in content["seconds"].fields()},
-            tuple(each.whole(0, _MOST_COUNT) for each in content["loads"].elements()),
-            {name: each.number(0, 1e9) for name, each in content["times"].fields()},
-            content["device"].text(),
-        )
+        report = json_fields.read(folder / REPORT, _MOST_BYTES).record(cls)
+        return dataclasses.replace(report, messages=report.messages[:MOST_MESSAGES])
 
 
 def case_folder(folder: Path, number: int) -> Path:
@@ -171,18 +183,3 @@ def read_others(folder: Path) -> Iterator[tuple[str, str]]:
     content = json_fields.read(folder / OTHERS, _MOST_BYTES)
     for number, name in enumerate(content.elements()):
         yield name.text(), f"other-{number}"
-
-
-def _message(content: json_fields.Field) -> CompilerMessage:
-    return CompilerMessage(
-        content["kind"].one_of((ERROR, WARNING)),
-        content["text"].text(),
-        content["file"].text(),
-        content["line"].whole(0, 1 << 31),
-        content["column"].whole(0, 1 << 31),
-    )
-
-
-def _resources(content: json_fields.Field) -> Resources:
-    names = [each.name for each in dataclasses.fields(Resources)]
-    return Resources(**{name: content[name].whole(0, _MOST_COUNT) for name in names})

@@ -2,53 +2,46 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kernelscope.base import json_fields
-from kernelscope.traffic.trace import ENTRY, RECORD, Array, MemorySpace, Scene, SourceLine, Trace
+from kernelscope.traffic.trace import ENTRY, RECORD, Scene, Trace
 
 _SCENE, _ARRAYS = "trace.json", "trace.npz"
 _MOST_BYTES = 64 << 20
-_MOST = 1 << 53
-_PLAIN = ("kernel", "level", "level_name", "notice")
 _NAMES = {"records": RECORD, "entries": ENTRY, "footprint": np.dtype(np.int64)}
 
 
 def write_trace(folder: Path, trace: Trace, thread: int) -> None:
-    scene = trace.scene
+    rows = None if trace.rows is None else (trace.rows.start, trace.rows.stop)
     content = {
-        **{name: getattr(scene, name) for name in _PLAIN},
-        "grid": scene.grid,
-        "block": scene.block,
-        "arrays": [
-            {
-                "name": each.name,
-                "space": int(each.space),
-                "bytes": each.bytes,
-                "shape": each.shape,
-                "item": each.item,
-                "origin": each.origin,
-            }
-            for each in scene.arrays
-        ],
-        "sites": {str(site): places for site, places in scene.sites.items()},
-        "output_shape": scene.output_shape,
-        "operations": scene.operations,
-        "launch": scene.launch,
-        "launches": scene.launches,
+        "scene": dataclasses.asdict(trace.scene),
         "number": trace.number,
         "barriers": trace.barriers,
         "truncated": bool(trace.truncated),
         "whole": bool(trace.whole),
-        "rows": [] if trace.rows is None else [trace.rows.start, trace.rows.stop],
+        "rows": rows,
         "thread": thread,
     }
     (folder / _SCENE).write_text(json.dumps(content), encoding="utf-8")
     np.savez(folder / _ARRAYS, **{name: getattr(trace, name) for name in _NAMES})
+
+
+@dataclass(frozen=True)
+class _TraceData:
+    scene: Scene
+    number: int
+    barriers: int
+    truncated: bool
+    whole: bool
+    rows: tuple[int, int] | None
+    thread: int
 
 
 def read_trace(folder: Path) -> tuple[Trace, int]:
@@ -57,35 +50,28 @@ def read_trace(folder: Path) -> tuple[Trace, int]:
     Raises `InvalidJson` if it is not there or damaged: a wild write may have hit it.
     """
     content = json_fields.read(folder / _SCENE, _MOST_BYTES)
-    launches = content["launches"].whole(1, _MOST)
-    scene = Scene(
-        **{name: content[name].text() for name in _PLAIN},
-        grid=_three(content["grid"]),
-        block=_three(content["block"]),
-        arrays=tuple(map(_array, content["arrays"].elements())),
-        sites={_site(each, site): _places(each) for site, each in content["sites"].fields()},
-        output_shape=tuple(each.whole(1, _MOST) for each in content["output_shape"].elements()),
-        operations=content["operations"].number(0, 1e18),
-        launch=content["launch"].whole(1, launches),
-        launches=launches,
-    )
-    arrays = _arrays(folder, content)
+    data = content.record(_TraceData)
+    scene, arrays = data.scene, _arrays(folder, content)
+    if scene.launch > scene.launches:
+        content["scene"]["launch"].refuse("there are fewer launches")
+    for name, most in (("number", scene.blocks), ("thread", scene.threads)):
+        content[name].whole(0, most - 1)
     if int(arrays["records"]["array"].max(initial=0)) >= len(scene.arrays):
         content.refuse("a record is of no array")
     if arrays["footprint"].shape != (len(scene.arrays), 2):
         content.refuse("the footprint is not that of the arrays")
     trace = Trace(
         scene,
-        content["number"].whole(0, scene.blocks - 1),
+        data.number,
         arrays["records"],
         arrays["entries"],
         arrays["footprint"],
-        content["barriers"].whole(0, _MOST),
-        content["truncated"].flag(),
-        content["whole"].flag(),
-        range(*rows) if (rows := [n.whole(0, _MOST) for n in content["rows"].elements()]) else None,
+        data.barriers,
+        data.truncated,
+        data.whole,
+        None if data.rows is None else range(*data.rows),
     )
-    return trace, content["thread"].whole(0, scene.threads - 1)
+    return trace, data.thread
 
 
 def _arrays(folder: Path, content: json_fields.Field) -> dict[str, Any]:
@@ -97,30 +83,3 @@ def _arrays(folder: Path, content: json_fields.Field) -> dict[str, Any]:
     if any(arrays[name].dtype != dtype for name, dtype in _NAMES.items()):
         content.refuse("its arrays are of other types")
     return arrays
-
-
-def _array(content: json_fields.Field) -> Array:
-    return Array(
-        content["name"].text(),
-        MemorySpace(content["space"].whole(0, len(MemorySpace) - 1)),
-        content["bytes"].whole(0, _MOST),
-        tuple(each.whole(1, _MOST) for each in content["shape"].elements()),
-        content["item"].whole(1, 16),
-        None if content["origin"].value is None else content["origin"].whole(0, _MOST),
-    )
-
-
-def _site(content: json_fields.Field, name: str) -> int:
-    if not name.isdecimal():
-        content.refuse("an instruction has no number")
-    return int(name)
-
-
-def _places(content: json_fields.Field) -> tuple[SourceLine, ...]:
-    pairs = (each.elements(2) for each in content.elements())
-    return tuple(SourceLine(file.text(), line.whole(0, 1 << 31)) for file, line in pairs)
-
-
-def _three(content: json_fields.Field) -> tuple[int, int, int]:
-    columns, rows, slices = (each.whole(1, _MOST) for each in content.elements(3))
-    return columns, rows, slices

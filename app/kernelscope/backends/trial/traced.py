@@ -12,11 +12,11 @@ from kernelscope.backends.emulator.launch import Memory
 from kernelscope.backends.emulator.spans import EmulatedLaunches as Launches
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.progress import StageNotes
 from kernelscope.backends.trial.protocol import (
     PLAN,
     SOURCE,
     Ending,
+    StageNotes,
     TrialJob,
     TrialReport,
     TrialStage,

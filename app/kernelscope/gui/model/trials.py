@@ -18,9 +18,17 @@ from kernelscope.backends.trial.compiler_messages import CompilerMessage
 from kernelscope.backends.trial.on_card import ORIGINAL, OWN, REPEATS
 from kernelscope.backends.trial.parent import TrialOutcome, Work, try_out
 from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialLimits, TrialReport
+from kernelscope.backends.trial.protocol import (
+    CARD,
+    CHECKED,
+    EMULATED,
+    TRACED,
+    Ending,
+    TrialJob,
+    TrialLimits,
+    TrialReport,
+)
 from kernelscope.backends.trial.source_text import header_text
-from kernelscope.backends.trial.targets import CARD, CHECKED, EMULATED, TRACED
 from kernelscope.base.errors import AppError, InvalidImage, InvalidParameter
 from kernelscope.base.installed import install_command
 from kernelscope.engine.control import CancelToken
