@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.checking import CheckedBackend, Finding, MistakeKind
-from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
+from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.emulator.launch import Memory
-from kernelscope.backends.emulator.translation import CHECKS, translate
+from kernelscope.backends.emulator.translation import CHECKS
 from kernelscope.backends.trial.compiler_messages import ERROR, MOST_MESSAGES, CompilerMessage
-from kernelscope.backends.trial.emulated import PRELUDE
+from kernelscope.backends.trial.emulated import PRELUDE, Kernels
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import (
     PLAN,
@@ -36,7 +36,6 @@ from kernelscope.backends.trial.protocol import (
     case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
-from kernelscope.base.compiled import load_library
 from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
@@ -108,20 +107,8 @@ def _message(finding: Finding) -> CompilerMessage:
     return CompilerMessage(ERROR, _sentence(finding), file, int(line) if line else 0)
 
 
-def keep(programs: Sequence[tuple[str, Launch]], token: CancelToken) -> None:
-    """Compile kernels of the program's into their cache, by the names of their sources."""
-    compiler = HostCompiler.find()
-    if compiler is None:
-        return
-    cache = library_cache(compiler.watching())
-    for file, launch in programs:
-        token.check()
-        cache.get(launch.kernel, _made(read_source(file), launch), "host", {})
-
-
-def _made(text: str, launch: Launch) -> str:
-    """Return the C++ of a kernel, whose accesses are watched."""
-    return translate(PRELUDE + text, launch.defines, launch.kernel, watch=CHECKS)
+def kernels(compiler: HostCompiler) -> Kernels:
+    return Kernels(compiler.watching(), PRELUDE, CHECKS)
 
 
 class _Checks(CheckedBackend):
@@ -129,9 +116,8 @@ class _Checks(CheckedBackend):
 
     def __init__(self, job: TrialJob, compiler: HostCompiler, progress: StageNotes) -> None:
         super().__init__(compiler)
-        self._job, self._watching, self._progress = job, compiler.watching(), progress
+        self._kernels, self._progress = kernels(compiler), progress
         self._edited = expanded(job.name, job.text)
-        self._made: dict[str, ctypes.CDLL] = {}
 
     def check(self, trial: TrialPlan, source: NDArray[Any]) -> None:
         """Run the launches of a plan and keep the findings."""
@@ -146,14 +132,7 @@ class _Checks(CheckedBackend):
                 return
 
     def _library(self, file: str, launch: Launch, context: RunContext) -> ctypes.CDLL:
-        """Return the library of the source that is tried, or of one of the program's."""
         text = read_source(file) if file else self._edited
-        made = _made(text, launch)
-        key = f"{launch.kernel}\0{made}"
-        if key not in self._made:
-            # Versions of the user's would stay in the cache for ever.
-            compile_ = self._cache.get if file else self._watching.compile
-            code = compile_(launch.kernel, made, "host", {}).code
-            library = self._made[key] = load_library(code)
-            self._code[id(library)] = code
-        return self._made[key]
+        library, code = self._kernels.load(launch, text, own=not file)
+        self._code[id(library)] = code
+        return library

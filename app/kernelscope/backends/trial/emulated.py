@@ -93,7 +93,16 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     checked = _checked(job, folder, progress)
     if checked.ending is not Ending.DONE:
         return checked
-    tools = _Tools(job, compiler)
+    made, edited = kernels(compiler), expanded(job.name, job.text)
+
+    def libraries(trial: TrialPlan, *, own: bool) -> list[ctypes.CDLL]:
+        return [
+            made.load(launch, edited, own=True)[0]
+            if own and not file
+            else made.load(launch, read_source(file or job.reference), own=False)[0]
+            for file, launch in zip(trial.files, trial.plan.launches, strict=True)
+        ]
+
     loads: list[int] = []
     try:
         for number in range(job.cases):
@@ -101,14 +110,14 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
             source = np.load(case / SOURCE, allow_pickle=False)
             reference, plan = TrialPlan.read(case, REFERENCE_PLAN), TrialPlan.read(case, PLAN)
             with progress.stage(TrialStage.REFERENCE):
-                output, _ = _run(reference, tools.libraries(reference, own=False), source)
+                output, _ = _run(reference, libraries(reference, own=False), source)
                 np.save(case / REFERENCE, output, allow_pickle=False)
             with progress.stage(TrialStage.COMPILE):
-                libraries = tools.libraries(plan, own=True)
-            before = [_loads(each).value for each in libraries]
+                own = libraries(plan, own=True)
+            before = [_loads(each).value for each in own]
             with progress.stage(TrialStage.RUN):
-                output, faults = _run(plan, libraries, source)
-            after = [_loads(each).value for each in libraries]
+                output, faults = _run(plan, own, source)
+            after = [_loads(each).value for each in own]
             loads.append(sum(after) - sum(before))
             if faults:
                 return _fault(checked, " ".join(faults), _HINT_OUTSIDE)
@@ -121,53 +130,43 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     return replace(checked, seconds=progress.seconds, loads=tuple(loads))
 
 
-def keep(programs: Sequence[tuple[str, Launch]], token: CancelToken) -> None:
-    """Compile kernels of the program's into their cache, by the names of their sources."""
-    compiler = HostCompiler.find()
-    if compiler is None:
-        return
-    cache = library_cache(compiler)
-    for file, launch in programs:
-        token.check()
-        cache.get(launch.kernel, _made(read_source(file), launch), "host", {})
+class Kernels:
+    """Kernels as libraries for the processor, each compiled and loaded once."""
+
+    def __init__(self, compiler: HostCompiler, head: str, watch: Sequence[Path] = ()) -> None:
+        self._compiler, self._head, self._watch = compiler, head, watch
+        self._cache = library_cache(compiler)
+        self._loaded: dict[tuple[str, str], tuple[ctypes.CDLL, bytes]] = {}
+
+    def keep(self, programs: Sequence[tuple[str, Launch]], token: CancelToken) -> None:
+        """Compile kernels of the program's into their cache, by the names of their sources."""
+        for file, launch in programs:
+            token.check()
+            self._cache.get(launch.kernel, self._made(read_source(file), launch), "host", {})
+
+    def load(self, launch: Launch, text: str, *, own: bool) -> tuple[ctypes.CDLL, bytes]:
+        """Return the library of a launch and its code: the user's `own`, or the program's."""
+        made = self._made(text, launch)
+        key = launch.kernel, made
+        if key not in self._loaded:
+            # Versions of the user's would stay in the cache for ever.
+            compile_ = self._compiler.compile if own else self._cache.get
+            code = compile_(launch.kernel, made, "host", {}).code
+            self._loaded[key] = load_library(code), code
+        return self._loaded[key]
+
+    def _made(self, text: str, launch: Launch) -> str:
+        text = self._head + text
+        return translate(text, launch.defines, launch.kernel, watch=self._watch)
 
 
-def _made(text: str, launch: Launch) -> str:
-    return translate(_COUNTER + PRELUDE + text, launch.defines, launch.kernel)
+def kernels(compiler: HostCompiler) -> Kernels:
+    return Kernels(compiler, _COUNTER + PRELUDE)
 
 
 def _loads(library: ctypes.CDLL) -> ctypes.c_ulonglong:
     """Return the counter of cells that the kernels of a library have read."""
     return ctypes.c_ulonglong.in_dll(library, "trial_loads")
-
-
-class _Tools:
-    """Compiles the kernels of plans, each once."""
-
-    def __init__(self, job: TrialJob, compiler: HostCompiler) -> None:
-        self._job, self._compiler = job, compiler
-        self._cache = library_cache(compiler)
-        self._edited = expanded(job.name, job.text)
-        self._loaded: dict[tuple[str, str], ctypes.CDLL] = {}
-
-    def libraries(self, plan: TrialPlan, *, own: bool) -> list[ctypes.CDLL]:
-        """Return a library for each launch of a plan: of the source that is tried (`own`), or the
-        program's.
-        """
-        return [
-            self._library(file, launch, own=own and not file)
-            for file, launch in zip(plan.files, plan.plan.launches, strict=True)
-        ]
-
-    def _library(self, file: str, launch: Launch, *, own: bool) -> ctypes.CDLL:
-        text = self._edited if own else read_source(file or self._job.reference)
-        made = _made(text, launch)
-        key = launch.kernel, made
-        if key not in self._loaded:
-            # Versions of the user's would stay in the cache for ever.
-            compile_ = self._compiler.compile if own else self._cache.get
-            self._loaded[key] = load_library(compile_(launch.kernel, made, "host", {}).code)
-        return self._loaded[key]
 
 
 _HINT_BARRIER = (

@@ -52,7 +52,7 @@ _MODULE = "kernelscope.backends.trial.child"
 _MOST_LOG = 4000
 _NO_LIMITS = TrialLimits()
 
-_KEEP = {EMULATED: emulated.keep, CHECKED: checked.keep}
+_KERNELS = {EMULATED: emulated.kernels, CHECKED: checked.kernels}
 """Compile the program's own kernels here: the process may not write to their cache."""
 
 _DEATHS = {
@@ -121,9 +121,10 @@ def try_out(
             names = write_others(case, list(work.others))
             for name, other in zip(names, work.others.values(), strict=True):
                 other.write(case, name)
-        if job.target in _KEEP:
+        compiler = HostCompiler.find()
+        if job.target in _KERNELS and compiler is not None:
             with contextlib.suppress(AppError, Cancelled):  # reported below
-                _KEEP[job.target](_programs(job, works), token)
+                _KERNELS[job.target](compiler).keep(_programs(job, works), token)
         command = [sys.executable, "-m", _MODULE, str(folder)]
         if job.target != CARD:  # whose driver writes to devices
             writable = [folder, *map(Path, _zig_caches().values())]
