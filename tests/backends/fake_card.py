@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda import CudaBackend, memory
 from kernelscope.backends.cuda.card import GpuContext, Lane
 from kernelscope.backends.cuda.compiler import Cubin
-from kernelscope.backends.cuda.memory import ReadyMemory, Staging
+from kernelscope.backends.cuda.memory import Pool, ReadyMemory, Staging
 from kernelscope.backends.cuda.page_locked import ResultMemory
-from kernelscope.backends.cuda.pool import Pool
 from kernelscope.backends.cuda.thread import OwnerThread
 from kernelscope.engine.backend import Availability
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.compiler import Nvrtc, resources
-from kernelscope.backends.cuda.noise import PASSES, SEARCH_BYTES
+from kernelscope.backends.cuda.components import PASSES, SEARCH_BYTES
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.shared.mri_sigma import FLATTEST, estimate_component, estimate_global
 from kernelscope.schema.samples import Components, NoiseMedians

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda.pool import Pool
+from kernelscope.backends.cuda.memory import Pool
 from kernelscope.base.errors import Cancelled
 from tests.backends.fake_card import CardFull, CheckedPool, Driver, FakeCard
 from tests.backends.weighted_rows import ROOMY, Session, WeightedRows, expected, picture

@@ -14,8 +14,8 @@ import pytest
 from kernelscope.backends.cuda.inspection import plans
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator import tracing
-from kernelscope.backends.emulator.laps import laps_counted
 from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.backends.emulator.translation import laps_counted
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image

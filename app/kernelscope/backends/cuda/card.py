@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import logging
 import time
 import traceback
 from collections import OrderedDict
@@ -11,13 +12,57 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from kernelscope.backends.cuda import info, memory, occupancy
+from kernelscope.backends.cuda import info, memory
 from kernelscope.backends.cuda.compiler import Cubin
-from kernelscope.backends.cuda.memory import Resident, Staging
+from kernelscope.backends.cuda.memory import MOST_BYTES, SHARE, Allocation, Pool, Resident, Staging
 from kernelscope.backends.cuda.page_locked import PORTABLE, ResultMemory
-from kernelscope.backends.cuda.pool import MOST_BYTES, SHARE, Allocation, Pool
 from kernelscope.backends.cuda.thread import OwnerThread
 from kernelscope.base.errors import DeviceUnavailable
+
+_logger = logging.getLogger(__name__)
+
+
+def _resident_blocks(code: bytes, kernel: str, threads: int, shared_bytes: int) -> int | None:
+    """Return the most blocks of a kernel on a multiprocessor of the current context's device.
+
+    None where the driver has no libraries (before CUDA 12) or refuses. PyCUDA keeps the handles of
+    its functions to itself, so the driver loads the cubin once more, as a library, and unloads it
+    afterwards. `threads` and dynamic shared bytes are of a block.
+    """
+    try:
+        return _ask(code, kernel, threads, shared_bytes)
+    except Exception as error:  # the bindings raise several kinds for a missing library
+        _logger.debug("the driver does not know the occupancy of %s: %s", kernel, error)
+        return None
+
+
+def _ask(code: bytes, kernel: str, threads: int, shared_bytes: int) -> int:
+    from cuda.bindings import driver
+
+    library = _value(driver.cuLibraryLoadData(code, [], [], 0, [], [], 0))
+    try:
+        handle = _value(driver.cuLibraryGetKernel(library, kernel.encode()))
+        most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        if shared_bytes > 48 * 1024:
+            device = _value(driver.cuCtxGetDevice())
+            _value(driver.cuKernelSetAttribute(most, shared_bytes, handle, device))
+        function = driver.CUfunction(int(handle))
+        return int(
+            _value(
+                driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, shared_bytes)
+            )
+        )
+    finally:
+        driver.cuLibraryUnload(library)
+
+
+def _value(answer: tuple[Any, ...]) -> Any:
+    """Return the value of a call of the driver, or raise its status."""
+    status, *values = answer
+    if int(status) != 0:
+        raise RuntimeError(status.name)
+    return values[0] if values else None
+
 
 _Value = TypeVar("_Value")
 
@@ -334,7 +379,7 @@ class GpuContext:
         """Return the most blocks of a kernel that a multiprocessor runs at a time, if known."""
         key = cubin.code, kernel, threads, shared_bytes
         if key not in self._resident_blocks:
-            self._resident_blocks[key] = occupancy.resident_blocks(*key)
+            self._resident_blocks[key] = _resident_blocks(*key)
         return self._resident_blocks[key]
 
     def free_memory(self) -> int:

@@ -4,7 +4,7 @@
 //
 // A warp's lanes run one after the other here. Accesses of different lanes belong to one request of the
 // warp if they come from the same instruction, in the same laps of the loops that lanes may leave at different
-// times (see laps.py), and each lane executes it for the same time since the last barrier: that is what lanes
+// times (see translation.py), and each lane executes it for the same time since the last barrier: that is what lanes
 // in lockstep do. A warp's requests are counted as soon as another warp runs.
 namespace emulator {
 namespace checks {

@@ -24,7 +24,6 @@ from kernelscope.backends.emulator.compiler import (
     library_cache,
     unload_library,
 )
-from kernelscope.backends.emulator.laps import laps_counted
 from kernelscope.backends.emulator.launch import Memory, run_launch, sizes_of
 from kernelscope.backends.emulator.spans import (
     EVERY_THREAD,
@@ -35,8 +34,13 @@ from kernelscope.backends.emulator.spans import (
     scene_of,
 )
 from kernelscope.backends.emulator.symbols import Symbols
-from kernelscope.backends.emulator.translation import TRACE, translate
-from kernelscope.backends.emulator.unrolling import PRELUDE, unrolled
+from kernelscope.backends.emulator.translation import (
+    TRACE,
+    UNROLLING,
+    laps_counted,
+    translate,
+    unrolled,
+)
 from kernelscope.base.compiled import load_library
 from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.base.parallel import core_count
@@ -379,7 +383,7 @@ class Tracer:
 
     def _copies(self, job: EmulatedLaunches, launch: Launch, number: int) -> list[Code]:
         """Return a kernel's library, as often as cores are to run it."""
-        source = PRELUDE + laps_counted(unrolled(job.source(launch)))
+        source = UNROLLING + laps_counted(unrolled(job.source(launch)))
         text = translate(source, launch.defines, launch.kernel, watch=TRACE)
         code = self._traced(launch.kernel, text, "host", {}).code
         copies = self._codes.setdefault(code, [])

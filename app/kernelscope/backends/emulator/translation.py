@@ -2,7 +2,8 @@
 
 `emulator.h` has almost everything that CUDA adds, as macros and functions. What no macro can
 express is replaced in the text, line for line: dynamic shared memory, instructions in assembler and
-the linkage of kernels.
+the linkage of kernels. For traces, loops are unrolled as a GPU's compiler does, and laps of others
+are counted.
 """
 
 from __future__ import annotations
@@ -97,3 +98,78 @@ def split(text: str, mark: str) -> Iterator[str]:
             yield text[start:at]
             start = at + 1
     yield text[start:]
+
+
+# Unrolled loops ------------------------------------------------------------------------
+#
+# How often a kernel reads a cell depends on it: a window that is unrolled is kept in registers, one
+# that is not is read again. `-O3` unrolls most loops of a known length; here those are marked that
+# the sources ask to unroll, and not to.
+
+_ANY = re.compile(r"#pragma unroll[ ]*$", re.MULTILINE)
+# Others may become a condition, see `laps_counted`, which must not follow a pragma.
+_ALWAYS = re.compile(
+    r"#pragma unroll[ ]*$(?=\n\s*for \((?:int|unsigned) \w+ = \w+; )", re.MULTILINE
+)
+_NEVER = re.compile(r"#pragma unroll[ ]+1[ ]*$", re.MULTILINE)
+_SOMETIMES = re.compile(
+    r"#pragma unroll +(?P<times>\S+)\n"
+    r"(?P<loop>\s*for \(int (?P<name>\w+) = [^;\n]*); (?P<condition>[^;\n]*);"
+)
+
+UNROLLING = """\
+namespace emulator {
+// Whether a loop is unrolled may depend on a template, but not for a pragma of the host's
+// compiler. In a loop that is not, all reads take place again.
+template <int TIMES>
+__attribute__((always_inline)) inline bool unrolled(int& index)
+{
+    if (TIMES <= 1) asm volatile("" : "+r"(index) : : "memory");
+    return true;
+}
+}  // namespace emulator
+"""
+
+
+def unrolled(text: str) -> str:
+    """Return the CUDA source `text` with its pragmas for the host; lines stay where they are."""
+    text = _NEVER.sub("#pragma GCC unroll 1", text)
+    text = _ANY.sub("", _ALWAYS.sub("#pragma GCC unroll 64", text))
+    return _SOMETIMES.sub(
+        r"\n\g<loop>; emulator::unrolled<(\g<times>)>(\g<name>) && (\g<condition>);", text
+    )
+
+
+# Laps ----------------------------------------------------------------------------------
+#
+# A loop that begins at the thread's own index, as those do that copy a tile, ends earlier for some
+# lanes of a warp. On a GPU the others wait for them at its end. So that the n-th lap of one lane is
+# joined with the n-th of the others, whatever happened in loops before, it counts its laps.
+
+_LOOP = re.compile(r"(?P<pragma>#pragma GCC unroll 1\n)?(?P<space>[ \t]*)\bfor \(")
+
+
+def laps_counted(text: str) -> str:
+    """Return CUDA source, with the pragmas of the host's compiler, whose loops count laps.
+
+    Those are the loops from a thread's index; lines stay where they are.
+    """
+    parts, end = [], 0
+    for number, match in enumerate(_LOOP.finditer(text)):
+        if match.start() < end:
+            continue  # in the head of another loop
+        stop = closing(text, match.end())
+        fields = list(split(text[match.end() : stop], ";"))
+        if len(fields) != 3 or "threadIdx" not in fields[0]:
+            continue
+        first, condition, step = fields
+        pragma = '_Pragma("GCC unroll 1") ' if match["pragma"] else ""
+        parts += [
+            text[end : match.start()],
+            "\n" * bool(pragma),
+            match["space"],
+            f"if (emulator::checks::Loop loop_({number}); false) {{}} else {pragma}",
+            f"for ({first}; loop_.turn(), ({condition}); {step})",
+        ]
+        end = stop + 1
+    return "".join([*parts, text[end:]])
