@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from kernelscope.base.errors import (
     OutOfMemory,
     SeveralVolumes,
 )
-from kernelscope.engine.control import CancelToken
+from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Measurement, Request
@@ -27,7 +28,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.engine.steps import RecipeRun, estimate, execute_recipe, shapes
+from kernelscope.engine.steps import estimate, execute_recipe, recipe_request, run_steps
 from kernelscope.engine.transparency import to_grey
 from kernelscope.filters.shared import mri_noise as mri_noise
 from kernelscope.filters.shared.mri_sigma_map import map_sigma
@@ -103,7 +104,7 @@ def test_shapes_are_known_beforehand(cpu: Backends) -> None:
     )
     image = picture(20, 30, 4)
     found = [result.image.planes.shape for result in execute_recipe(steps, image, cpu)]
-    assert shapes(steps, image) == found == [(16, 26, 4), (16, 26, 2), (16, 26, 2)]
+    assert recipe_request(steps, image).shapes == found == [(16, 26, 4), (16, 26, 2), (16, 26, 2)]
 
 
 def test_a_step_without_room_is_named_before_the_first_runs() -> None:
@@ -119,7 +120,7 @@ def test_a_step_without_room_is_named_before_the_first_runs() -> None:
         )
     assert caught.value.message.startswith("Step 3, Mean: The 5×5 neighbourhood does not fit")
     with pytest.raises(InvalidParameter) as caught:
-        shapes(recipe(small), picture(4, 4))
+        recipe_request(recipe(small), picture(4, 4))
     assert caught.value.message.startswith("The 5×5 neighbourhood")
 
 
@@ -244,30 +245,58 @@ def test_a_device_that_cannot_be_used_is_refused_before_the_first_step_runs() ->
         next(results)
 
 
-# Conducting ---------------------------------------------------------------------------
+# Requests of recipes --------------------------------------------------------------------
 
 
-def test_a_conductor_knows_its_step() -> None:
+def test_a_recipe_is_a_request_of_all_its_steps() -> None:
+    nlm = Step.create("nlm", {"filter_sigma": ESTIMATE})
+    whole = recipe_request(recipe(nlm, "sobel", nlm), picture(9, 9), RunOptions(Device.GPU))
+    assert [step.filter.id for step, _ in whole.then] == ["sobel", "nlm"]
+    assert whole.shapes == [(9, 9, 1)] * 3
+    assert {options.device for _, options in whole.then} == {Device.GPU}
+    assert (whole.open, whole.open_step) == (True, nlm)
+    last = whole.alone(3, picture(9, 9))
+    assert (last.open, last.open_step, last.then, last.recipe) == (True, nlm, (), False)
+    assert whole.prefix(2) == "Step 2, Sobel: "
+    assert recipe_request(recipe("mean"), picture(9, 9)).prefix(1) == ""
+
+
+def test_the_first_step_that_cannot_be_is_named_as_well() -> None:
+    large = Step.create("mean", {"size": 31}, border=Border.VALID)
+    with pytest.raises(InvalidParameter, match=r"^Step 1, Mean: The 31×31"):
+        recipe_request(recipe(large, "mean"), picture(9, 9))
+    with pytest.raises(InvalidParameter, match=r"^The 31×31"):
+        recipe_request(recipe(large), picture(9, 9))
+
+
+def test_notices_of_a_step_are_those_of_its_own_result() -> None:
     steps = recipe("gaussian-noise", Step.create("nlm", {"filter_sigma": ESTIMATE}))
-    run = RecipeRun(steps, picture(9, 9), machine(), RunOptions(Device.GPU))
-    assert (run.number, run.has_more, run.shapes) == (0, True, [(9, 9, 1), (9, 9, 1)])
-    run.advance()
-    assert (run.label, run.step.estimates) == ("Step 1 of 2, Gaussian noise: ", ())
-    first = run.finish(execute(run.request(picture(9, 9)), machine()))
+    options = RunOptions(Device.GPU)
+    first, second = execute_recipe(steps, picture(9, 9), machine(), options=options)
     assert first.notices[0].startswith("Gaussian noise does not run on the GPU")
-    run.advance()
-    assert (run.has_more, run.step.estimates) == (False, ("sigma", "patch", "filter_sigma"))
-    assert run.finish(first).notices == first.notices, "notices of a step are for its own result"
-    assert run.request(first.image).options.device is Device.GPU
-    assert str(run.named(InvalidParameter("No."))).startswith("Step 2, Non-local means: No.")
-    bug = ValueError()
-    assert run.named(bug) is bug
+    assert all(notice.startswith("Non-local means: ") for notice in second.notices)
+    assert sum("was estimated" in notice for notice in second.notices) == 3
 
 
-def test_a_single_step_has_no_label() -> None:
-    run = RecipeRun(recipe("mean"), picture(9, 9), machine())
-    run.advance()
-    assert run.label == ""
+def test_a_caller_may_give_each_step_its_reference_and_its_progress() -> None:
+    image, seen, asked = picture(9, 9), list[object](), list[Request]()
+
+    def refer(request: Request) -> Request:
+        asked.append(request)
+        return replace(request, reference=request.image)
+
+    def report(number: int) -> Progress:
+        return lambda stage, fraction: seen.append((number, stage, fraction))
+
+    def body(request: Request, token: CancelToken, progress: Progress) -> None:
+        progress("compute", 0.5)
+
+    request = recipe_request(recipe("mean", "median"), image)
+    fake = {"cpu": FakeBackend(body=body)}
+    first, second = run_steps(request, fake, report=report, refer=refer)
+    assert [each.source for each in asked] == [image, first.output]
+    assert second.request.reference is first.output
+    assert seen == [(1, "compute", 0.5), (1, "judge", 0.0), (2, "compute", 0.5), (2, "judge", 0.0)]
 
 
 # Judging and estimates ----------------------------------------------------------------
@@ -416,7 +445,7 @@ def test_volumes_go_from_step_to_step(cpu: Backends) -> None:
         Step.create("rician-noise", axis=1), Step.create("mri-nlm", {"search_radius": 1})
     )
     first, second = execute_recipe(steps, Scan((volume,)), cpu, reference=volume)
-    assert shapes(steps, Scan((volume,))) == [(5, 16, 18, 1)] * 2
+    assert recipe_request(steps, Scan((volume,))).shapes == [(5, 16, 18, 1)] * 2
     assert first.request.by_slices
     assert first.request.step.axis == 1
     assert second.request.scan is first.scan
@@ -440,4 +469,4 @@ def test_slices_are_estimated_in_the_middle(cpu: Backends) -> None:
 
 def test_a_filter_of_volumes_in_a_recipe_for_pictures_is_refused() -> None:
     with pytest.raises(InvalidParameter, match=r"^Step 2, MRI NLM: MRI NLM is for volumes"):
-        shapes(recipe("mean", "mri-nlm"), picture(4, 4))
+        recipe_request(recipe("mean", "mri-nlm"), picture(4, 4))

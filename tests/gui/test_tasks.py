@@ -22,7 +22,7 @@ from kernelscope.images.image import Image
 from tests.engine.fakes import FakeBackend
 from tests.patience import PATIENCE
 
-LIVE, ERRAND, STARTED = Priority
+SKETCH, LIVE, ERRAND, ASIDE, STARTED = Priority
 
 
 class Slow(FakeBackend):
@@ -89,8 +89,8 @@ def test_a_task_ends_with_its_result(qtbot: QtBot, tasks: Tasks, cpu: Slow) -> N
     assert (names, ended, tasks.current) == (["finished"], [task], None)
 
 
-@pytest.mark.parametrize("new", [LIVE, ERRAND, STARTED])
-@pytest.mark.parametrize("old", [LIVE, ERRAND, STARTED])
+@pytest.mark.parametrize("new", [LIVE, ERRAND, ASIDE, STARTED])
+@pytest.mark.parametrize("old", [LIVE, ERRAND, ASIDE, STARTED])
 def test_a_task_gives_way_to_its_own_priority_and_higher_ones(
     qtbot: QtBot, tasks: Tasks, cpu: Slow, old: Priority, new: Priority
 ) -> None:

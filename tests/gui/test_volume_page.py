@@ -550,7 +550,7 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     press(qtbot, window, "Ctrl+Shift+R")
     chooser = dialog(qtbot, window, QFileDialog)
     choose_files(chooser, tmp_path / "steps.json")
-    qtbot.waitUntil(lambda: window.volumes.result is not None and not window.recipes.busy)
+    qtbot.waitUntil(lambda: window.volumes.result is not None and not window.runner.busy)
     assert [each.step.filter.id for each in cpu.requests] == ["rician_noise"] * SHAPE[2] + [
         "mri_nlm"
     ]
@@ -593,7 +593,7 @@ def test_showing_the_other_page_ends_a_recipe(
     qtbot.waitUntil(lambda: state(window) == "Step 1 of 2, MRI NLM: Compute 50 %")
     press(qtbot, window, "Ctrl+Shift+V")
     qtbot.waitUntil(lambda: window.page is window.pictures)
-    assert not window.recipes.busy
+    assert not window.runner.busy
     cpu.go.set()
     qtbot.waitUntil(lambda: not window.runner.busy)
     assert "it is in the list of runs" in window.statusBar().currentMessage()

@@ -75,7 +75,7 @@ class PictureFiles:
 
     def check_outputs(self) -> None:
         """Refuse, before a long run, outputs that could not be written after it."""
-        from kernelscope.engine.steps import shapes
+        from kernelscope.engine.steps import recipe_request
         from kernelscope.files import check_write
         from kernelscope.files.write_errors import check_target
         from kernelscope.images.judging import check_comparable, colours
@@ -83,7 +83,7 @@ class PictureFiles:
         image, outputs = self._image, self._outputs
         assert image is not None
         dtype = image.pixels.dtype
-        before, after = [image.shape, *shapes(self.recipe, image)][-2:]
+        before, after = [image.shape, *recipe_request(self.recipe, image).shapes][-2:]
         try:
             check_write(outputs.result, after, dtype, lossy=outputs.lossy, quality=outputs.quality)
         except LossyFormat as error:

@@ -83,13 +83,13 @@ class VolumeFiles:
 
     def check_outputs(self) -> None:
         """Refuse, before a long run, outputs that could not be written after it."""
-        from kernelscope.engine.steps import shapes
+        from kernelscope.engine.steps import recipe_request
         from kernelscope.files.volumes import check_write_volume
         from kernelscope.files.write_errors import check_target
 
         scan, outputs = self._scan, self._outputs
         assert scan is not None
-        shapes(self.recipe, scan)
+        recipe_request(self.recipe, scan)
         for volume, path in zip(scan.volumes, self._targets, strict=True):
             try:
                 check_write_volume(volume, path, lossy=outputs.lossy)

@@ -7,6 +7,7 @@ import itertools
 import math
 import time
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -63,11 +64,27 @@ def settings_of(step: Step, source: Source) -> Hashable:
     )
 
 
+@contextmanager
+def naming(prefix: str) -> Iterator[None]:
+    """Put `prefix` before the message of an error."""
+    try:
+        yield
+    except AppError as error:
+        if not prefix:
+            raise
+        raise error.prefixed(prefix) from error
+
+
 class Follower(NamedTuple):
     """A step on the output of the one before it; numbers of it may be `ESTIMATE`."""
 
     step: Step
     options: RunOptions = DEFAULT_OPTIONS
+
+    @property
+    def open_step(self) -> Step:
+        """As `Request.open_step`."""
+        return self.step
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +151,10 @@ class Request:
         Further steps, the last of which makes the output; see `kernelscope.engine.steps`.
     estimated : tuple of str
         Parameters whose numbers come from this source: a recipe leaves them to be estimated.
+    open : bool
+        They are still to be estimated: the run does so, and until then the step has defaults.
+    recipe : bool
+        Each step is a run of its own: compared with the reference, and named by its number.
     done : tuple of Result
         Results of the first of all these steps, which are not computed again.
     id : int
@@ -161,6 +182,8 @@ class Request:
     timed: bool = False
     then: tuple[Follower, ...] = ()
     estimated: tuple[str, ...] = ()
+    open: bool = False
+    recipe: bool = False
     done: tuple[Any, ...] = ()  # a `Result` knows its request: naming the type would be a circle
     id: int = field(default_factory=lambda: next(_ids))
 
@@ -212,6 +235,20 @@ class Request:
             filter_id, parameters, border=border, grey=grey, axis=axis, within=within
         )
         return cls(source, step, RunOptions(**options), reference)
+
+    @classmethod
+    def of_open(
+        cls,
+        source: Source,
+        step: Step,
+        options: RunOptions = DEFAULT_OPTIONS,
+        *,
+        live: bool = False,
+    ) -> Request:
+        """Return a request for a step that may leave numbers to be estimated."""
+        names = step.estimates
+        numbers = step.with_numbers()
+        return cls(source, numbers, options, live=live, estimated=names, open=bool(names))
 
     def _check_border(self) -> None:
         """Refuse a ``valid`` border that would leave nothing."""
@@ -386,10 +423,32 @@ class Request:
     @property
     def whole_shape(self) -> tuple[int, ...]:
         """Shape of the result without a region."""
-        shape = self._own_shape
-        for request in self.followers():
-            shape = request.whole_shape
-        return shape
+        return self.shapes[-1]
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Shape of each step's result, as `whole_shape`."""
+        return [self._own_shape, *(each._own_shape for each in self.followers())]
+
+    @property
+    def open_step(self) -> Step:
+        """The step, its estimated numbers left to be estimated again."""
+        return self.step.left_open(self.estimated)
+
+    def alone(self, number: int, source: Source) -> Request:
+        """Return the request for one of the steps, counted from 1, on `source`."""
+        if number > 1:
+            return Request.of_open(source, *self.then[number - 2], live=self.live)
+        if not self.then and not self.recipe and source is self.source:
+            return self
+        return replace(self, source=source, reference=None, then=(), done=(), recipe=False)
+
+    def prefix(self, number: int) -> str:
+        """Return the name of a step, counted from 1, in errors; empty where it is clear."""
+        name = (self.then[number - 2].step if number > 1 else self.step).filter.name
+        if self.recipe:
+            return f"Step {number}, {name}: " if self.then else ""
+        return f"{name}, a later step: " if number > 1 else ""
 
     @cached_property
     def _own_shape(self) -> tuple[int, ...]:
@@ -413,14 +472,12 @@ class Request:
         if not self.then:
             return
         source, shape = self.source, self._own_shape
-        for step, options in self.then:
+        for number, (step, options) in enumerate(self.then, 2):
             source = source.stand_in(shape)
-            try:
+            with naming(self.prefix(number)):
                 request = Request(source, step.with_numbers(), options)
-            except AppError as error:
-                raise error.prefixed(f"{step.filter.name}, a later step: ") from error
             yield request
-            shape = request.whole_shape
+            shape = request._own_shape
 
     def describe(self, estimates: Mapping[str, Any] | None = None) -> str:
         """Return the settings in words, without device and level.

@@ -1,29 +1,23 @@
-"""Runs steps, each on the output of the one before it.
+"""Runs the steps of a request, each on the output of the one before it.
 
     request  step, then = (B, C)      done = (result of step,)
              step (done)  --> B --> C            only B and C are computed
 
-`execute_all` runs a request: while a setting of its first step changes, only the end is looked at,
-and the steps are one run, of which the first is measured if that is wanted. `execute_recipe` runs
-steps that wait for a source, and yields the result of each; `RecipeRun` is the part of it that the
-window, which shows results between two steps, shares. Both have their requests from `prepared`,
-which estimates the parameters that a step leaves open.
+One step, several, and a recipe are a `Request` each, and `run_steps` is the loop for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 
-from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.measuring import measure
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Follower, Request, naming
 from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.engine.run import automatic, execute, shortage_explained, usable
 from kernelscope.engine.scaling import factors_of, measurement, scaled
@@ -39,6 +33,65 @@ from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import Kind, Pixels
 
 
+def run_steps(
+    request: Request,
+    backends: Mapping[str, Backend],
+    token: CancelToken | None = None,
+    progress: Progress = no_progress,
+    costs: Costs | None = None,
+    *,
+    report: Callable[[int], Progress] | None = None,
+    refer: Callable[[Request], Request] | None = None,
+) -> Iterator[Result]:
+    """Yield the result of each step of `request` as soon as it is there, beginning with `done`.
+
+    Parameters
+    ----------
+    progress : callable
+        Called with the step and its stage, and the fraction of all steps.
+    report : callable, optional
+        Returns the `Progress` of a step, counted from 1, in place of `progress`.
+    refer : callable, optional
+        Returns the request for a step of a recipe with its reference; by default that of
+        `request`, which turns grey with the picture.
+
+    Raises
+    ------
+    AppError
+        As `execute`; the message names the step, see `Request.prefix`.
+    Cancelled
+        If `token` was set meanwhile.
+    """
+    token = token or CancelToken()
+    costs = costs or Costs()
+    steps = (request.step, *(follower.step for follower in request.then))
+    report = report or over_all(progress, len(steps))
+    refer = refer or _turning_grey(request.reference)
+    if request.recipe and request.options.device is not Device.AUTO:
+        usable(request.options.device, backends)
+    source, done = request.source, request.done
+    for number in range(1, len(steps) + 1):
+        if number <= len(done):
+            result = done[number - 1]
+        else:
+            with naming(request.prefix(number)):
+                token.check()
+                each = request.alone(number, source)
+                notices: tuple[str, ...] = ()
+                if request.recipe:
+                    each, notices = placed(refer(each), steps, backends)
+                if each.open:
+                    report(number)("estimate", 0.0)
+                each, estimated = prepared(each)
+                token.check()
+                run = measure if each.timed else execute
+                result = run(each, backends, token, report(number), costs)
+            if notices or estimated:
+                result = replace(result, notices=(*notices, *estimated, *result.notices))
+        yield result
+        source = result.output
+
+
 def execute_all(
     request: Request,
     backends: Mapping[str, Backend],
@@ -46,34 +99,9 @@ def execute_all(
     progress: Progress = no_progress,
     costs: Costs | None = None,
 ) -> Result:
-    """Return the result of all steps of `request`; parameters as those of `execute`.
-
-    Raises
-    ------
-    AppError
-        As `execute`; the message names a further step.
-    Cancelled
-        If `token` was set meanwhile.
-    """
-    token = token or CancelToken()
-    run = measure if request.timed else execute
-    if not request.then:
-        return run(request, backends, token, progress, costs)
-    parts, report = list(request.done), over_all(progress, 1 + len(request.then))
-    if not parts:
-        head = replace(request, then=(), reference=None)
-        parts.append(run(head, backends, token, report(1), costs))
-    for number, follower in enumerate(request.then, 2):
-        if number <= len(parts):
-            continue
-        try:
-            token.check()
-            following, notices = prepared(follower, parts[-1].output, live=request.live)
-            part = execute(following, backends, token, report(number), costs)
-        except AppError as error:
-            raise error.prefixed(f"{follower.step.filter.name}, a later step: ") from error
-        parts.append(replace(part, notices=(*notices, *part.notices)))
-    return joined(request, parts)
+    """Return the result of all steps of `request`, as one; see `run_steps`."""
+    parts = list(run_steps(request, backends, token, progress, costs))
+    return joined(request, parts) if request.then else parts[0]
 
 
 def joined(request: Request, parts: Sequence[Result]) -> Result:
@@ -82,8 +110,9 @@ def joined(request: Request, parts: Sequence[Result]) -> Result:
     Its stages are those of all steps, one after the other. It is not compared with a reference.
     """
     first, last = parts[0], parts[-1]
+    step = first.request.step if request.open else request.step
     return Result(
-        replace(request, done=()),
+        replace(request, step=step, open=False, done=()),
         last.output,
         last.device,
         last.level,
@@ -95,21 +124,32 @@ def joined(request: Request, parts: Sequence[Result]) -> Result:
     )
 
 
-def shapes(recipe: Recipe, source: Source) -> list[tuple[int, ...]]:
-    """Return the shape of each step's result, as `Request.output_shape`, without computing any.
+def recipe_request(
+    recipe: Recipe,
+    source: Source,
+    options: RunOptions = DEFAULT_OPTIONS,
+    reference: Image | Volume | None = None,
+) -> Request:
+    """Return the request for the steps of a recipe.
+
+    Parameters
+    ----------
+    options : RunOptions
+        Device and level hold for every step that has them. A step that does not, where another
+        does, runs as if nothing had been chosen, and a notice says so.
+    reference : Image or Volume, optional
+        Every result is compared with it; it is converted to greyscale from the first such step on.
 
     Raises
     ------
     InvalidParameter
         If a step cannot work on the output of the previous one.
     """
-    found: list[tuple[int, ...]] = []
-    for number, step in enumerate(recipe.steps, 1):
-        if found:
-            source = source.stand_in(found[-1])
-        with naming(recipe, number):
-            found.append(Request(source, step.with_numbers()).output_shape)
-    return found
+    first, *others = recipe.steps
+    then = tuple(Follower(step, options) for step in others)
+    with naming(f"Step 1, {first.filter.name}: " if then else ""):
+        request = Request.of_open(source, first, options)
+    return replace(request, reference=reference, then=then, recipe=True)
 
 
 def execute_recipe(
@@ -123,147 +163,25 @@ def execute_recipe(
     options: RunOptions = DEFAULT_OPTIONS,
     reference: Image | Volume | None = None,
 ) -> Iterator[Result]:
-    """Yield the result of each step as soon as it is computed; the last one is the recipe's.
+    """Return the results of `run_steps` for a `recipe_request`; the last is the recipe's."""
+    request = recipe_request(recipe, source, options, reference)
+    return run_steps(request, backends, token, progress, costs)
 
-    Parameters
-    ----------
-    progress : callable
-        Called with the step and its stage, and the fraction of the whole recipe.
-    options : RunOptions
-        Device and level hold for every step that has them. A step that does not, where another
-        does, runs as if nothing had been chosen, and a notice says so.
-    reference : Image or Volume, optional
-        Every result is compared with it; it is converted to greyscale from the first such step on.
 
-    Raises
-    ------
-    AppError
-        As `execute`; the message names the step if there are several.
-    Cancelled
-        If `token` was set in the meantime.
+def prepared(request: Request) -> tuple[Request, tuple[str, ...]]:
+    """Return a request with numbers for those that it leaves open, and notices for the user.
+
+    They are estimated from the source, which takes a while. Slow measurements that the run also
+    needs are stored in the request, so that they are made once.
     """
-    token = token or CancelToken()
-    costs = costs or Costs()
-    if options.device is not Device.AUTO:
-        usable(options.device, backends)
-    run = RecipeRun(recipe, source, backends, options)
-    report = over_all(progress, len(recipe.steps))
-    while run.has_more:
-        run.advance()
-        with naming(recipe, run.number):
-            if isinstance(reference, Image) and run.shapes[run.number - 1][2] <= 2:
-                reference = to_grey(reference)
-            request = run.request(source, reference)
-            result = execute(request, backends, token, report(run.number), costs)
-        yield run.finish(result)
-        source = result.output
-
-
-class RecipeRun:
-    """Conducts a recipe: the next step, its request, its notices, and the name in its errors.
-
-    It computes nothing itself, so that the command line (`execute_recipe`) and the window, which
-    shows results between two steps, can share it::
-
-        run = RecipeRun(recipe, source, backends, options)
-        while run.has_more:
-            run.advance()
-            result = run.finish(execute(run.request(source), backends))
-            source = result.output
-
-    Attributes
-    ----------
-    number : int
-        The current step, from 1; 0 before the first.
-    shapes : list of tuple of int
-        Shape of each step's result.
-
-    Raises
-    ------
-    InvalidParameter
-        If a step cannot work on the output of the previous one.
-    """
-
-    def __init__(
-        self,
-        recipe: Recipe,
-        source: Source,
-        backends: Mapping[str, Backend],
-        options: RunOptions = DEFAULT_OPTIONS,
-    ) -> None:
-        self.shapes = shapes(recipe, source)
-        self.number = 0
-        self._recipe = recipe
-        self._backends = backends
-        self._options = options
-        self._notices: tuple[str, ...] = ()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether a step follows the current one."""
-        return self.number < len(self._recipe.steps)
-
-    @property
-    def step(self) -> Step:
-        """The current step."""
-        return self._recipe.steps[self.number - 1]
-
-    @property
-    def label(self) -> str:
-        """Number and name of the step, to put before its stage; empty if there is only one."""
-        count = len(self._recipe.steps)
-        return f"Step {self.number} of {count}, {self.step.filter.name}: " if count > 1 else ""
-
-    def advance(self) -> None:
-        """Begin the next step."""
-        self.number += 1
-        self._notices = ()
-
-    def request(self, source: Source, reference: Image | Volume | None = None) -> Request:
-        """Return the request for the current step; estimating its parameters takes a while."""
-        options, notices = _where(self._recipe, self.step, self._backends, self._options)
-        request, estimated = prepared(Follower(self.step, options), source, reference)
-        self._notices = (*notices, *self.step.without_effect, *estimated)
-        return request
-
-    def finish(self, result: Result) -> Result:
-        """Return the result of the current step with the notices of that step."""
-        if not self._notices:
-            return result
-        return replace(result, notices=(*self._notices, *result.notices))
-
-    def named(self, error: Exception) -> Exception:
-        """Return `error` with the step named, if it is one that the user can correct."""
-        try:
-            with naming(self._recipe, self.number):
-                raise error
-        except AppError as named:
-            return named
-        except Exception:  # a bug is reported as it is
-            return error
-
-
-def prepared(
-    asked: Follower,
-    source: Source,
-    reference: Image | Volume | None = None,
-    *,
-    live: bool = False,
-) -> tuple[Request, tuple[str, ...]]:
-    """Return the request for a step on `source`, and notices for the user.
-
-    Parameters that the step leaves open are estimated from the source, which takes a while. Slow
-    measurements that the run also needs are stored in the request, so that they are made once.
-    """
-    step, options = asked
-    request = Request(source, step.with_numbers(), options, reference, live=live)
-    names = step.estimates
-    if not names:
+    if not request.open:
         return request, ()
-    with shortage_explained(source):
+    names, step = request.estimated, request.open_step
+    with shortage_explained(request.source):
+        request = replace(request, step=step.with_numbers(), open=False)
         measured = measurement(request)
         numbers = estimate(replace(request, measured=measured), names)
-    request = replace(request, step=step.with_numbers(numbers), measured=measured, estimated=names)
+    request = replace(request, step=step.with_numbers(numbers), measured=measured)
     return request, estimate_notices(request, numbers)
 
 
@@ -306,18 +224,6 @@ def _looked_at(request: Request) -> Pixels:
     return colours(image.planes)
 
 
-@contextmanager
-def naming(recipe: Recipe, number: int) -> Iterator[None]:
-    """Name step `number` in errors, if the recipe has several."""
-    try:
-        yield
-    except AppError as error:
-        if len(recipe.steps) == 1:
-            raise
-        name = recipe.steps[number - 1].filter.name
-        raise error.prefixed(f"Step {number}, {name}: ") from error
-
-
 def over_all(progress: Progress, steps: int) -> Callable[[int], Progress]:
     """Return a function that maps a step to its `Progress`: a part of the whole, never falling."""
     if steps == 1:
@@ -335,10 +241,11 @@ def over_all(progress: Progress, steps: int) -> Callable[[int], Progress]:
     return of
 
 
-def _where(
-    recipe: Recipe, step: Step, backends: Mapping[str, Backend], options: RunOptions
-) -> tuple[RunOptions, tuple[str, ...]]:
-    """Return the options for `step`, and a notice if they are not those that were chosen."""
+def placed(
+    request: Request, steps: Sequence[Step], backends: Mapping[str, Backend]
+) -> tuple[Request, tuple[str, ...]]:
+    """Return a request of a recipe with options that its step has, and notices for the user."""
+    step, options = request.open_step, request.options
     device, level = options.device, options.level
     if device is Device.AUTO:
         chosen = list(automatic(backends))
@@ -350,11 +257,24 @@ def _where(
         levels = [each.id for backend in chosen for each in backend.levels(step.filter)]
         return bool(levels) if level is None else level in levels
 
-    if has(step) or not any(has(other) for other in recipe.steps):
-        return options, ()
+    if has(step) or not any(map(has, steps)):
+        return request, step.without_effect
     lacks = f"has no level “{level}”" if level else f"does not run on the {chosen[0].name}"
     notice = f"{step.filter.name} {lacks}: it runs where it is fastest."
-    return replace(options, device=Device.AUTO, level=None), (notice,)
+    request = request.at(replace(options, device=Device.AUTO, level=None))
+    return request, (notice, *step.without_effect)
+
+
+def _turning_grey(reference: Image | Volume | None) -> Callable[[Request], Request]:
+    """Return a function that gives requests `reference`, in grey from the first grey result on."""
+
+    def refer(request: Request) -> Request:
+        nonlocal reference
+        if isinstance(reference, Image) and request.output_shape[2] <= 2:
+            reference = to_grey(reference)
+        return replace(request, reference=reference)
+
+    return refer
 
 
 def _in_turn(parts: Sequence[Result]) -> tuple[Stage, ...]:

@@ -37,9 +37,15 @@ class Job:
     work : callable
         Called with the backends, a token to check often, and a function whose argument reaches
         the listener as `Reported`.
+    name : str
+        For the log.
     """
 
     work: Callable[[Mapping[str, Backend], CancelToken, Callable[[Any], None]], None]
+    name: str = "measurement"
+
+    def describe(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True)
@@ -216,9 +222,10 @@ class Worker:
 
     def _stop(self, request: Request | Job, when: str = _UNBEGUN) -> None:
         """Log that a request was cancelled or replaced, and notify the listener."""
-        what = "measurement" if isinstance(request, Job) else request.describe()
         live = isinstance(request, Request) and request.live
-        _logger.log(logging.DEBUG if live else logging.INFO, "Cancelled %s: %s", when, what)
+        _logger.log(
+            logging.DEBUG if live else logging.INFO, "Cancelled %s: %s", when, request.describe()
+        )
         self._listener(Stopped(request))
 
     def _run(self, request: Request | Job, token: CancelToken) -> Event:

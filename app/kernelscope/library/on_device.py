@@ -19,9 +19,9 @@ from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, naming
 from kernelscope.engine.stabilising import finds_noise, needs_steps, with_noise
-from kernelscope.engine.steps import RecipeRun, naming, over_all
+from kernelscope.engine.steps import over_all, placed, prepared, recipe_request
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
 from kernelscope.library.device_arrays import DeviceArray
 from kernelscope.library.session import PolledToken, session
@@ -84,24 +84,25 @@ def run_there(
             if not np.isfinite(peak):
                 return None
             image = _stand_in(name, array)
-            run = RecipeRun(recipe, image, {Device.GPU.value: card}, options)
+            whole = recipe_request(recipe, image, options)
             report = over_all(given["progress"] or no_progress, len(recipe.steps))
-            while run.has_more:
-                run.advance()
-                unit = run.step.filter.unit_for(run.step.parameters)
+            for number, step in enumerate(recipe.steps, 1):
+                unit = step.filter.unit_for(step.parameters)
                 if floats and unit is not Unit.ANY and white_between(0.0, peak) != 1:
                     return None  # the host brings it into the unit that the filter supposes
                 # Of this largest magnitude, negative samples may be too large.
                 unsure = floats and unit is Unit.WHITE and peak > 0.5
                 if unsure and white_of(_read(image, array, card).planes) != 1:
                     return None
-                with naming(recipe, run.number):
-                    looks = run.step.estimates or finds_noise(run.step)
-                    request = with_noise(run.request(_read(image, array, card) if looks else image))
+                with naming(whole.prefix(number)):
+                    looks = step.estimates or finds_noise(step)
+                    one = whole.alone(number, _read(image, array, card) if looks else image)
+                    one, _ = placed(one, recipe.steps, {Device.GPU.value: card})
+                    request = with_noise(prepared(one)[0])
                     if needs_steps(request):
                         return None  # the host makes its noise white
                     target = array.empty(_shape(request, array), array.dtype)
-                    context = RunContext(RunLog(), token, report(run.number))
+                    context = RunContext(RunLog(), token, report(number))
                     level = _level(request, card)
                     card.run_at(request, level, context, array.address, target.address)
                     image, array = _stand_in(name, target), target

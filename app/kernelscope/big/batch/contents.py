@@ -13,7 +13,7 @@ from kernelscope.base.errors import SeveralVolumes
 from kernelscope.big.batch.handling import Handling
 from kernelscope.big.batch.item import Item
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.steps import shapes
+from kernelscope.engine.steps import recipe_request
 from kernelscope.files import (
     check_write,
     check_write_pages,
@@ -100,7 +100,7 @@ def check_results(
     elif isinstance(first, Image):
         for each in sources:
             assert isinstance(each, Image)
-            shape = shapes(recipe, each)[-1]
+            shape = recipe_request(recipe, each).whole_shape
             check_write(target, shape, each.pixels.dtype, lossy=handling.lossy)
         if len(sources) > 1:
             check_write_pages(target)

@@ -22,10 +22,9 @@ from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, naming
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
-from kernelscope.engine.steps import naming
 from kernelscope.files.write_errors import resolved
 from kernelscope.images.record import Record
 from kernelscope.schema.crop import Box
@@ -153,7 +152,8 @@ def filter_file(
         for place, step in enumerate(recipe.steps, 1):
             if opened.head.microscope:
                 step = step.for_microscope()
-            with naming(recipe, place):
+            several = len(recipe.steps) > 1
+            with naming(f"Step {place}, {step.filter.name}: " if several else ""):
                 last = filtered(last, step, compute, here, cover)
             steps.append(last)
         _warm_up(last)

@@ -21,7 +21,7 @@ from kernelscope.base.errors import InvalidImage, InvalidParameter, NotANumber
 from kernelscope.big.lazy.source import LazySource, Sides, take
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import NeededPart, Region, window
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import SIGN
 from kernelscope.engine.slices import as_picture, divisor_of, step_of, white_of
@@ -240,7 +240,7 @@ class FilteredSlices:
         number = self.shape[step.axis] // 2
         box = Box.slice_of(self.shape, step.axis, number)
         image = self._slice(self._source.read(box), step.axis)
-        return prepared(Follower(step, self._options), image)[0].step
+        return prepared(Request.of_open(image, step, self._options))[0].step
 
     def read(self, box: Box) -> NDArray[Any]:
         axis, source = self.step.axis, self._source

@@ -78,12 +78,7 @@ class PipelineStep:
 
 def card_of(request: Request) -> PipelineStep:
     """Return the card of a request that the form makes: automatic numbers are left open."""
-    return PipelineStep(asked(request), request.options)
-
-
-def asked(each: Request | Follower) -> Step:
-    """Return the step of a request, its estimated numbers left to be estimated again."""
-    return each.step.left_open(each.estimated) if isinstance(each, Request) else each.step
+    return PipelineStep(request.open_step, request.options)
 
 
 @dataclass(frozen=True)
@@ -147,7 +142,9 @@ class Pipeline:
 
         They were estimated for another input.
         """
-        steps = {id(card): asked(each) for card, each in zip(self.before, requests, strict=False)}
+        steps = {
+            id(card): each.open_step for card, each in zip(self.before, requests, strict=False)
+        }
         cards = (replace(card, step=steps.get(id(card), card.step)) for card in self.cards)
         return replace(self, cards=tuple(cards))
 
@@ -292,7 +289,7 @@ class StepOutputs:
 
         The time of a measured run is not replaced by that of a live one at the same place.
         """
-        steps = [asked(result.request), *(each.step for each in result.request.then)]
+        steps = [result.request.open_step, *(each.step for each in result.request.then)]
         for step, part in zip(steps, result.parts or (result,), strict=True):
             self._keep(part, step)
         self._drop()

@@ -212,7 +212,7 @@ class ContactSheet(QDialog):
 
         if self._task is not None:
             self._task.mute()
-        task = self._task = self._tasks.submit(Job(work), Priority.STARTED)
+        task = self._task = self._tasks.submit(Job(work), Priority.ASIDE)
         task.reported.connect(self._on_reported)
         task.finished.connect(lambda _: self._on_finished())
         task.failed.connect(self._on_failed)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate
-from kernelscope.gui.model.pipeline import asked
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.work.background import Background
 
@@ -73,4 +72,4 @@ class Estimates:
 
 
 def _key(wanted: Request) -> object:
-    return wanted.estimated, replace(wanted, step=asked(wanted).with_numbers()).work
+    return wanted.estimated, replace(wanted, step=wanted.open_step.with_numbers()).work

@@ -17,7 +17,6 @@ from kernelscope.files.samples import truth_of
 from kernelscope.gui.model import replay
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.history import ReferenceOrigin
-from kernelscope.gui.model.pipeline import asked
 from kernelscope.gui.tools.figure_dialog import FigureDialog
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.phantom_dialog import PhantomOrder
@@ -168,7 +167,7 @@ class Files(QObject):
         request = self._runner.request()
         if request is not None:
             history = self._page().history
-            self._recipes.save(asked(each) for each in history.steps_to_end(request))
+            self._recipes.save(each.open_step for each in history.steps_to_end(request))
 
     @action(
         "copy",

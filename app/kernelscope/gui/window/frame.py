@@ -124,7 +124,7 @@ class Frame(QMainWindow):
         self.pages = Pages(self.pictures, self.volumes)
         self.session = Session(self._backends, self.settings.texts, self.settings.text("filter"))
         self.panel = ParameterPanel(self.session)
-        self.recipes = Recipes(self, self.background, self._backends)
+        self.recipes = Recipes(self, self.background)
         self.gallery = Gallery()
         self.runs = RunsPanel(self.gallery)
         self.filters = FilterBrowser()

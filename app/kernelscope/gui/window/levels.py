@@ -43,6 +43,7 @@ from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
+from kernelscope.gui.work.tasks import Priority
 
 _logger = logging.getLogger(__name__)
 
@@ -119,9 +120,7 @@ class LevelRunner(QObject):
         self._refresh = Later(self.refresh, self)
         session.follow(self._on_session)
         runner.finished.connect(lambda result, *_: self._on_result(result))
-        runner.aside_failed.connect(self._on_aside_failed)
         runner.submitted.connect(self._on_submitted)
-        runner.progressed.connect(self._on_progress)
         runner.stopped.connect(self._on_stopped)
         runner.failed.connect(lambda _: self._end_race())
 
@@ -359,7 +358,10 @@ class LevelRunner(QObject):
             self._next.start()
             return
         race_.running = rung
-        self._runner.run_aside(following)
+        task = self._runner.begin(following, Priority.ASIDE)
+        task.progressed.connect(self._on_progress)
+        task.failed.connect(self._on_aside_failed)
+        task.stopped.connect(self._on_stopped)
         self._limit.start(round(1000 * self.limit))
         self.refresh()
 
@@ -412,19 +414,18 @@ class LevelRunner(QObject):
             return
         place, race_.running = race_.running.place, None
         race_.done[place] = f"Stopped after {about(self.limit)}. Click to run it."
-        self.race = None  # so that stopping it does not end the race
         self._runner.cancel()
-        self.race = race_
         self._next.start()
 
-    def _on_submitted(self, request: Request) -> None:
-        """End the race if another run takes the place of its own."""
-        race_ = self.race
-        if race_ is not None and race_.request is not None and not self._runner.is_aside(request):
+    def _on_submitted(self) -> None:
+        """End the race if another run begins than that of its own settings."""
+        if self.race is not None and self.race.request is not None:
             self._end_race()
 
     def _on_stopped(self) -> None:
-        self._end_race()
+        """End the race if a run of it was stopped, unless for `limit`."""
+        if self.race is not None and (self.race.running is not None or self.race.request is None):
+            self._end_race()
 
     def _stop_race(self) -> None:
         running = self.race is not None and self.race.running is not None

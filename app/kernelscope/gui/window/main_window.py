@@ -119,7 +119,6 @@ class MainWindow(Frame):
         self._view = View.OUTPUT
         self.runner = Runner(
             Tasks(backends, self, costs),
-            self.recipes,
             self.session,
             self._run_bar,
             self.background,
@@ -446,6 +445,8 @@ class MainWindow(Frame):
         self.runner.aside_finished.connect(self.run_shelf.choose_shown)
         self.runner.finished.connect(lambda result, _: self.companions.add_result(result))
         self.runner.failed.connect(self._report)
+        self.recipes.loaded.connect(self.runner.run_recipe)
+        self.recipes.failed.connect(self._report)
         self.levels.why_wanted.connect(self.companions.show_level)
 
     def _connect_page(self, page: Page[Any, Any]) -> None:

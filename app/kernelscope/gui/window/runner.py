@@ -1,7 +1,7 @@
 """Runs filters and recipes for the window: from Run to the result on the page.
 
-    run -> [estimates: a recipe of one step] -> submit -> progress ... -> finished, failed, stopped
-           start_recipe: for each step prepare -> submit -> ... -> page.advance_silently
+    run -> submit -> progress ... -> finished, failed, stopped
+    run_recipe -> submit -> for each step: progress ... -> page.advance_silently
 
 A newer run replaces the one in progress. A result whose input is no longer shown is only listed
 among the timings. The bar under the settings shows the progress, and afterwards the time of the
@@ -10,9 +10,9 @@ result that is shown.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -23,14 +23,14 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.steps import estimate
+from kernelscope.engine.steps import estimate, recipe_request
+from kernelscope.engine.worker import Job
 from kernelscope.gui.model.figures import describe_result
-from kernelscope.gui.model.pipeline import asked
+from kernelscope.gui.model.recipe_run import RecipeRun, StepDone, StepProgress
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.times import EMULATED, NOT_TIMED, duration
 from kernelscope.gui.model.timing import Timing
 from kernelscope.gui.session.session import Session
-from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import action
@@ -39,8 +39,6 @@ from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.schema.samples import Kind
-
-_logger = logging.getLogger(__name__)
 
 _WORTH_SHOWING = 0.1
 """Seconds of compiling that are worth showing: cached code is loaded in less."""
@@ -59,13 +57,10 @@ class Runner(QObject):
         Shows a text in the status bar.
     """
 
-    aside_failed = Signal(object)
-    """`Exception`: A run that is not shown; see `run_aside`."""
     aside_finished = Signal()
-    """After `finished` of such a run."""
-    submitted = Signal(object)
-    """A `Request`."""
-    progressed = Signal(str, float)
+    """After `finished` of a run that is not shown."""
+    submitted = Signal()
+    """A run that will be shown began."""
     stopped = Signal()
     """Of the run in progress."""
     changed = Signal()
@@ -78,7 +73,6 @@ class Runner(QObject):
     def __init__(
         self,
         tasks: Tasks,
-        recipes: Recipes,
         session: Session,
         bar: RunBar,
         background: Background,
@@ -86,8 +80,12 @@ class Runner(QObject):
         show_status: Callable[[str], None],
     ) -> None:
         super().__init__(tasks)
-        self.tasks, self._recipes, self._session, self._bar = tasks, recipes, session, bar
+        self.tasks, self._session, self._bar = tasks, session, bar
         self._task: Task | None = None
+        self._recipe: RecipeRun | None = None
+        """The recipe in progress."""
+        self._last: Result | None = None
+        """The result of its last step."""
         self._background, self._page, self.show_status = background, page, show_status
         self.pace: Callable[[Request], float | None] = lambda _: None
         """Returns the seconds that a run should take, as far as earlier ones show."""
@@ -97,21 +95,11 @@ class Runner(QObject):
         """The text of the status bar on the last run."""
         self._in_progress: object = None
         """Input and settings of the last run."""
-        self._automatic: tuple[str, ...] = ()
-        """Parameters that the current run estimates because the user wants it every time."""
-        self._replaces = False
-        self._aside: Request | None = None
-        """The run in progress, if its result is listed but not shown."""
-        recipes.loaded.connect(self._run_recipe)
-        recipes.preparing.connect(self._on_preparing)
-        recipes.wanted.connect(self._show_estimates)
-        recipes.wanted.connect(self._submit)
-        recipes.failed.connect(self._on_failed)
 
     @property
     def busy(self) -> bool:
         """Whether a run or a recipe is in progress."""
-        return self._task is not None or self._recipes.busy
+        return self._task is not None
 
     # --- requests ---
 
@@ -158,7 +146,7 @@ class Runner(QObject):
         if page.source is None:
             raise AppError("No picture is open, so there are no steps.", "Open one (Ctrl+O).")
         request = page.request(self._session.require())
-        return Recipe(tuple(asked(each) for each in page.history.steps_to_end(request)))
+        return Recipe(tuple(each.open_step for each in page.history.steps_to_end(request)))
 
     def _checked(self, create: Callable[[], Request | None]) -> Request | None:
         if self._page().source is None:
@@ -205,35 +193,56 @@ class Runner(QObject):
         request = self.request()
         if request is None:
             return
-        names = request.estimated
-        open_ = replace(request, step=asked(request).with_numbers())
-        wanted = names, open_.work, request.options
+        open_ = replace(request, step=request.open_step.with_numbers())
+        wanted = request.estimated, open_.work, request.options
         if self.busy and wanted == self._in_progress:
             self.show_status("This run is under way already; Esc stops it.")
             return
-        self._replaces = self.busy
-        self._recipes.stop()
-        self._in_progress = wanted
-        if names:
-            recipe = Recipe((asked(request),))
-            self._start_recipe(recipe, request.options.level, names)
-        else:
-            self._automatic = ()
-            self._submit(request)
+        page = self._page()
+        try:
+            request = replace(page.history.followed(request), done=())  # to be measured
+        except AppError as error:
+            self.failed.emit(error)
+            return
+        request = replace(page.with_reference(request), timed=True, open=bool(request.estimated))
+        self.begin(request, wanted=wanted)
 
-    def run_aside(self, request: Request) -> None:
-        """Run `request` without showing its result, which `finished` has.
+    def begin(
+        self,
+        work: Request | Job,
+        priority: Priority = Priority.STARTED,
+        *,
+        wanted: object = None,
+        text: str = "",
+    ) -> Task:
+        """Submit work in place of that in progress, whose end is not shown.
 
-        A run or a recipe in progress gives way to it.
+        A run of the priority `ASIDE` is listed as others are, but its result is not shown.
+
+        Parameters
+        ----------
+        wanted : object, optional
+            Input and settings, by which the same run is known.
+        text : str
+            For the status bar; by default the settings of the request.
         """
-        self._recipes.stop()
-        self._in_progress, self._automatic = None, ()
-        self._aside = request
-        self._begin(request)
-
-    def is_aside(self, request: Request) -> bool:
-        """Return whether the result of `request` is not going to be shown."""
-        return request is self._aside
+        instead = ", in place of the run that was under way" if self.busy else ""
+        self._task = self._recipe = None
+        self._in_progress = wanted
+        self._ended = ""
+        task = self._task = self.tasks.submit(work, priority)
+        task.progressed.connect(self._bar.show_progress)
+        task.reported.connect(partial(self._on_reported, task))
+        task.finished.connect(partial(self._on_finished, task))
+        task.failed.connect(partial(self._on_failed, task))
+        task.stopped.connect(partial(self._on_stopped, task))
+        self._bar.expect(self.pace(work) if isinstance(work, Request) else None)
+        self._bar.show_progress("Waiting", 0.0)
+        self.show_status(f"{text or work.describe()}{instead}")
+        self.changed.emit()
+        if priority is Priority.STARTED:
+            self.submitted.emit()
+        return task
 
     @action(
         "cancel",
@@ -246,145 +255,115 @@ class Runner(QObject):
     )
     def cancel(self) -> None:
         """Stop the run in progress, and the recipe that it belongs to."""
-        between = self._recipes.busy and self._task is None
-        self._recipes.stop()
+        task = self._task
         self.tasks.cancel()
-        if between:  # between two steps, or while a number is estimated
-            _logger.info("Cancelled before it began")
-            self._on_stopped()
+        if task is not None:  # a recipe, whose last reports are still to come
+            self._on_stopped(task)
 
     def leave(self) -> None:
-        """End a recipe, because another input is about to be shown."""
-        self._recipes.stop()
+        """End a recipe after its present step, because another input is about to be shown."""
+        if self._recipe is not None:
+            self._recipe.left = True
         self.forget_end()
 
     def forget_end(self) -> None:
         """Show no longer that the last run failed or was cancelled."""
         self._ended = ""
 
-    def _run_recipe(self, recipe: Recipe) -> None:
+    def run_recipe(self, recipe: Recipe) -> None:
         """Run a recipe from a file on the input, in place of the steps from the form on."""
-        self._in_progress = None
         page = self._page()
-        pipeline = page.moment.pipeline if page.source is not None else None
+        if page.source is None:
+            self.show_status(NOTHING_OPEN)
+            return
+        try:
+            options = replace(self._session.require().options, level=None)
+            request = recipe_request(recipe, page.source, options)
+        except AppError as error:
+            self.failed.emit(error)
+            return
+        pipeline = page.moment.pipeline
         if pipeline is not None and pipeline.after:
             moment = replace(page.moment, name="Recipe", pipeline=pipeline.ended(), result=None)
             page.show_cards(moment, as_step=True)
-        self._start_recipe(recipe)
-
-    def _start_recipe(
-        self, recipe: Recipe, level: str | None = None, automatic: tuple[str, ...] = ()
-    ) -> None:
-        source = self._page().source
-        if source is None:
-            self.show_status(NOTHING_OPEN)
-            return
-        self._replaces = self._replaces or self._task is not None
-        self.tasks.cancel(followed=True)
-        self._automatic = automatic
-        try:
-            options = replace(self._session.require().options, level=level)
-            self._recipes.start(recipe, source, options)
-        except AppError as error:
-            self._replaces = False
-            self.failed.emit(error)
-        self.changed.emit()
-
-    def _submit(self, request: Request) -> None:
-        page, steps = self._page(), self._recipes.busy and not self._automatic
-        if not steps:  # those of a recipe run one by one, and once
-            try:
-                request = replace(page.history.followed(request), done=())  # to be measured
-            except AppError as error:
-                self._on_failed(error)
-                return
-        self._begin(replace(page.with_reference(request), timed=not steps))
-
-    def _begin(self, request: Request) -> None:
-        if self._task is not None:
-            self._task.mute()
-        task = self._task = self.tasks.submit(request, Priority.STARTED)
-        task.progressed.connect(self._on_progress)
-        task.finished.connect(self._on_finished)
-        task.failed.connect(self._on_failed)
-        task.stopped.connect(self._on_stopped)
-        self._on_submitted(request)
-        self.submitted.emit(request)
+        run = RecipeRun(request, page.moment, self.tasks.costs)
+        self._last = None
+        self.begin(Job(run.run, "recipe"), text="Running the recipe")
+        self._recipe = run
 
     # --- answers ---
 
     def _show_estimates(self, request: Request) -> None:
         """Show in their fields the numbers that were estimated for the request."""
-        if request.step.filter.id == self._session.filter_id:
-            names = self._session.automatic
+        names = self._session.automatic
+        if request.step.filter.id == self._session.filter_id and names == request.estimated:
             values = {name: request.step.parameters[name] for name in names}
             self._session.set_estimates(request.step.filter.id, values)
 
-    def _on_preparing(self, estimates: bool) -> None:
-        """Show why the next step is delayed: an estimate, or code that is compiled."""
-        self._ended = ""
-        self._bar.show_progress("estimate" if estimates else "prepare", 0.0, self._recipes.step)
+    def _on_reported(self, task: Task, report: StepProgress | StepDone) -> None:
+        if task is not self._task:
+            return
+        if isinstance(report, StepProgress):
+            self._bar.show_progress(report.stage, report.fraction, report.step)
+        elif report.next is None:
+            self._last = report.result
+        elif self._list(report.result):
+            self.show_status(self.described)
+            form = RunSettings.of(report.result.request)
+            self._page().advance_silently(report.result, form, report.next)
 
-    def _on_submitted(self, request: Request) -> None:
-        if request is not self._aside:
-            self._aside = None
-        self._ended = ""
-        self._bar.expect(self.pace(request))
-        self._bar.show_progress("Waiting", 0.0)
-        instead = ", in place of the run that was under way" if self._replaces else ""
-        self._replaces = False
-        self.show_status(f"{request.describe()}{instead}")
-        self.changed.emit()
+    def _list(self, result: Result) -> bool:
+        """List a result; return whether its input is still the one that is shown."""
+        # Of several steps the first was measured: the run that others are compared with.
+        first = result.parts[0] if result.parts else result
+        self.finished.emit(first, RunSettings.of(result.request))
+        self.described = describe_result(result)
+        if result.request.source is self._page().source:
+            return True
+        self.show_status("The run on the previous picture is done; it is in the list of runs.")
+        return False
 
-    def _on_progress(self, stage: str, fraction: float) -> None:
-        self._bar.show_progress(stage, fraction, self._recipes.step)
-        self.progressed.emit(stage, fraction)
-
-    def _on_finished(self, result: Result) -> None:
-        self._task = None
-        if self._aside is not None:
-            self._aside = None
+    def _on_finished(self, task: Task, result: Result | None) -> None:
+        if task is not self._task:
+            return
+        recipe = task.is_job
+        result = self._last if recipe else result
+        if result is not None and not recipe and task.priority is Priority.STARTED:
+            self._show_estimates(result.request)
+        self._task = self._recipe = self._last = None
+        if result is None:  # another input was shown meanwhile
+            self.changed.emit()
+            self.show_state()
+            return
+        if task.priority is Priority.ASIDE:
             self.finished.emit(result, RunSettings.of(result.request))
             self.aside_finished.emit()
-            self.changed.emit()
-            self.show_state()
+        elif self._list(result):
+            form = RunSettings.of(result.request)
+            if recipe:
+                self._session.show(form)
+            self._page().show_result(result, form)
+            self.show_status(self.described)  # last: the form withdraws the one before
             return
-        result = self._recipes.with_notices(result)
-        form = RunSettings.of(result.request)
-        # Of several steps the first was measured: the run that others are compared with.
-        self.finished.emit(result.parts[0] if result.parts else result, form)
-        self.described = describe_result(result)
-        page = self._page()
-        if result.request.source is not page.source:
-            self.show_status("The run on the previous picture is done; it is in the list of runs.")
-            self.changed.emit()
-            self.show_state()
-            return
-        if self._recipes.has_more:
-            self.show_status(self.described)
-            page.advance_silently(result, form, self._recipes.go_on)
-            return
-        if self._recipes.busy and not self._automatic:
-            self._session.show(form)  # of the last step of a recipe from a file
-        self._recipes.stop()
-        page.show_result(result, form)
-        self.show_status(self.described)  # last: the form that follows it withdraws the one before
+        self.changed.emit()
+        self.show_state()
 
-    def _on_failed(self, error: Exception) -> None:
-        self._task = None
-        if self._aside is not None:
-            self._aside = None
+    def _on_failed(self, task: Task, error: Exception) -> None:
+        if task is not self._task:
+            return
+        self._task = self._recipe = None
+        if task.priority is Priority.ASIDE:
             self.changed.emit()
             self.show_state()
-            self.aside_failed.emit(error)
             return
-        error = self._recipes.fail(error)
         self._end("Failed.")
         self.changed.emit()
         self.failed.emit(error)
 
-    def _on_stopped(self) -> None:
-        self._task = self._aside = None
+    def _on_stopped(self, task: Task) -> None:
+        if task is not self._task:
+            return
+        self._task = self._recipe = None
         self._end("Cancelled.")
         self.show_status("")
         self.changed.emit()

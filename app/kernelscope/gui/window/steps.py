@@ -23,7 +23,6 @@ from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.step import Step
-from kernelscope.engine.steps import prepared
 from kernelscope.gui.docks.steps_panel import StepsPanel
 from kernelscope.gui.model.card_rows import StepSubject, carried, examine, rows_of
 from kernelscope.gui.model.comparison import following
@@ -375,19 +374,17 @@ class StepCommands(QObject):
         page, (first, *others) = self._page(), cards
         followers = tuple(Follower(card.step, card.options) for card in others)
 
-        def request() -> Request:
-            made, _ = prepared(Follower(first.step, first.options), source)
-            return replace(made, then=followers)
-
         def done(result: Result) -> None:
             page.history.outputs.keep(result)
             self._show_status("")
             if self._is_awaited(page):
                 then(result.parts or (result,))
 
-        self._background.start(
-            "steps", request, lambda made: self._live.fetch(made, done, self._fail), self._fail
-        )
+        try:
+            request = Request.of_open(source, first.step, first.options)
+            self._live.fetch(replace(request, then=followers), done, self._fail)
+        except AppError as error:
+            self._fail(error)
 
     def _is_awaited(self, page: Any) -> bool:
         """Return whether cards wait for their input, on the page that is still shown."""

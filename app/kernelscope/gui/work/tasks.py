@@ -34,12 +34,16 @@ from kernelscope.gui.work.relay import Relay
 class Priority(IntEnum):
     """Work gives way to work of its own priority or a higher one."""
 
-    LIVE = 1
+    SKETCH = 1
+    """A thumbnail of the filter browser."""
+    LIVE = 2
     """The output follows the settings."""
-    ERRAND = 2
+    ERRAND = 3
     """The input of a step that the user wants to see."""
-    STARTED = 3
-    """The user started it: a run, a benchmark, a contact sheet."""
+    ASIDE = 4
+    """The user started it beside the output: a level of the ladder, a contact sheet."""
+    STARTED = 5
+    """The user started it: a run, a recipe, a benchmark."""
 
 
 class Task(QObject):
@@ -89,13 +93,14 @@ class Tasks(QObject):
         super().__init__(parent)
         self.current: Task | None = None
         """The task in progress."""
+        self.costs = costs or Costs()
         relay = self._relay = Relay(self._deliver)
 
         def hear(event: Event) -> None:  # holds the relay only: the thread may outlive the window
             if not isinstance(event, Started):  # which nobody waits for
                 relay.send(event)
 
-        self._worker = Worker(backends, hear, costs)
+        self._worker = Worker(backends, hear, self.costs)
 
     def is_free(self, priority: Priority) -> bool:
         """Return whether work of this priority would not have to wait."""

@@ -368,21 +368,11 @@ class Page(QWidget, Generic[Opened, Part]):
         return known.references
 
     def advance_silently(
-        self, result: Result, form: RunSettings, then: Callable[[Source], None]
+        self, result: Result, form: RunSettings, following: Moment[Opened, Part]
     ) -> None:
-        """Make `result` the next input without showing it; then call `then` with that input.
-
-        `then` is not called if the work on topic “recipe” is given up meanwhile.
-        """
+        """Make the moment after `result` the current one, without showing it."""
         self.history.show(result, form, as_step=False)
-        moment = self.moment
-
-        def push(new: Moment[Opened, Part]) -> None:
-            if self.history.current is moment:
-                self.history.push(new)
-                then(new.source)
-
-        self._background.start("recipe", lambda: following(moment), push, self._report)
+        self.history.push(following)
 
     def show_moment(self, *, new: bool = True) -> None:
         """Show the current moment of the history; `new` unless only the result is another."""
