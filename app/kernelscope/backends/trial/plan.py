@@ -40,7 +40,7 @@ class TrialPlan:
 
     @classmethod
     def of(cls, request: Request, level: Level) -> TrialPlan:
-        """Return the plan of the last filter of a request; raise `AppError` if none can be tried."""
+        """Return the plan of the last filter of a request; raise `AppError` if that is none."""
         *before, (spec, given, border) = request.passes()
         if before:
             raise AppError(
