@@ -28,7 +28,6 @@ from kernelscope.engine.worker import (
     Job,
     Progressed,
     Reported,
-    Started,
     Stopped,
     Worker,
 )
@@ -42,6 +41,8 @@ class Listener:
 
     def __init__(self) -> None:
         self.events: queue.Queue[Event] = queue.Queue()
+        self.begun: queue.Queue[Request] = queue.Queue()
+        """Requests that a fake backend has begun."""
         self.threads: set[str] = set()
 
     def __call__(self, event: Event) -> None:
@@ -54,6 +55,21 @@ class Listener:
         assert isinstance(event, kind), event
         assert event.request is wanted
         return event
+
+    def begins(self, wanted: Request) -> None:
+        """Wait until the fake backend begins a request, which has to be that one."""
+        assert self.begun.get(timeout=PATIENCE).id == wanted.id
+
+    def noting(self, backend: FakeBackend) -> FakeBackend:
+        """Return a fake backend whose requests `begins` knows."""
+        inner = backend.body
+
+        def body(request: Request, token: CancelToken, progress: Progress) -> None:
+            self.begun.put(request)
+            inner(request, token, progress)
+
+        backend.body = body
+        return backend
 
 
 def until_cancelled(request: Request, token: CancelToken, progress: Progress) -> None:
@@ -73,6 +89,8 @@ def start(listener: Listener) -> Iterator[Callable[..., Worker]]:
     workers = []
 
     def start(backend: Backend) -> Worker:
+        if isinstance(backend, FakeBackend):
+            listener.noting(backend)
         workers.append(Worker({"cpu": backend}, listener))
         return workers[-1]
 
@@ -88,7 +106,7 @@ def test_events_come_in_order_on_the_thread_of_the_worker(start, listener) -> No
 
     worker, wanted = start(FakeBackend(body=body)), request()
     worker.submit(wanted)
-    listener.next(Started, wanted)
+    listener.begins(wanted)
     for fraction in (0.25, 0.5):
         event = listener.next(Progressed, wanted)
         assert (event.stage, event.fraction) == ("compute", fraction)
@@ -104,7 +122,7 @@ def test_the_latest_request_wins(start, listener) -> None:
     worker = start(FakeBackend(body=body))
     first, second, last = request(), request(), request()
     worker.submit(first)
-    listener.next(Started, first)
+    listener.begins(first)
     # Whether the second one is started before the third replaces it is up to the scheduler.
     worker.submit(second)
     worker.submit(last)
@@ -124,12 +142,12 @@ def test_a_run_that_was_cancelled_before_the_next_is_not_logged_as_replaced(
     worker = start(FakeBackend(body=lambda *_: go_on.wait(PATIENCE)))
     first, later = request(), request()
     worker.submit(first)
-    listener.next(Started, first)
+    listener.begins(first)
     worker.cancel()
     worker.submit(later)
     go_on.set()
     listener.next(Stopped, first)
-    listener.next(Started, later)
+    listener.begins(later)
     (message,) = (record.message for record in caplog.records if "Cancelled" in record.message)
     assert "later" not in message
 
@@ -142,13 +160,13 @@ def test_a_run_that_is_prepared_longer_than_the_last_one_ends_is_still_its_follo
     worker = start(FakeBackend(body=lambda *_: go_on.wait(PATIENCE)))
     first, later = request(), request()
     worker.submit(first)
-    listener.next(Started, first)
+    listener.begins(first)
     worker.cancel(followed=True)
     worker.cancel(followed=True)
     worker.submit(later)
     go_on.set()
     listener.next(Stopped, first)
-    listener.next(Started, later)
+    listener.begins(later)
     (message,) = (record.message for record in caplog.records if "Cancelled" in record.message)
     assert ", for a later run: " in message
 
@@ -157,7 +175,7 @@ def test_what_is_cancelled_is_logged(start, listener, caplog) -> None:
     caplog.set_level(logging.INFO, "kernelscope.engine.worker")
     worker, running, waiting = start(FakeBackend(body=until_cancelled)), request(), request()
     worker.submit(running)
-    listener.next(Started, running)
+    listener.begins(running)
     with worker._condition:  # the next action of the thread has to wait
         worker.submit(waiting)
         worker.cancel()
@@ -182,9 +200,9 @@ def test_a_complete_result_of_a_replaced_request_is_dropped(start, listener) -> 
     assert running.wait(PATIENCE)
     worker.submit(new)
     go_on.set()
-    listener.next(Started, old)
+    listener.begins(old)
     listener.next(Stopped, old)
-    listener.next(Started, new)
+    listener.begins(new)
     listener.next(Finished, new)
 
 
@@ -198,14 +216,14 @@ def test_failures_are_told_and_the_worker_goes_on(start, listener, error, caplog
 
     worker, bad, good = start(FakeBackend(body=body)), request(), request()
     worker.submit(bad)
-    listener.next(Started, bad)
+    listener.begins(bad)
     assert listener.next(Failed, bad).error is error
     # A bug is logged with its traceback, for the console.
     record = caplog.records[-1]
     assert record.levelname == "ERROR"
     assert bool(record.exc_info) == isinstance(error, ZeroDivisionError)
     worker.submit(good)
-    listener.next(Started, good)
+    listener.begins(good)
     listener.next(Finished, good)
 
 
@@ -217,7 +235,7 @@ def test_an_error_of_a_cancelled_request_is_not_told(start, listener) -> None:
 
     worker, wanted = start(FakeBackend(body=body)), request()
     worker.submit(wanted)
-    listener.next(Started, wanted)
+    listener.begins(wanted)
     worker.cancel()
     listener.next(Stopped, wanted)
 
@@ -226,7 +244,7 @@ def test_cancelling_an_idle_worker_does_nothing(start, listener) -> None:
     worker, wanted = start(FakeBackend()), request()
     worker.cancel()
     worker.submit(wanted)
-    listener.next(Started, wanted)
+    listener.begins(wanted)
     listener.next(Finished, wanted)
     worker.cancel()
     assert listener.events.empty()
@@ -251,7 +269,6 @@ def test_a_long_run_on_a_big_image_stops_within_a_second(start, listener) -> Non
     )
     execute(small, {"cpu": backend})  # compiles
     worker.submit(wanted)
-    listener.next(Started, wanted)
     assert listener.next(Progressed, wanted).stage == "compile"
     # Long enough to be in the first band, whose length is chosen blindly.
     begun = time.process_time()
@@ -265,10 +282,10 @@ def test_a_long_run_on_a_big_image_stops_within_a_second(start, listener) -> Non
 
 
 def test_closing_stops_what_runs_and_closes_the_backends(listener) -> None:
-    backend = FakeBackend(body=until_cancelled)
+    backend = listener.noting(FakeBackend(body=until_cancelled))
     worker, wanted = Worker({"cpu": backend}, listener), request()
     worker.submit(wanted)
-    listener.next(Started, wanted)
+    listener.begins(wanted)
     begin = time.monotonic()
     worker.close()
     assert time.monotonic() - begin < PATIENCE
@@ -289,12 +306,11 @@ def test_jobs_use_the_backends_on_the_thread_of_the_worker(start, listener) -> N
 
     worker, job, wanted = start(FakeBackend()), Job(work), request()
     worker.submit(job)
-    listener.next(Started, job)
     assert listener.next(Reported, job).value == ["cpu"]
     assert listener.next(Reported, job).value == "more"
     listener.next(Completed, job)
     worker.submit(wanted)
-    listener.next(Started, wanted)
+    listener.begins(wanted)
 
 
 def test_a_request_takes_the_place_of_a_job(start, listener) -> None:
@@ -303,10 +319,9 @@ def test_a_request_takes_the_place_of_a_job(start, listener) -> None:
 
     worker, job, wanted = start(FakeBackend()), Job(work), request()
     worker.submit(job)
-    listener.next(Started, job)
     worker.submit(wanted)
     listener.next(Stopped, job)
-    listener.next(Started, wanted)
+    listener.begins(wanted)
 
 
 def test_a_job_that_fails(start, listener) -> None:
@@ -317,7 +332,6 @@ def test_a_job_that_fails(start, listener) -> None:
 
     worker, job = start(FakeBackend()), Job(work)
     worker.submit(job)
-    listener.next(Started, job)
     assert listener.next(Failed, job).error is error
 
 
@@ -331,9 +345,9 @@ def test_every_request_ends_in_exactly_one_event(start, listener) -> None:
         if number % 5 == 0:
             time.sleep(0.001)
     worker.close()
-    ended = [event.request.id for event in listener.events.queue if not isinstance(event, Started)]
+    ended = [event.request.id for event in listener.events.queue]
     assert sorted(ended) == [wanted.id for wanted in requests]
-    started = [event.request.id for event in listener.events.queue if isinstance(event, Started)]
+    started = [begun.id for begun in listener.begun.queue]
     assert all(before < after for before, after in itertools.pairwise(started))
 
 

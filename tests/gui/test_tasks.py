@@ -89,7 +89,7 @@ def test_a_task_ends_with_its_result(qtbot: QtBot, tasks: Tasks, cpu: Slow) -> N
     assert (names, ended, tasks.current) == (["finished"], [task], None)
 
 
-@pytest.mark.parametrize("new", [LIVE, ERRAND, ASIDE, STARTED])
+@pytest.mark.parametrize("new", [SKETCH, LIVE, ERRAND, ASIDE, STARTED])
 @pytest.mark.parametrize("old", [LIVE, ERRAND, ASIDE, STARTED])
 def test_a_task_gives_way_to_its_own_priority_and_higher_ones(
     qtbot: QtBot, tasks: Tasks, cpu: Slow, old: Priority, new: Priority
@@ -140,6 +140,30 @@ def test_the_last_reports_of_a_job_come_before_its_end(qtbot: QtBot, tasks: Task
     with qtbot.waitSignal(task.stopped):
         pass
     assert names == ["reported", "stopped"]
+
+
+def test_thumbnails_that_hear_nothing_hold_up_neither_runs_nor_the_next_but_wait_for_each_other(
+    qtbot: QtBot, tasks: Tasks, cpu: Slow
+) -> None:
+    """As while code for an estimate is compiled."""
+    entered, go_on, drawn = threading.Event(), threading.Event(), list[str]()
+
+    def deaf(token: CancelToken, report: Callable[[Any], None]) -> None:
+        entered.set()
+        assert go_on.wait(PATIENCE)
+        drawn.append("first")
+
+    first = tasks.submit(job(deaf), SKETCH)
+    names = heard(first)
+    assert entered.wait(PATIENCE)
+    cpu.go.set()
+    with qtbot.waitSignal(tasks.submit(request(), LIVE).finished):
+        assert names == ["stopped"]
+    second = tasks.submit(job(lambda token, report: drawn.append("second")), SKETCH)
+    go_on.set()
+    with qtbot.waitSignal(second.finished):
+        pass
+    assert (names, drawn) == (["stopped"], ["first", "second"])
 
 
 def test_nobody_hears_a_task_that_was_muted(qtbot: QtBot, tasks: Tasks) -> None:

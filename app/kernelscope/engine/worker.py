@@ -5,7 +5,7 @@ go to a listener::
 
     submit(A)      submit(B)
        |---- A -------|x Stopped(A)
-    Started(A)        Started(B) ---- B ---- Finished(B)
+                      |---- B ---- Finished(B)
 """
 
 from __future__ import annotations
@@ -39,18 +39,16 @@ class Job:
         the listener as `Reported`.
     name : str
         For the log.
+    live : bool
+        It gives way to everything else, which is not worth a line of the log.
     """
 
     work: Callable[[Mapping[str, Backend], CancelToken, Callable[[Any], None]], None]
     name: str = "measurement"
+    live: bool = False
 
     def describe(self) -> str:
         return self.name
-
-
-@dataclass(frozen=True)
-class Started:
-    request: Request | Job
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class Stopped:
     request: Request | Job
 
 
-Event = Started | Progressed | Finished | Reported | Completed | Failed | Stopped
+Event = Progressed | Finished | Reported | Completed | Failed | Stopped
 
 
 _UNBEGUN = "before it began"
@@ -111,6 +109,8 @@ class Worker:
         Backends by id; used and closed on the worker's thread only.
     costs : Costs, optional
         Times of earlier runs, from which Auto chooses; none by default.
+    daemon : bool
+        The program may end before the thread does.
     listener : callable
         Called with each `Event` on the worker's thread; only `Stopped` for a request that
         never started comes on the thread that replaced or cancelled it. A request that was
@@ -128,6 +128,8 @@ class Worker:
         backends: Mapping[str, Backend],
         listener: Callable[[Event], None],
         costs: Costs | None = None,
+        *,
+        daemon: bool = False,
     ) -> None:
         self._backends = backends
         self._costs = costs or Costs()
@@ -139,7 +141,7 @@ class Worker:
         self.live_stage = ""
         self._followed = False
         """Whether the running request was cancelled in favour of a later one."""
-        self._thread = threading.Thread(target=self._loop, name="kernelscope-worker")
+        self._thread = threading.Thread(target=self._loop, name="kernelscope-worker", daemon=daemon)
         self._thread.start()
 
     def submit(self, request: Request | Job) -> None:
@@ -222,14 +224,11 @@ class Worker:
 
     def _stop(self, request: Request | Job, when: str = _UNBEGUN) -> None:
         """Log that a request was cancelled or replaced, and notify the listener."""
-        live = isinstance(request, Request) and request.live
-        _logger.log(
-            logging.DEBUG if live else logging.INFO, "Cancelled %s: %s", when, request.describe()
-        )
+        level = logging.DEBUG if request.live else logging.INFO
+        _logger.log(level, "Cancelled %s: %s", when, request.describe())
         self._listener(Stopped(request))
 
     def _run(self, request: Request | Job, token: CancelToken) -> Event:
-        self._listener(Started(request))
         try:
             if isinstance(request, Job):
                 job = request
@@ -253,8 +252,7 @@ class Worker:
         except Cancelled:
             return Stopped(request)
         except AppError as error:
-            live = isinstance(request, Request) and request.live
-            _logger.log(logging.DEBUG if live else logging.ERROR, "%s", error)
+            _logger.log(logging.DEBUG if request.live else logging.ERROR, "%s", error)
             return Failed(request, error)
         except Exception as error:  # a bug: the window shows the log and stays usable
             _logger.exception("The filter failed")

@@ -1,8 +1,12 @@
 """The filter browser at work: thumbnails for all filters, while nothing else needs the processor.
 
-    picture, view, settings or filter change, a run begins -> the sketch in progress is given up
+    picture, view, settings or filter change -> the sketch in progress is given up
+    other work begins -> it takes the place of the sketch, see `Tasks`
     quiet for 0.4 s -> one sketch after the other, those in view first; the latest picture wins
     code that is not compiled yet -> the helper process, then the sketch
+
+Each of these events leads to `_look`, which decides by the state as it is then. Where something is
+in the way that no event ends, it looks again.
 
 With Live off, nothing is computed without Run, and thumbnails are not either.
 """
@@ -19,10 +23,11 @@ from PySide6.QtWidgets import QDockWidget
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.durations import about
-from kernelscope.base.errors import AppError, Cancelled
+from kernelscope.base.errors import AppError
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.denoising import Proposal, propose
 from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.worker import Job
 from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import by_category
@@ -35,6 +40,7 @@ from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.helper import Helper
+from kernelscope.gui.work.tasks import Priority, Task
 from kernelscope.schema.samples import Kind
 
 QUIET_MS = 400
@@ -42,8 +48,6 @@ QUIET_MS = 400
 
 COMPILING_MS = 2000
 """The helper loads code in milliseconds, once it has started: if it takes longer, it compiles."""
-
-_TOPIC = "sketch"
 
 _PROBLEM, _SLOW, _COMPILING, _WAITING = "–", "slow", "compiling…", "waiting…"
 """Texts in place of a thumbnail; the tooltip has the reason."""
@@ -95,9 +99,7 @@ class FilterShelf(QObject):
         self._sketches = Sketches()
         self._kind: Kind | None = None
         self._scene: ViewedPicture | None = None
-        self._token: CancelToken | None = None
-        self._held_up = False
-        """Whether Live was off, or the view behind its picture, when the next was due."""
+        self._task: Task | None = None
         self._compiled: set[str] = set()
         """Kinds of sketches whose code is in the cache."""
         self._tried: set[str] = set()
@@ -114,12 +116,10 @@ class FilterShelf(QObject):
         self._quiet = QTimer(self)
         self._quiet.setSingleShot(True)
         self._quiet.setInterval(QUIET_MS)
-        self._quiet.timeout.connect(self._next)
+        self._quiet.timeout.connect(self._look)
         browser.adopted.connect(session.set_filter)
         browser.found.connect(lambda: page().take_focus())
         session.follow(self._on_session)
-        runner.tasks.began.connect(lambda _: self.disturb())
-        runner.changed.connect(self.disturb)
         live.refreshed.connect(self._on_live)
         dock.visibilityChanged.connect(lambda _: self.disturb())
         browser.search.textChanged.connect(lambda _: self.disturb())
@@ -191,10 +191,10 @@ class FilterShelf(QObject):
         self._quiet.start()
 
     def _give_up(self) -> None:
-        if self._token is not None:
-            self._token.cancel()
-            self._token = None
-            self._background.forget(_TOPIC)
+        if self._task is not None:
+            self._task.mute()
+            self._task.cancel()
+            self._task = None
 
     def _on_page(self) -> None:
         kind = self._page().kind
@@ -205,8 +205,10 @@ class FilterShelf(QObject):
         self.disturb()
 
     def _on_live(self) -> None:
-        if self._held_up or not self._live.on:
-            self.disturb()
+        if not self._draws:
+            self._give_up()
+        elif self._task is None and not self._quiet.isActive():
+            self._quiet.start()
 
     def _on_display(self) -> None:
         """Draw the thumbnails that are there with another level, gamma or colours."""
@@ -222,18 +224,22 @@ class FilterShelf(QObject):
     @property
     def idle(self) -> bool:
         """Whether every thumbnail is there, or will not come."""
-        return self._token is None and not self._quiet.isActive() and not self.helper.busy
+        return self._task is None and not self._quiet.isActive() and not self.helper.busy
 
-    def _next(self) -> None:
+    @property
+    def _draws(self) -> bool:
+        """Whether thumbnails are wanted; an event comes when that changes."""
+        return self.draws and self._live.on and self._dock.isVisible()
+
+    def _look(self) -> None:
         """Compute the next thumbnail, unless something else is under way."""
-        runner = self._runner
-        self._held_up = not self._live.on or self._page().is_behind
-        if not self.draws or self._held_up or not self._dock.isVisible():
+        if self._task is not None or not self._draws:
             return
-        if runner.busy or runner.tasks.current is not None or not self._live.resting:
+        page, tasks = self._page(), self._runner.tasks
+        if page.is_behind or not self._live.resting or not tasks.is_free(Priority.SKETCH):
             self._quiet.start()
             return
-        scene = self._scene = self._page().scene()
+        scene = self._scene = page.scene()
         if scene is None:
             return
         missing: list[_Wanted] = []
@@ -260,28 +266,31 @@ class FilterShelf(QObject):
         return found
 
     def _draw(self, scene: ViewedPicture, wanted: _Wanted) -> None:
-        token = self._token = CancelToken()
-
-        def work() -> Sketch | None:
+        def work(_: object, token: CancelToken, report: Callable[[Sketch], None]) -> None:
             backend = CpuBackend(threads=1)
             try:
-                return sketch(scene, wanted.step, backend, token)
-            except Cancelled:
-                return None
+                report(sketch(scene, wanted.step, backend, token))
             finally:
                 backend.close()
 
-        def show(made: Sketch | None) -> None:
-            self._token = None
-            if made is not None:
-                self._sketches.keep(scene, wanted.step, made)
-                self._show(scene, wanted, made)
-            self._next()
+        def keep(made: Sketch) -> None:
+            self._sketches.keep(scene, wanted.step, made)
+            self._show(scene, wanted, made)
 
         def failed(error: Exception) -> None:
-            show(Sketch(problem=str(error)))
+            keep(Sketch(problem=str(error)))
+            self._on_ended()
 
-        self._background.start(_TOPIC, work, show, failed)
+        job = Job(work, "thumbnail", live=True)
+        task = self._task = self._runner.tasks.submit(job, Priority.SKETCH)
+        task.reported.connect(keep)
+        task.failed.connect(failed)
+        task.finished.connect(self._on_ended)
+        task.stopped.connect(self.disturb)
+
+    def _on_ended(self, *_: object) -> None:
+        self._task = None
+        self._look()
 
     def _show(self, scene: ViewedPicture, wanted: _Wanted, made: Sketch) -> None:
         if made.planes is not None:
@@ -335,8 +344,8 @@ class FilterShelf(QObject):
         if kind in self._orders:
             self._orders.remove(kind)
             self.compiles.start()
-        if self._token is None and not self._quiet.isActive():
-            self._next()
+        if not self._quiet.isActive():
+            self._look()
 
     def _on_helped(self) -> None:
         """Ask for the rest: settings may have changed meanwhile."""
@@ -345,5 +354,5 @@ class FilterShelf(QObject):
         for wanted in self._all() if failed else ():
             if scene is not None and kind_of_sketch(scene, wanted.step) in failed:
                 self.browser.show_sketch(wanted.filter_id, None, _PROBLEM, _FAILED)
-        if self._token is None and not self._quiet.isActive():
-            self._next()
+        if not self._quiet.isActive():
+            self._look()

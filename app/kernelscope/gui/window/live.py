@@ -149,7 +149,7 @@ class Live(QObject):
         self.rest.setInterval(REST_MS)
         self.rest.timeout.connect(self._on_rest)
         self._task: Task | None = None
-        runner.tasks.ended.connect(lambda task: self.touch() if task.is_job else None)
+        runner.tasks.ended.connect(self._on_task_ended)
         runner.changed.connect(self._follow)
         runner.finished.connect(self._learn)
         runner.pace = self._expect_run
@@ -356,6 +356,10 @@ class Live(QObject):
             self._task = None
 
     # --- answers ---
+
+    def _on_task_ended(self, task: Task) -> None:
+        if task.is_job and task.priority > Priority.ERRAND:  # which was in the way
+            self.touch()
 
     def _record(self, request: Request, result: Result) -> None:
         """Learn how long a run took, or each of its steps."""

@@ -24,7 +24,6 @@ from kernelscope.engine.worker import (
     Job,
     Progressed,
     Reported,
-    Started,
     Stopped,
     Worker,
 )
@@ -78,7 +77,7 @@ class Task(QObject):
 
 
 class Tasks(QObject):
-    """Owns the worker."""
+    """Owns the workers."""
 
     # Of a `Task`; `ended` follows the signal of the task itself.
     began = Signal(object)
@@ -97,10 +96,12 @@ class Tasks(QObject):
         relay = self._relay = Relay(self._deliver)
 
         def hear(event: Event) -> None:  # holds the relay only: the thread may outlive the window
-            if not isinstance(event, Started):  # which nobody waits for
-                relay.send(event)
+            relay.send(event)
 
         self._worker = Worker(backends, hear, self.costs)
+        # On a thread of their own, thumbnails give way at once: code that is loaded, or compiled
+        # for an estimate, cannot be interrupted, and a live change would wait for seconds.
+        self._sketcher = Worker({}, hear, daemon=True)
 
     def is_free(self, priority: Priority) -> bool:
         """Return whether work of this priority would not have to wait."""
@@ -111,14 +112,17 @@ class Tasks(QObject):
         assert self.is_free(priority)
         task, replaced = Task(self, work, priority), self.current
         self.current = task
-        self._worker.submit(work)
+        worker = self._worker_of(task)
+        if replaced is not None and worker is not self._worker_of(replaced):
+            self._worker_of(replaced).cancel(followed=True)
+        worker.submit(work)
         self.began.emit(task)
         if replaced is not None:
             replaced.stopped.emit()
             self.ended.emit(replaced)
         return task
 
-    def cancel(self, task: Task | None = None, *, followed: bool = False) -> None:
+    def cancel(self, task: Task | None = None) -> None:
         """Stop a task, by default the current one; see `Worker.cancel`.
 
         It has ended at once, although a kernel that is being compiled runs to its end. A job ends
@@ -126,8 +130,8 @@ class Tasks(QObject):
         """
         if self.current is None or task not in (None, self.current):
             return
-        live = self.current.priority < Priority.STARTED
-        self._worker.cancel(followed=followed or live)
+        live = self.current.priority < Priority.ASIDE
+        self._worker_of(self.current).cancel(followed=live)
         if not self.current.is_job:
             ended = self._end()
             ended.stopped.emit()
@@ -135,14 +139,18 @@ class Tasks(QObject):
 
     def live_stage(self) -> str:
         """Return the stage of the current live run; empty if there is none."""
-        live = self.current is not None and self.current.priority < Priority.STARTED
+        live = self.current is not None and self.current.priority < Priority.ASIDE
         return self._worker.live_stage if live else ""
 
     def close(self, timeout: float) -> None:
         """Cancel and wait for the worker's thread to end, `timeout` seconds at most."""
         self.current = None
         self._relay.close()
+        self._sketcher.close(0)
         self._worker.close(timeout)
+
+    def _worker_of(self, task: Task) -> Worker:
+        return self._sketcher if task.priority is Priority.SKETCH else self._worker
 
     def _end(self) -> Task:
         task, self.current = self.current, None
