@@ -20,6 +20,7 @@ from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.levels import GLOBAL, Level
 from kernelscope.traffic.trace import SOURCE, Event, Trace
+from tests.backends.traces import of_thread
 
 needs_compiler = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
 
@@ -48,7 +49,7 @@ def first_call(code: str) -> str:
 def cells(trace: Trace, thread: int) -> list[tuple[int, ...]]:
     """Return row and column of the cells that a thread read, in order."""
     source = next(n for n, each in enumerate(trace.scene.arrays) if each.name == SOURCE)
-    records = trace.of_thread(thread)
+    records = of_thread(trace, thread)
     reads = records[(records["event"] == Event.READ) & (records["array"] == source)]
     return [trace.scene.arrays[source].cell(int(each))[:2] for each in reads["offset"]]
 
@@ -62,7 +63,7 @@ def test_the_cells_are_those_that_the_edited_kernel_reads() -> None:
     assert made.trace is not None
     trace, thread = made.trace
     assert cells(trace, thread) == [(y, x) for y in (9, 10, 11) for x in (20, 21, 22)]
-    places = [trace.scene.place(int(each)) for each in trace.of_thread(thread)["site"]]
+    places = [trace.scene.place(int(each)) for each in of_thread(trace, thread)["site"]]
     assert "mean.cu" in {place.file for place in places if place is not None}
     assert trace.scene.level_name == "Your version"
 

@@ -32,6 +32,7 @@ from kernelscope.traffic.totals import (
 )
 from kernelscope.traffic.trace import OUTPUT, Event, MemorySpace, SourceLine, Trace
 from tests.backends.emulated import needs_compiler
+from tests.backends.traces import of_thread
 
 pytestmark = [needs_compiler, pytest.mark.slow]
 
@@ -340,7 +341,7 @@ def test_loops_from_a_threads_index_count_laps() -> None:
 
 def test_a_thread_keeps_order_values_and_lines(traced: Traced) -> None:
     trace = traced("const int a = source[2 * lane];\n output[lane] = a + 7;")
-    mine = trace.of_thread(5)
+    mine = of_thread(trace, 5)
     read, write = mine[mine["event"] <= WRITE]
     pixels = np.arange(4096, dtype=np.uint16).view(np.uint8)
     assert (read["event"], read["offset"], read["value"]) == (READ, 10, pixels[10])
@@ -550,7 +551,7 @@ def test_a_pixel_of_non_local_means_is_traced_at_its_last_kernel(tracer: Tracer)
     chosen = level_of(request, "shared")
     found, thread = tracer.trace_pixel(request, chosen, 40, 20)
     assert found.scene.kernel == "nlm_shared_mean"
-    assert found.of_thread(thread)["event"].tolist().count(Event.WRITE) > 1
+    assert of_thread(found, thread)["event"].tolist().count(Event.WRITE) > 1
 
 
 def test_an_expensive_launch_before_runs_in_one_block(
@@ -563,7 +564,7 @@ def test_an_expensive_launch_before_runs_in_one_block(
     monkeypatch.setattr(tracing, "_EXPENSIVE", 0.0)
     again, same = tracer.trace_pixel(request, chosen, 40, 20)
     assert same == thread
-    np.testing.assert_array_equal(again.of_thread(thread), found.of_thread(thread))
+    np.testing.assert_array_equal(of_thread(again, thread), of_thread(found, thread))
 
 
 @pytest.mark.exhaustive
@@ -595,12 +596,12 @@ def test_a_single_block_is_traced_in_the_rows_of_one_lap(tracer: Tracer) -> None
         assert lap.rows == rows
         assert thread == y % 32 * 32 + 50 % 32
         output = next(n for n, each in enumerate(whole.scene.arrays) if each.name == OUTPUT)
-        records = whole.of_thread(thread)
+        records = of_thread(whole, thread)
         writes = (records["event"] == WRITE) & (records["array"] == output)
         before = np.cumsum(writes) - writes  # outputs that the thread has written before
         row = records["offset"][writes] // 70
         expected = records[np.isin(row[np.minimum(before, len(row) - 1)], rows)]
-        found = lap.of_thread(thread)
+        found = of_thread(lap, thread)
         for name in ("value", "offset", "event", "array"):
             np.testing.assert_array_equal(
                 found[name][found["event"] <= WRITE], expected[name][expected["event"] <= WRITE]

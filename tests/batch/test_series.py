@@ -78,7 +78,7 @@ def applied(recipe: Path, source: Path) -> Path:
 def worker() -> Iterator[None]:
     yield
     close_all(worker_tools(1)[0].values())
-    worker_tools.cache_clear()
+    worker_tools._results.clear()
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)

@@ -42,7 +42,7 @@ def worker() -> Iterator[None]:
     """End the backends of this process, which a worker keeps to its end."""
     yield
     close_all(worker_tools(1)[0].values())
-    worker_tools.cache_clear()
+    worker_tools._results.clear()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import kernelscope
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.big.lazy.filtered import filtered
-from kernelscope.big.lazy.source import ArraySource
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -32,6 +31,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
 from tests.filters import apply
 from tests.filters.test_noise_model import blurred, camera, clean, in_type, white
+from tests.lazy.arrays import ArraySource
 
 pytestmark = pytest.mark.slow
 

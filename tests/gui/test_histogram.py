@@ -145,7 +145,7 @@ def test_a_double_click_chooses_the_contrast(
         pair.choose_display(PaneSide.INPUT, Display(50, 70, 2))
         click()
         assert shown(window) == Display(0, 255)
-        assert pair.displays.is_automatic(PaneSide.INPUT)
+        assert pair.displays.ruling(PaneSide.INPUT) not in pair.displays._choices
 
 
 def test_handles_follow_changes_made_elsewhere(

@@ -143,7 +143,7 @@ def test_every_kernel_is_found_in_its_source(
     for level in spec.levels("gpu"):
         viewer.show_request(request(spec.id, level.id))
         view = current(viewer)
-        start, stop = view.marked_lines
+        start, stop = view._marked
         assert stop > start + 2, level.id
         kernel = plan(request(spec.id, level.id), level).launch.kernel
         marked = view.toPlainText().split("\n")[start:stop]
@@ -157,7 +157,7 @@ def test_the_kernel_in_view_is_that_of_the_macros(viewer: KernelViewer) -> None:
         image = Image.from_array(np.zeros((100, 70), np.uint16))
         viewer.show_request(Request.create(image, "nlm", {"search": search}, level="tuned"))
         view = current(viewer)
-        start, stop = marked[search] = view.marked_lines
+        start, stop = marked[search] = view._marked
         assert "nlm_tuned(" in "".join(view.toPlainText().split("\n")[start:stop])
         assert not set(view.dimmed_lines) & set(range(start, stop))
         tabs = viewer.findChild(QTabWidget, "kernelFiles")
@@ -301,7 +301,7 @@ def test_the_level_can_be_changed_in_place(qtbot: QtBot, viewer: KernelViewer) -
     combo.setCurrentIndex(combo.findData("texture"))
     assert "Kernel\tmean_texture\n" in table(viewer)
     assert "Reads the image through\ta texture" in table(viewer)
-    start, _ = current(viewer).marked_lines
+    start, _ = current(viewer)._marked
     assert current(viewer).textCursor().blockNumber() == start
 
 

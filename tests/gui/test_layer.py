@@ -8,6 +8,7 @@ from PySide6.QtCore import QPointF, QRect
 from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
+from kernelscope.engine.region import Region
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.pyramid import Pyramid
@@ -139,13 +140,6 @@ def test_far_end_of_a_wide_picture() -> None:
     drawn = paint(layer_of(pixels), 2, (69_970, 0))
     expected = pixels[:30, 69_970:].repeat(2, 0).repeat(2, 1)
     np.testing.assert_array_equal(drawn[:, :, 0], expected)
-
-
-class Region:
-    """Stands for the engine's region."""
-
-    def __init__(self, top: int, left: int, height: int, width: int) -> None:
-        self.top, self.left, self.height, self.width = top, left, height, width
 
 
 def test_region_lies_over_the_dimmed_picture() -> None:

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,6 +47,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate
 from kernelscope.files import SAMPLES, read_image
@@ -946,15 +947,6 @@ def test_icons_are_drawn_in_the_colours_of_the_palette(qtbot: QtBot, name: str) 
 
 
 # --- looking ---
-
-
-class Region(NamedTuple):
-    """Stands for the engine's region."""
-
-    top: int
-    left: int
-    height: int
-    width: int
 
 
 def canvas_point(window: MainWindow, x: float, y: float) -> QPoint:

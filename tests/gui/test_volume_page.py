@@ -492,7 +492,7 @@ def test_what_was_before_the_noise_judges_what_comes_after(
     qtbot.waitUntil(lambda: expected["PSNR"] in window.quality.text())
     assert f"\t{expected['bias']}\t" in window.quality.text().splitlines()[5]
     press(qtbot, window, "F4")
-    assert window.volumes.viewer.subtracted is clean
+    assert window.volumes.viewer.content.whole.minus is clean
     press(qtbot, window, "Ctrl+U")  # a step that adds no noise keeps the reference
     qtbot.waitUntil(lambda: window.volumes.result is None)
     assert window.volumes.reference.image is clean

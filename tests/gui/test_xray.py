@@ -130,7 +130,7 @@ def test_the_window_shows_steps_with_their_lines(qtbot: QtBot, window: XrayWindo
     assert "reads ● global memory, source[" in text
     code = window.findChild(CodeView)
     assert code.accessibleName() == "Source of cells.cuh"
-    start, stop = code.marked_lines
+    start, stop = code._marked
     assert stop == start + 1
     assert f"cells.cuh:{stop}" in text
     slider.setFocus()
@@ -357,7 +357,8 @@ def test_a_wrong_pixel_of_an_edited_kernel(qtbot: QtBot, window: XrayWindow) -> 
     slider.setValue(own[0])
     assert "// mine" in window.findChild(CodeView).toPlainText()
     assert not window.findChild(QComboBox, "xrayLevel").isEnabled()
-    window.choose_pixel(5, 6)
+    window._column.setValue(5)
+    window._row.setValue(6)
     qtbot.waitUntil(lambda: window.xray not in (None, xray))
     window.show_request(request_of(size=3), (5, 6))
     traced(qtbot, window, "mean_global: block")

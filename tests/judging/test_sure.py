@@ -74,11 +74,10 @@ def test_without_noise_there_is_no_estimate() -> None:
 
 
 def test_signs_are_random_and_repeatable() -> None:
-    signs = probe((100, 100), 5)
+    signs = probe((100, 100))
     assert set(np.unique(signs)) == {-1.0, 1.0}
     assert abs(signs.mean()) < 0.05
-    assert (signs == probe((100, 100), 5)).all()
-    assert not (signs == probe((100, 100), 6)).all()
+    assert (signs == probe((100, 100))).all()
 
 
 @pytest.mark.parametrize("sigma", [0.01, 0.03, 0.1])

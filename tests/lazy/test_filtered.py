@@ -16,7 +16,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.big.lazy.blocks import cut
 from kernelscope.big.lazy.filtered import filtered
-from kernelscope.big.lazy.source import ArraySource, LazySource, Sides
+from kernelscope.big.lazy.source import LazySource, Sides
 from kernelscope.engine.area import Area
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
@@ -30,6 +30,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 from tests.contract.test_pictures import each_case, make, parameters_of, test_module
+from tests.lazy.arrays import ArraySource
 from tests.pairs import all_pairs, in_turn
 
 Compute = Any

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.big.lazy.source import ArraySource, take
+from kernelscope.big.lazy.source import take
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
+from tests.lazy.arrays import ArraySource
 
 SAMPLES = np.arange(5 * 4 * 3, dtype=np.uint16).reshape(5, 4, 3)
 

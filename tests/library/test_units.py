@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 import kernelscope as ks
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.big.lazy.filtered import filtered
-from kernelscope.big.lazy.source import ArraySource
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
@@ -21,6 +20,7 @@ from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind, white_between, white_of
+from tests.lazy.arrays import ArraySource
 
 SCALES = [1e-30, 2.0**-20, 255.0, 1e12, 1e30]
 

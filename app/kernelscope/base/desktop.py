@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping
 from pathlib import Path
 
 from kernelscope.base import atomic
@@ -82,14 +81,14 @@ def command() -> list[str]:
     return [str(script)] if script.exists() else [sys.executable, "-m", "kernelscope"]
 
 
-def _data_home(environment: Mapping[str, str] = os.environ) -> Path:
+def _data_home() -> Path:
     """Return the folder of the user's data, which the XDG Base Directory Specification names."""
     if sys.platform in ("win32", "darwin"):
         raise AppError(
             "Menu entries are made on Linux only.",
             "Choose Kernelscope in the dialog “Open with” of a file.",
         )
-    given = environment.get("XDG_DATA_HOME", "")
+    given = os.environ.get("XDG_DATA_HOME", "")
     return Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "share"
 
 

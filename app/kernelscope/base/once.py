@@ -31,10 +31,6 @@ class Once(Generic[P, R]):
                     self._results[key] = self._function(*arguments, **named)
         return self._results[key]
 
-    def cache_clear(self) -> None:
-        """Forget the results, as `functools.cache` does: for tests."""
-        self._results.clear()
-
 
 def once(function: Callable[P, R]) -> Once[P, R]:
     """Let a function run once, while other threads wait for its result (decorator).

@@ -326,7 +326,7 @@ class Recorded:
         work = step.filter.work_per_pixel(step.parameters)
         settings = [
             each
-            for each in self._settings.get((step.filter.id, device), {}).values()
+            for each in self._settings.get((step.filter.id, Device.GPU), {}).values()
             if tuple(each.row.asked) == tuple(size)
             and (each.row.channels, each.row.border) == (channels, step.border)
             and step.filter.work_per_pixel(each.values) == work
@@ -338,7 +338,7 @@ class Recorded:
                     levels.setdefault(level, figure)
         return levels
 
-    def elsewhere(self, request: Request, device: str = Device.GPU) -> Elsewhere | None:
+    def elsewhere(self, request: Request) -> Elsewhere | None:
         """Return how long a run should take on a recorded machine; None if that is not known.
 
         Only a measurement of the same filter counts, with the same work for each pixel, the same
@@ -355,7 +355,7 @@ class Recorded:
         work = step.filter.work_per_pixel(step.parameters)
         furthest = 0.0 if step.filter.whole(step.parameters) else _FURTHEST
         found = []
-        for setting in self._settings.get((step.filter.id, device), {}).values():
+        for setting in self._settings.get((step.filter.id, Device.GPU), {}).values():
             row = setting.row
             far = _octaves(pixels, math.prod(row.asked))
             if (

@@ -58,9 +58,9 @@ def summarise(values: Sequence[float]) -> Summary:
     return Summary(median, lower, upper, min(values), max(values), outliers)
 
 
-def megapixels_per_second(row: Row, waiting: bool = False) -> float:
-    """Return millions of pixels or voxels per second of computing, or of `Row.waits`."""
-    return row.pixels / 1e6 / summarise(row.waits if waiting else row.seconds).median
+def megapixels_per_second(row: Row) -> float:
+    """Return millions of pixels or voxels per second of computing."""
+    return row.pixels / 1e6 / summarise(row.seconds).median
 
 
 def short(value: float, digits: int = 3) -> str:
@@ -242,9 +242,6 @@ class RooflinePoint:
     """Operations for each byte of memory traffic, both by the plan of the launches."""
     rate: float
     """Operations per second that were reached."""
-    roof: float | None
-    """Operations per second that the card allows at this intensity: the lower of the copy rate
-    times the intensity and the peak rate. None where neither is known."""
 
 
 def roofline(rows: Iterable[Row]) -> list[RooflinePoint]:
@@ -253,8 +250,6 @@ def roofline(rows: Iterable[Row]) -> list[RooflinePoint]:
     for row in rows:
         if row.seconds and row.operations and row.bytes:
             intensity = row.operations / row.bytes
-            roofs = [row.copy_rate * intensity] if row.copy_rate else []
-            roofs += [row.peak_rate] if row.peak_rate else []
             rate = row.operations / summarise(row.seconds).median
-            points.append(RooflinePoint(row, intensity, rate, min(roofs, default=None)))
+            points.append(RooflinePoint(row, intensity, rate))
     return points

@@ -72,12 +72,6 @@ def launch_totals(found: Counts | Trace) -> dict[Key, Totals]:
     return result
 
 
-def warp_totals(trace: Trace, made: Requests, warp: int | None = None) -> dict[Key, Totals]:
-    """Return the traffic of one warp of a block, or of all."""
-    chosen = np.ones(len(made.warp), bool) if warp is None else made.warp == warp
-    return _totals(trace, made, chosen)
-
-
 def thread_totals(trace: Trace, thread: int) -> dict[Key, Totals]:
     """Return the traffic of one thread; it makes no requests on its own."""
     records = trace.accesses()
@@ -96,12 +90,13 @@ def thread_totals(trace: Trace, thread: int) -> dict[Key, Totals]:
     return result
 
 
-def _totals(trace: Trace, made: Requests, chosen: NDArray[np.bool_]) -> dict[Key, Totals]:
-    records = trace.accesses()[chosen[made.of_access]]
+def warp_totals(trace: Trace, made: Requests) -> dict[Key, Totals]:
+    """Return the traffic of the warps of a trace."""
+    records = trace.accesses()
     result: dict[Key, Totals] = {}
     for space in MemorySpace:
         for event in (Event.READ, Event.WRITE):
-            these = chosen & (made.space == space) & (made.event == event)
+            these = (made.space == space) & (made.event == event)
             if not these.any():
                 continue
             result[space, event] = Totals(

@@ -193,11 +193,6 @@ class Trace:
         columns, rows, _ = self.scene.grid
         return self.number % columns, self.number // columns % rows, self.number // columns // rows
 
-    def of_thread(self, thread: int) -> NDArray[Any]:
-        """Return the records of a thread, in order."""
-        chosen: NDArray[Any] = self.records[self.records["thread"] == thread]
-        return chosen
-
     def of_warp(self, warp: int) -> Trace:
         """Return the same trace with the records of one warp only."""
         return replace(self, records=self.records[self.records["thread"] // WARP == warp])

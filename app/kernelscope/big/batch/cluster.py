@@ -28,7 +28,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.installed import install_command
 from kernelscope.base.parallel import core_count
 from kernelscope.big.batch.conductor import FileOutcome, Status, check_target
-from kernelscope.big.batch.hints import COMMAND_LINE, Hints
+from kernelscope.big.batch.hints import COMMAND_LINE
 from kernelscope.big.batch.item import Item
 from kernelscope.big.batch.journal import Journal
 from kernelscope.big.batch.task import (
@@ -218,8 +218,6 @@ class ClusterBatch:
     client : distributed.Client
     overwrite : bool
         Replace files that are there; otherwise such a file is a failure.
-    hints : Hints
-        The ways out of failures.
     """
 
     def __init__(
@@ -229,10 +227,9 @@ class ClusterBatch:
         client: Client,
         *,
         overwrite: bool = False,
-        hints: Hints = COMMAND_LINE,
     ) -> None:
         self._items, self._settings, self._client = items, settings, client
-        self._overwrite, self._hints = overwrite, hints
+        self._overwrite = overwrite
 
     def run(
         self,
@@ -264,7 +261,7 @@ class ClusterBatch:
                 note(FileOutcome(item, Status.SKIPPED, report=journal.report(item)))
                 continue
             try:
-                check_target(item, self._hints, overwrite=self._overwrite)
+                check_target(item, COMMAND_LINE, overwrite=self._overwrite)
             except AppError as error:
                 note(FileOutcome(item, Status.FAILED, str(error)))
             else:
@@ -279,7 +276,7 @@ class ClusterBatch:
 
     def _finish(self, item: Item, text: str, journal: Journal) -> FileOutcome:
         try:  # again: it may have come meanwhile
-            check_target(item, self._hints, overwrite=self._overwrite)
+            check_target(item, COMMAND_LINE, overwrite=self._overwrite)
         except AppError as error:
             return FileOutcome(item, Status.FAILED, str(error))
         return finish(item, text, self._settings, journal)

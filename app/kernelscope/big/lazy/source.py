@@ -124,34 +124,6 @@ class LazySource(Protocol):
         """Return the most bytes that reading a part takes, the part itself included."""
 
 
-class ArraySource:
-    """A NumPy array, or a memory map of one, as a source.
-
-    Parameters
-    ----------
-    array : ndarray, shape (height, width, channels) or (depth, height, width)
-        Of a type that filters take; not written to meanwhile.
-    """
-
-    def __init__(self, array: NDArray[Any], kind: Kind, title: str = "array") -> None:
-        self._array = array
-        self.kind, self.title = kind, title
-        self.shape: Sides = _three(array.shape)
-        self.dtype: np.dtype[Any] = array.dtype.newbyteorder("=")
-        self.grain: Sides = (1, 1, self.shape[2])
-
-    def read(self, box: Box) -> NDArray[Any]:
-        return np.array(box.of(self._array), self.dtype, order="C")
-
-    def working_bytes(self, box: Box) -> int:
-        return box.pixels * self.dtype.itemsize
-
-
-def _three(shape: Sequence[int]) -> Sides:
-    first, second, third = shape
-    return first, second, third
-
-
 def take(source: LazySource, ranges: Sequence[range]) -> NDArray[Any]:
     """Return a part of a source; ranges beyond an axis continue on its other side (``wrap``)."""
     parts = [list(_pieces(each, side)) for each, side in zip(ranges, source.shape, strict=True)]

@@ -119,10 +119,8 @@ def _usual(data: bytes, found: _Segments) -> Decoded:
         simplejpeg.decode_jpeg_header(data)
         space = _SPACES[found.channels]
     except (ValueError, KeyError):  # CMYK, or an unsupported chroma subsampling
-        result = pillow.decode_pixels(data, "JPEG")
-        result.notices += _cut(
-            data, result.pixels, lambda more: pillow.decode_pixels(more, "JPEG").pixels
-        )
+        result = pillow.decode_jpeg(data)
+        result.notices += _cut(data, result.pixels, lambda more: pillow.decode_jpeg(more).pixels)
         return result
     # simplejpeg leaks a buffer that it allocated itself if it raises.
     room = np.empty((found.height, found.width, found.channels), np.uint8)

@@ -54,9 +54,9 @@ def decode_all(handle: WatchedFile, kind: str) -> list[Decoded]:
         return found
 
 
-def decode_pixels(data: bytes, kind: str) -> Decoded:
+def decode_jpeg(data: bytes) -> Decoded:
     """Decode as `decode` does; the caller supplies the metadata."""
-    with _opened(io.BytesIO(data), kind) as image:
+    with _opened(io.BytesIO(data), "JPEG") as image:
         return _convert(image)
 
 

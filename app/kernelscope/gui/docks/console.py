@@ -66,8 +66,8 @@ class Console(QWidget):
     and removed when the console is closed or destroyed.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("console")
         self._lines: deque[tuple[int, str]] = deque(maxlen=MAX_LINES)
         self._level = logging.DEBUG

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy
 
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.widgets.elided_label import ElidedLabel
@@ -19,8 +19,8 @@ _HELP = {
 class FreshnessBadge(ElidedLabel):
     """A shape, a word and the details: ``◐ preview: the visible 900×700 pixels``."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("freshness")
         set_help(self, "window#live")
         self.setAccessibleName("Freshness of the output")

@@ -479,8 +479,8 @@ class Ladder(QWidget):
     why_wanted = QtSignal(object)
     """`KnownRung`: The user asks about a level."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("ladder")
         self.rungs = LadderList(self)
         self.rungs.run_wanted.connect(self.run_wanted)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent, QPalette, QPen
-from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QToolTip
 
 from kernelscope.base.durations import duration, unit_of
 from kernelscope.engine.timing import Stage
@@ -139,8 +139,8 @@ class RunAxis:
 class TimeLine(QAbstractScrollArea):
     """Draws the stages of a run; the keyboard scrolls, tooltips have the numbers."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("timingLine")
         self.setAccessibleName("Time line of the run")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

@@ -41,10 +41,9 @@ class ViewBar(QWidget):
         arrangements: Sequence[QAction],
         views: Sequence[QAction],
         display: QAction,
-        parent: QWidget | None = None,
     ) -> None:
         self._ready = False  # Qt calls `changeEvent` while it makes the bar
-        super().__init__(parent)
+        super().__init__()
         self.setObjectName("viewBar")
         set_help(self, "window#looking")
         self._row = row = QHBoxLayout(self)

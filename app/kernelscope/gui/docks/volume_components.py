@@ -79,8 +79,8 @@ class ComponentsPanel(QWidget):
     add_wanted = Signal(object)
     """`list of Path`: Files to add; empty to let the user choose."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("components")
         set_help(self, "volumes")
         self._list = _List(self)

@@ -73,10 +73,6 @@ class Displays:
         """Return the picture whose display holds for `side`."""
         return self._images[self.ruling(side)]
 
-    def is_automatic(self, side: PaneSide) -> bool:
-        """Return whether the program chose the display."""
-        return self.ruling(side) not in self._choices
-
     def choose(self, side: PaneSide, display: Display | None) -> None:
         """Draw a picture so, or automatically for None."""
         image = self._images[PaneSide.INPUT]

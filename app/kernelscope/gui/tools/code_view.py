@@ -209,11 +209,6 @@ class CodeView(QPlainTextEdit):
         """Numbers of the lines that are not compiled, from 0 on."""
         return tuple(line for line, active in enumerate(self._active) if not active)
 
-    @property
-    def marked_lines(self) -> tuple[int, int]:
-        """First line that is marked and the one after the last, from 0 on; equal if none is."""
-        return self._marked
-
     def _mark(self, start: int, stop: int) -> None:
         self._marked = (start, stop)
         colour = self.palette().color(QPalette.ColorRole.Highlight)

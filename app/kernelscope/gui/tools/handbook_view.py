@@ -11,7 +11,7 @@ from typing import Any
 from PySide6.QtCore import QByteArray, QRectF, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPalette, QTextCursor, QTextDocument
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QTextBrowser, QWidget
+from PySide6.QtWidgets import QTextBrowser
 
 from kernelscope.gui.work.background import Background
 from kernelscope.teach import handbook, manual
@@ -30,8 +30,8 @@ class PageView(QTextBrowser):
     completed = Signal()
     """The pictures of the page that needed time are there."""
 
-    def __init__(self, background: Background, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, background: Background) -> None:
+        super().__init__()
         self._background = background
         self._made: dict[str, bytes] = {}
         self._name = ""

@@ -36,8 +36,8 @@ _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 class MemoryLadderView(QWidget):
     """One row a level: its name, its loads by memory, its times on a logarithmic axis."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("memoryLadderBars")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._steps: tuple[TimedRung, ...] = ()

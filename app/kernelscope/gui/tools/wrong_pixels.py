@@ -35,8 +35,8 @@ class WrongPixels(QWidget):
     wrong_pixel_chosen = Signal(int, int)
     """Column and row of a pixel of the part of the picture that was tried."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("wrongPixels")
         self.setAccessibleName("Map of wrong pixels")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -168,8 +168,8 @@ class WrongPixelsBox(QWidget):
     xray_wanted = Signal(int, int)
     """The user wants to see how the chosen pixel came about."""
 
-    def __init__(self, lines: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, lines: int) -> None:
+        super().__init__()
         self.map = WrongPixels()
         self.map.setFixedHeight(lines * self.fontMetrics().lineSpacing())
         self.map.setMinimumWidth(self.map.sizeHint().width())

@@ -28,8 +28,8 @@ _NUMBERED = 14
 class XrayView(QWidget):
     """Draws cells as grey squares and the accesses over them."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("xrayPicture")
         self.setAccessibleName("Cells that the thread reads")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)

@@ -262,11 +262,6 @@ class XrayWindow(QDialog):
         """The thread that is shown; None until it is traced."""
         return self._xray
 
-    def choose_pixel(self, x: int, y: int) -> None:
-        """Trace another pixel."""
-        self._column.setValue(x)
-        self._row.setValue(y)
-
     def _trace(self) -> None:
         if (self._request is None and self._version is None) or self._level.currentIndex() < 0:
             return

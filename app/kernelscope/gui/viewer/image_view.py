@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QSizeF, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from kernelscope.engine.region import Region
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.pyramid import Pyramid
-from kernelscope.gui.viewer.layer import Layer, Placed
+from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.viewer.picture_canvas import PictureCanvas
 from kernelscope.gui.widgets import theme
@@ -106,7 +107,7 @@ class ImageView(Pane):
 
     def show_region(
         self,
-        region: Placed,
+        region: Region,
         image: Image,
         offset: int | None = None,
         details: str = "",

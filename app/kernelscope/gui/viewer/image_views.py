@@ -287,16 +287,9 @@ class ImagePair(QWidget):
 
     def add_overlay(self, overlay: Overlay) -> None:
         """Draw over the pictures from now on; call `update_overlays` after each change."""
-        self._set_overlays([*self._overlays, overlay])
-
-    def remove_overlay(self, overlay: Overlay) -> None:
-        """Draw an overlay no longer."""
-        self._set_overlays([each for each in self._overlays if each is not overlay])
-
-    def _set_overlays(self, overlays: list[Overlay]) -> None:
-        self._overlays = overlays
+        self._overlays = [*self._overlays, overlay]
         for view in self._views:
-            view.canvas.overlays = overlays
+            view.canvas.overlays = self._overlays
         self.update_overlays()
 
     def update_overlays(self) -> None:

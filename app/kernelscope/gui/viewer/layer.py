@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPixmap
 
+from kernelscope.engine.region import Region
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.pyramid import Pyramid
@@ -26,19 +27,6 @@ SHARP_FROM = 3.0
 
 _VEIL = QColor(0, 0, 0, 150)
 """Laid over a picture around a region that is newer."""
-
-
-class Placed(Protocol):
-    """A rectangle of a picture: an `engine.region.Region`."""
-
-    @property
-    def top(self) -> int: ...
-    @property
-    def left(self) -> int: ...
-    @property
-    def height(self) -> int: ...
-    @property
-    def width(self) -> int: ...
 
 
 class _Part(NamedTuple):
@@ -101,12 +89,7 @@ class Layer:
             return QRectF(self.offset, self.offset, self.image.width, self.image.height)
         return self._parts[-1].area if self._parts else QRectF()
 
-    @property
-    def is_drawn(self) -> bool:
-        """Whether there is anything to draw."""
-        return bool(self._parts)
-
-    def put_region(self, region: Placed, image: Image, offset: int) -> None:
+    def put_region(self, region: Region, image: Image, offset: int) -> None:
         """Draw a part of another result over the picture, which is dimmed.
 
         Parameters

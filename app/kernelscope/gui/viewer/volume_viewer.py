@@ -186,11 +186,6 @@ class VolumeViewer(QWidget):
         last = self._active % 3
         return tuple(sorted(self.planes, key=lambda plane: self.planes.index(plane) != last))
 
-    @property
-    def subtracted(self) -> Volume | None:
-        """The volume that is subtracted from the output, to show a difference."""
-        return self.content.whole.minus
-
     def choose_look(self, look: Look) -> None:
         """Draw in other colours, projected, or with differences over the anatomy."""
         if look != self.look:

@@ -19,8 +19,8 @@ class Boundary(QWidget):
         Fills this widget.
     """
 
-    def __init__(self, content: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, content: QWidget) -> None:
+        super().__init__()
         self.content = content
         content.setParent(self)
         self._item = QWidgetItem(content)

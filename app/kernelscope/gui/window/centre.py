@@ -22,10 +22,8 @@ class Centre(QWidget):
         The open pictures, below the page.
     """
 
-    def __init__(
-        self, view_bar: QWidget, pages: Iterable[QWidget], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, view_bar: QWidget, pages: Iterable[QWidget]) -> None:
+        super().__init__()
         self.setObjectName("centre")
         self.headline = Slot("headlineSlot", self)
         self.film_strip = Slot("filmStripSlot", self)

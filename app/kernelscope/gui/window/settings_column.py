@@ -20,13 +20,8 @@ class SettingsColumn(QWidget):
         Run and its progress.
     """
 
-    def __init__(
-        self,
-        above: Iterable[QWidget],
-        panel: QWidget,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, above: Iterable[QWidget], panel: QWidget) -> None:
+        super().__init__()
         self.setObjectName("settingsColumn")
         self.ladder = Slot("ladderSlot", self)
         self.run = Slot("runSlot", self)

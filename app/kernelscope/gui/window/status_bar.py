@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QRect, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QLabel, QStatusBar, QStyle, QStyleOption, QWidget
+from PySide6.QtWidgets import QLabel, QStatusBar, QStyle, QStyleOption
 
 _MARGIN = 6
 """Pixels left of the message, as in Qt's own status bar, and between it and the labels."""
@@ -21,8 +21,8 @@ class StatusBar(QStatusBar):
         Values under the cursor, and the magnification.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("statusBar")
         self.messageChanged.connect(self.setToolTip)
         self.pixel = QLabel(self)

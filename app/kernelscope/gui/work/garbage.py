@@ -25,8 +25,8 @@ class GarbageCollector(QObject):
     set aside once: going through them would hold the window for 0.2 seconds each time.
     """
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._collections = 0
         self._was_enabled = gc.isenabled()
         self._timer = QTimer(self)

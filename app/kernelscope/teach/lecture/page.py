@@ -14,7 +14,6 @@ from kernelscope.schema.parameters import Parameter
 from kernelscope.teach.handbook.svg import Drawing
 from kernelscope.teach.lecture.subject import Subject
 
-MOST_WORDS = 120
 """Words of the text of a page: more are not read from a wall."""
 
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope import filters
 from kernelscope.engine.step import Step
-from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaPlan, Launch, planned
 from kernelscope.schema.levels import Level
 
@@ -21,13 +19,11 @@ def plan_of(
     parameters: Mapping[str, Any],
     *,
     block: tuple[int, int] | None = None,
-    border: Border | None = None,
 ) -> CudaPlan:
     """Return the plan of a filter at a level for a picture of bytes, other values by default."""
     step = Step.of_numbers(filter_id, parameters)
-    spec, border = step.filter, border or step.border
-    values, dtype = step.parameters, np.dtype(np.uint8)
-    return planned(spec, shape, dtype, values, border, level.id, block)[1]
+    border, values, dtype = step.border, step.parameters, np.dtype(np.uint8)
+    return planned(step.filter, shape, dtype, values, border, level.id, block)[1]
 
 
 def launch_of(
@@ -46,8 +42,3 @@ def launch_of(
 def operations_of(plan: CudaPlan) -> float:
     """Return the arithmetic operations of a plan for each sample of the result."""
     return sum(launch.operations_per_sample for launch in plan.launches)
-
-
-def name_of(filter_id: str) -> str:
-    """Return the name of a filter in a sentence."""
-    return filters.get(filter_id).name.lower()

@@ -32,8 +32,8 @@ class EmptyPlot(QWidget):
     chosen = Signal(Path)
     """A recorded result is to be shown."""
 
-    def __init__(self, entries: Sequence[RecordedReport], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, entries: Sequence[RecordedReport]) -> None:
+        super().__init__()
         self._hint = QLabel()
         self._hint.setObjectName("benchHint")
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)

@@ -51,8 +51,8 @@ class BenchForm(QWidget):
     preset_changed = Signal(object)
     """`Preset or None`: Another one was chosen; None for the user's own choice."""
 
-    def __init__(self, opened: Callable[[], Source | None], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, opened: Callable[[], Source | None]) -> None:
+        super().__init__()
         self.setObjectName("benchForm")
         self._opened = opened
         self._preset = ChoiceBox(self)
