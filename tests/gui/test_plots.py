@@ -1,11 +1,14 @@
-"""Plots are painted after their items were destroyed."""
+"""Plots are painted and drawn anew after their items were destroyed."""
 
 from __future__ import annotations
+
+import importlib
 
 import pytest
 from PySide6.QtWidgets import QGraphicsScene, QGraphicsView, QWidget
 from pytestqt.qtbot import QtBot
 
+from kernelscope.bench.charts import Chart, Point, Series
 from kernelscope.gui.docks.profile_view import ProfileView
 from kernelscope.gui.tools.bench.chart_view import ChartView
 
@@ -17,3 +20,21 @@ def test_no_plot_keeps_an_index_of_its_items(qtbot: QtBot, kind: type[QWidget]) 
     found = [widget] if isinstance(widget, QGraphicsView) else widget.findChildren(QGraphicsView)
     (view,) = found
     assert view.scene().itemIndexMethod() is QGraphicsScene.ItemIndexMethod.NoIndex
+
+
+def test_no_plot_builds_the_menus_of_pyqtgraph(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shiboken ended the process while such a menu was destroyed with its buttons."""
+    built: list[object] = []
+    module = importlib.import_module("pyqtgraph.graphicsItems.ViewBox.ViewBox")
+    monkeypatch.setattr(module, "ViewBoxMenu", built.append)
+    chart = ChartView()
+    qtbot.addWidget(chart)
+    profile = ProfileView()
+    qtbot.addWidget(profile)
+    points = (Point(1.0, 2.0, 1.0, 3.0, text="2"),)
+    for groups in ((), ("one", "two")):
+        chart.show_chart(Chart("Times", "size", "ms", (Series("serial", points, 0),), groups))
+        assert not chart.getItem(0, 0).menuEnabled()
+    assert not built

@@ -38,12 +38,11 @@ class ProfileView(QWidget):
         self.units = Units.STORED
         self._heading = ElidedLabel(self)
         self._heading.setObjectName("profileHeading")
-        self._plot = pg.PlotWidget(self)
+        self._plot = pg.PlotWidget(self, enableMenu=False)
         look_at_every_item(self._plot)
         self._plot.setObjectName("profilePlot")
         self._plot.setAccessibleName("Levels along the line")
         self._plot.setMouseEnabled(x=False, y=False)
-        self._plot.setMenuEnabled(False)
         self._plot.hideButtons()
         self._plot.setMinimumSize(180, 60)
         self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # nothing to do in it

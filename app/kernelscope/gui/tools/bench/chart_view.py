@@ -62,8 +62,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         if shown is None:
             return
         axes = {side: PlainAxis(side) for side in ("left", "bottom")}
-        plot = self.addPlot(0, 0, axisItems=axes)
-        plot.setMenuEnabled(False)
+        plot = self.addPlot(0, 0, axisItems=axes, enableMenu=False)
         plot.hideButtons()
         text = palette.color(QPalette.ColorRole.Text)
         plot.setTitle(shown.title, color=text, size="11pt")
