@@ -6,6 +6,7 @@ import ctypes
 import importlib
 import importlib.util
 import platform
+import shutil
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -72,6 +73,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
         compiler: bool = True,
         system: str = "ubuntu",
         visible: str | None = None,
+        programs: tuple[str, ...] = (),
     ) -> None:
         def load(name: str) -> Driver:
             assert name in ("libcuda.so.1", "nvcuda.dll")
@@ -96,6 +98,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: pycuda)
         monkeypatch.setattr(importlib, "import_module", load_pycuda)
         monkeypatch.setattr(module, "choose_compiler", choose)
+        monkeypatch.setattr(shutil, "which", lambda name: name if name in programs else None)
         if visible is None:
             monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         else:
@@ -149,12 +152,52 @@ def test_names_the_first_thing_that_is_missing(
 
 
 def test_the_steps_lead_from_the_driver_to_the_compiler(machine: Machine) -> None:
-    machine(None, system="debian")
+    machine(None, pycuda=None, system="debian")
     text = "\n".join(probe().steps)
     order = [
         text.index(part) for part in ("Turing", "nvidia-driver", "nvidia-smi", "g++", "pip install")
     ]
     assert order == sorted(order)
+
+
+@pytest.mark.parametrize("driver", [None, Driver(names=()), Driver(capability=(6, 1))])
+def test_software_that_is_there_is_not_to_be_installed(
+    machine: Machine, driver: Driver | None
+) -> None:
+    machine(driver)
+    text = "\n".join(probe().steps)
+    assert "Turing" in text
+    assert "PyCUDA" not in text
+    assert "toolkit" not in text
+    assert install_command("cuda") not in text
+
+
+def test_only_the_compiler_is_missing_beside_the_driver(machine: Machine) -> None:
+    machine(None, compiler=False)
+    *_, first, second = probe().steps
+    assert first == f"Install NVRTC, which needs nothing else: `{install_command('cuda')}`"
+    assert second.startswith("Or the CUDA toolkit")
+
+
+@pytest.mark.parametrize(
+    ("programs", "system", "can_build"),
+    [
+        (("nvcc", "g++"), "ubuntu", True),
+        (("nvcc", "cl"), "windows", True),
+        (("nvcc",), "ubuntu", False),
+        (("nvcc", "g++"), "windows", False),
+        (("g++",), "ubuntu", False),
+        ((), "ubuntu", False),
+    ],
+)
+def test_the_toolkit_is_needed_only_to_build_pycuda(
+    machine: Machine, programs: tuple[str, ...], system: str, can_build: bool
+) -> None:
+    machine(Driver(), pycuda=None, system=system, programs=programs)
+    steps = probe().steps
+    assert steps[-1].startswith("Install PyCUDA and a CUDA compiler beside Kernelscope: `")
+    assert len(steps) == (1 if can_build else 2)
+    assert can_build or steps[0].startswith("Install the CUDA toolkit, with which pip builds")
 
 
 def test_a_complete_machine_lists_its_devices(machine: Machine) -> None:

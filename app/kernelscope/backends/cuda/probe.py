@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -113,11 +114,7 @@ def _software(
     try:
         compiler = compiler or choose_compiler()
     except AppError as error:
-        return _missing(
-            error.message,
-            f"Install NVRTC, which needs nothing else: `{install_command('cuda')}`",
-            f"Or the CUDA toolkit with a C++ compiler: {_toolkit()}",
-        )
+        return _missing(error.message, *_compiler_steps())
     newest = ctypes.c_int()
     driver.cuDriverGetVersion(ctypes.byref(newest))
     made_for = release(compiler)
@@ -188,9 +185,33 @@ def _driver_steps() -> tuple[str, ...]:
 
 
 def _software_steps() -> tuple[str, ...]:
+    """Return the commands for the software that is missing; none if all of it is there."""
+    if importlib.util.find_spec("pycuda") is not None:
+        return () if _has_compiler() else _compiler_steps()
+    host = "cl" if sys.platform == "win32" else "g++"
+    can_build = shutil.which("nvcc") is not None and shutil.which(host) is not None
     return (
-        f"Install the CUDA toolkit, with which pip builds PyCUDA: {_toolkit()}",
+        *(
+            ()
+            if can_build
+            else (f"Install the CUDA toolkit, with which pip builds PyCUDA: {_toolkit()}",)
+        ),
         f"Install PyCUDA and a CUDA compiler beside Kernelscope: `{install_command('cuda')}`",
+    )
+
+
+def _has_compiler() -> bool:
+    try:
+        choose_compiler()
+    except AppError:
+        return False
+    return True
+
+
+def _compiler_steps() -> tuple[str, ...]:
+    return (
+        f"Install NVRTC, which needs nothing else: `{install_command('cuda')}`",
+        f"Or the CUDA toolkit with a C++ compiler: {_toolkit()}",
     )
 
 
