@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from distributed import Security
 
 from tests.paths import ROOT
 from tests.patience import PATIENCE
@@ -82,6 +83,24 @@ class Cluster:
     def close(self) -> None:
         for process in [*self.workers, self.scheduler]:
             kill(process)
+
+
+def write_keys(folder: Path) -> dict[str, Path]:
+    """Write a certificate and its key, signed by itself; return the file of each option."""
+    security = Security.temporary()
+    content = {"--tls-ca-file": security.tls_ca_file, "--tls-cert": security.tls_client_cert}
+    content["--tls-key"] = security.tls_client_key
+    folder.mkdir(exist_ok=True)
+    files = {}
+    for option, text in content.items():
+        files[option] = folder / f"{option[6:]}.pem"
+        files[option].write_text(text)
+    return files
+
+
+def as_options(files: dict[str, Path]) -> list[str]:
+    """Return the options of a command line."""
+    return [str(word) for pair in files.items() for word in pair]
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

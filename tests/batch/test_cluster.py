@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Security
+import tifffile
+from cryptography.hazmat.primitives import serialization
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.parallel import core_count
@@ -40,7 +41,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import write_image, write_recipe
 from kernelscope.images.image import Image
-from tests.batch.clusters import Cluster, kill
+from tests.batch.clusters import Cluster, as_options, kill, write_keys
 from tests.paths import ROOT
 from tests.patience import PATIENCE
 
@@ -250,32 +251,157 @@ def test_local_workers_refuse_other_users_of_the_machine() -> None:
         assert client.submit(os.getppid).result(timeout=PATIENCE)  # who has the keys is let in
 
 
-def keys(folder: Path) -> dict[str, Path]:
-    """Write a certificate and its key, signed by itself; return the files."""
-    security = Security.temporary()
-    content = {"ca-file": security.tls_ca_file, "cert": security.tls_client_cert}
-    content["key"] = security.tls_client_key
-    files = {}
-    for name, text in content.items():
-        files[name] = folder / f"{name}.pem"
-        files[name].write_text(text)
-    return files
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_keys(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Write the keys of somebody whom the scheduler does not know."""
+    return write_keys(tmp_path_factory.mktemp("others"))
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory, keys: dict[str, Path]) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("secured")
+    with Cluster(folder, 1, [*as_options(keys), "--protocol", "tls"]) as cluster:
+        assert cluster.address.startswith("tls://")
+        yield cluster
 
 
 @pytest.mark.slow
-def test_the_command_line_on_a_scheduler_with_tls(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_batch_on_a_scheduler_with_tls(
+    recipe: Path, folder: Path, tmp_path: Path, secured: Cluster, keys: dict[str, Path]
 ) -> None:
-    files = keys(tmp_path)
-    tls = [str(part) for name, file in files.items() for part in (f"--tls-{name}", file)]
-    command = recipe, folder, "--device", "cpu", "--scheduler"
-    with Cluster(tmp_path, 1, [*tls, "--protocol", "tls"]) as cluster:
-        assert cluster.address.startswith("tls://")
-        assert batch(*command, cluster.address, "--out", tmp_path / "out", *tls) == 0
-        capsys.readouterr()
-        assert batch(*command, cluster.address, "--out", tmp_path / "no") == 1
-    assert "--tls-ca-file, --tls-cert and --tls-key" in capsys.readouterr().err
+    command = recipe, folder, "--device", "cpu", "--out", tmp_path / "out", "--scheduler"
+    assert batch(*command, secured.address, *as_options(keys)) == 0
     assert contents(tmp_path / "out") == local(recipe, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["tls://", ""])
+def test_blocks_on_a_scheduler_with_tls(
+    tmp_path: Path,
+    secured: Cluster,
+    keys: dict[str, Path],
+    protocol: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    voxels = np.random.default_rng(3).integers(0, 3000, (23, 40, 33)).astype(np.uint16)
+    tifffile.imwrite("in.tif", voxels, photometric="minisblack")
+    line = "apply median in.tif {} --size 3 --memory 1G --device cpu"
+    address = secured.address.replace("tls://", protocol)
+    words = [*line.format("far.tif").split(), "--scheduler", address, *as_options(keys)]
+    assert main(words) == 0
+    assert main(line.format("near.tif").split()) == 0
+    assert Path("far.tif").read_bytes() == Path("near.tif").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["batch", "apply"])
+@pytest.mark.parametrize(
+    ("strange", "protocol", "message"),
+    [
+        (None, "tls", "error: The scheduler at “{}” wants keys. Give --tls-ca-file, --tls-cert"),
+        (None, "tcp", "error: The scheduler at “{}” ended the connection. If it was started with"),
+        ((), "tcp", "error: “{}” is an address without encryption, for which keys are of no use."),
+        (
+            ("--tls-ca-file",),
+            "tls",
+            "error: The certificate of the scheduler at “{}” was not signed by {ca}: ",
+        ),
+        (
+            ("--tls-cert", "--tls-key"),
+            "tls",
+            "error: The scheduler at “{}” ended the connection. It may not know the authority",
+        ),
+    ],
+)
+def test_a_scheduler_with_tls_and_keys_that_it_refuses(
+    command: str,
+    strange: tuple[str, ...] | None,
+    protocol: str,
+    message: str,
+    recipe: Path,
+    folder: Path,
+    tmp_path: Path,
+    secured: Cluster,
+    keys: dict[str, Path],
+    others: dict[str, Path],
+) -> None:
+    """In a process of its own: a client that cannot connect reports it as it is destroyed."""
+    volume, out = tmp_path / "in.tif", tmp_path / "out.tif"
+    tifffile.imwrite(volume, np.zeros((3, 9, 9), np.uint8), photometric="minisblack")
+    words = {
+        "batch": ["batch", recipe, folder, "--out", out],
+        "apply": ["apply", "median", volume, out, "--size", "3", "--memory", "1G"],
+    }
+    address = secured.address.replace("tls", protocol)
+    given = {} if strange is None else keys | {each: others[each] for each in strange}
+    line = [*words[command], "--scheduler", address, *as_options(given)]
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelscope", *map(str, line)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "app")},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 1
+    (error,) = done.stderr.splitlines()
+    assert error.startswith(message.format(address, ca=others["--tls-ca-file"]))
+    assert not [each for each in tmp_path.rglob("*") if each.name.startswith("out.tif/")]
+
+
+def locked(key: Path, folder: Path) -> Path:
+    """Return a copy of a key that a passphrase locks."""
+    loaded = serialization.load_pem_private_key(key.read_bytes(), None)
+    path = folder / "locked.pem"
+    path.write_bytes(
+        loaded.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "message"),
+    [
+        ("--tls-ca-file", "rubbish", "error: {}: this is no certificate."),
+        ("--tls-cert", "rubbish", "error: {}: this is no certificate."),
+        ("--tls-key", "rubbish", "error: {}: this is no private key."),
+        ("--tls-cert", "key", "error: {}: this is no certificate."),
+        ("--tls-key", "certificate", "error: {}: this is no private key."),
+        ("--tls-key", "of another", "error: {}: this is not the key of "),
+        ("--tls-key", "locked", "error: {}: the key is locked by a passphrase."),
+        ("--tls-key", "a folder", "error: {}: the file cannot be read (Is a directory)."),
+    ],
+)
+def test_files_without_a_certificate_or_its_key(
+    option: str, content: str, message: str,
+    recipe: Path, folder: Path, tmp_path: Path, keys: dict[str, Path], others: dict[str, Path],
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    rubbish = tmp_path / "rubbish.pem"
+    rubbish.write_text("nothing of the kind\n")
+    file = {
+        "rubbish": rubbish,
+        "key": keys["--tls-key"],
+        "certificate": keys["--tls-cert"],
+        "of another": others["--tls-key"],
+        "locked": locked(keys["--tls-key"], tmp_path),
+        "a folder": folder,
+    }[content]
+    given = as_options({**keys, option: file})
+    command = recipe, folder, "--out", tmp_path / "out", "--scheduler", "tls://127.0.0.1:9"
+    assert batch(*command, *given) == 1
+    (error,) = capfd.readouterr().err.splitlines()  # OpenSSL would ask for the passphrase
+    assert error.startswith(message.format(file))
 
 
 @pytest.mark.parametrize(

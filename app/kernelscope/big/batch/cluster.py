@@ -12,11 +12,13 @@ worker that is lost to another one. Dask is imported here alone, and only when i
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import queue
 import secrets
 import shutil
+import ssl
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -43,12 +45,15 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.files.write_errors import explained
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, Security
 
 _logger = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10.0
 """A scheduler that has not answered by then is not there."""
+
+_ENCRYPTED = ("tls", "wss")
+"""Protocols of Dask that need keys."""
 
 _LOOK_SECONDS = 0.1
 """A batch that waits for workers looks this often whether it was cancelled."""
@@ -84,35 +89,123 @@ def connected(address: str, tls: Tls | None = None) -> Iterator[Client]:
     Raises
     ------
     AppError
-        If Dask is not installed, or no scheduler answers, or it does not accept the keys.
+        If Dask is not installed, no scheduler answers, or the keys are not accepted.
     """
     distributed = _distributed()
-    security = None
-    if tls is not None:
-        for file in tls:
-            try:
-                file.open("rb").close()
-            except OSError as error:
-                raise AppError(f"{file}: the file cannot be read ({error.strerror}).") from error
-        security = distributed.Security(
-            require_encryption=True,
-            tls_ca_file=str(tls.ca_file),
-            tls_client_cert=str(tls.cert),
-            tls_client_key=str(tls.key),
-        )
+    if tls is not None and "://" not in address:
+        address = f"tls://{address}"
+    security = distributed.Security(**_tls_settings(tls))
+    _check_protocol(address, tls, security)
     try:
-        client = distributed.Client(
-            address, timeout=_CONNECT_SECONDS, set_as_default=False, security=security
-        )
-    # Of an impossible address, or of a TLS scheduler without keys.
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
-        keys = "" if tls else ", and --tls-ca-file, --tls-cert and --tls-key if it begins with tls"
-        raise AppError(
-            f"No scheduler answers at “{address}”.",
-            f"Use the address that “dask scheduler” prints, such as tcp://node1:8786{keys}.",
-        ) from error
+        # A client that fails to connect waits for itself when it is destroyed.
+        asyncio.run(_reach(address, security))
+    except (OSError, ValueError, TypeError, RuntimeError) as error:  # also an impossible address
+        raise _unreached(address, tls, error) from error
+    client = distributed.Client(
+        address, timeout=_CONNECT_SECONDS, set_as_default=False, security=security
+    )
     with _closing(client):
         yield client
+
+
+def _tls_settings(tls: Tls | None) -> dict[str, Any]:
+    """Return the settings of Dask for these files; it has its own configuration without them."""
+    if tls is None:
+        return {}
+    _check_files(tls)
+    return {
+        "require_encryption": True,
+        "tls_ca_file": str(tls.ca_file),
+        "tls_client_cert": str(tls.cert),
+        "tls_client_key": str(tls.key),
+    }
+
+
+def _check_files(tls: Tls) -> None:
+    """Refuse files without a certificate or a key, before Dask tries them for seconds."""
+    for file in tls:
+        try:
+            file.open("rb").close()
+        except OSError as error:
+            raise AppError(f"{file}: the file cannot be read ({error.strerror}).") from error
+    context = ssl.create_default_context()
+    for file in (tls.ca_file, tls.cert):
+        try:
+            context.load_verify_locations(file)
+        except ssl.SSLError as error:
+            raise AppError(f"{file}: this is no certificate.", "Give a file in PEM format.") from (
+                error
+            )
+
+    def refuse() -> str:
+        raise AppError(
+            f"{tls.key}: the key is locked by a passphrase.",
+            f"Give a copy without it: openssl pkey -in {tls.key.name} -out unlocked.pem",
+        )
+
+    try:
+        context.load_cert_chain(tls.cert, tls.key, refuse)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise AppError(f"{tls.key}: this is not the key of {tls.cert}.") from error
+        raise AppError(f"{tls.key}: this is no private key.", "Give a file in PEM format.") from (
+            error
+        )
+
+
+def _check_protocol(address: str, tls: Tls | None, security: Security) -> None:
+    """Refuse keys for an address without encryption, and such an address without keys."""
+    is_encrypted = address.partition("://")[0] in _ENCRYPTED
+    if tls is not None and not is_encrypted:
+        raise AppError(
+            f"“{address}” is an address without encryption, for which keys are of no use.",
+            "Use the address that “dask scheduler --protocol tls” prints, such as "
+            "tls://node1:8786.",
+        )
+    if is_encrypted and security.get_connection_args("client").get("ssl_context") is None:
+        raise AppError(
+            f"The scheduler at “{address}” wants keys.",
+            "Give --tls-ca-file, --tls-cert and --tls-key.",
+        )
+
+
+async def _reach(address: str, security: Security) -> None:
+    """Connect to a scheduler, and leave again."""
+    from distributed.comm import connect
+
+    connection = await connect(
+        address, timeout=_CONNECT_SECONDS, **security.get_connection_args("client")
+    )
+    await connection.close()
+
+
+def _unreached(address: str, tls: Tls | None, error: Exception) -> AppError:
+    """Return why a scheduler could not be reached."""
+    from tornado.iostream import StreamClosedError
+
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        by = f"{tls.ca_file}" if tls else "the authority of Dask's configuration"
+        return AppError(
+            f"The certificate of the scheduler at “{address}” was not signed by {by}: "
+            f"{cause.verify_message}.",
+            "Give the certificate of the authority that signed it to --tls-ca-file.",
+        )
+    if isinstance(cause, ssl.SSLError | ConnectionResetError | BrokenPipeError | StreamClosedError):
+        return AppError(
+            f"The scheduler at “{address}” ended the connection.",
+            "It may not know the authority that signed the certificate of --tls-cert, or speak "
+            "without TLS: then its address begins with tcp."
+            if tls
+            else "If it was started with TLS, its address begins with tls, and it wants "
+            "--tls-ca-file, --tls-cert and --tls-key.",
+        )
+    return AppError(
+        f"No scheduler answers at “{address}”.",
+        "Use the address that “dask scheduler” prints, such as tcp://node1:8786.",
+    )
 
 
 @contextmanager
