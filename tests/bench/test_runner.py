@@ -11,7 +11,19 @@ import numpy as np
 import pytest
 
 from kernelscope.base.errors import AppError, Cancelled
-from kernelscope.bench import Content, Data, Plan, Progress, Row, Sweep, grid, measure, peers, rules
+from kernelscope.bench import (
+    Content,
+    Data,
+    Plan,
+    Progress,
+    Row,
+    Sweep,
+    data,
+    grid,
+    measure,
+    peers,
+    rules,
+)
 from kernelscope.bench.runner import planned_work
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
@@ -370,3 +382,19 @@ def test_a_cancelled_job_stops(backends: dict[str, Backend]) -> None:
     finally:
         worker.close()
     assert isinstance(events[-1], Stopped)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_no_data_are_kept_after_a_run(backends: dict[str, Backend], is_whole: bool) -> None:
+    """Eight pictures of 8192² would stay in the window's memory: half a gigabyte."""
+    photograph = Data(Content.PHOTOGRAPH, (32, 32))
+    sweep = replace(PLAN.sweeps[0], data=(photograph,))
+    plan = replace(PLAN, sweeps=(*PLAN.sweeps, sweep))
+    rows = measure(plan, backends, CancelToken())
+    next(rows)
+    assert data._pixels.cache_info().currsize == 1
+    if is_whole:
+        assert len(list(rows)) == 3
+    rows.close()  # type: ignore[attr-defined]
+    assert data._pixels.cache_info().currsize == 0
+    assert data._photograph.cache_info().currsize == 0

@@ -139,6 +139,12 @@ def kind_of(data: Data) -> Kind:
     return Kind.PICTURE if len(data.shape) == 2 else Kind.VOLUME
 
 
+def forget() -> None:
+    """Free the samples that are kept for the next row of a run."""
+    _pixels.cache_clear()
+    _photograph.cache_clear()
+
+
 @functools.lru_cache(maxsize=8)
 def _pixels(content: Content, shape: tuple[int, ...], channels: int) -> NDArray[Any]:
     """Return the samples, read-only; of a head shape (components, depth, height, width)."""

@@ -15,7 +15,7 @@ from kernelscope.base.durations import about
 from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.bench import peers, rules
 from kernelscope.bench.cases import Case, Group, expand
-from kernelscope.bench.data import Data
+from kernelscope.bench.data import Data, forget
 from kernelscope.bench.plan import CPU, GPU, MEASURABLE, Plan
 from kernelscope.bench.rows import Difference, Row
 from kernelscope.engine.backend import Backend
@@ -82,6 +82,15 @@ def measure(
         After `token` was set, once the rows in progress have been yielded with their repeats
         so far.
     """
+    try:
+        yield from _measured(plan, backends, token, announce)
+    finally:
+        forget()  # hundreds of megabytes, which a window would keep
+
+
+def _measured(
+    plan: Plan, backends: Mapping[str, Backend], token: CancelToken, announce: Announce
+) -> Iterator[Row]:
     groups = expand(plan, backends)
     forecast = _Forecast(plan, groups)
     tools = _Tools(plan, backends, token, rules.Evictor())
