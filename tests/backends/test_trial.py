@@ -229,7 +229,9 @@ def test_a_process_that_dies_is_named(
     )
     monkeypatch.setattr(parent, "_MODULE", "dying")
     monkeypatch.syspath_prepend(str(tmp_path))
-    report = try_out(job(), limits=TrialLimits(run=0.5)).report
+    report = try_out(
+        job(), limits=TrialLimits(run=0.5 if ending is Ending.TIME else PATIENCE)
+    ).report
     assert report.ending is ending, report
     assert text in report.text
 

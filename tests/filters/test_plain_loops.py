@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import platform
 import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,11 +51,25 @@ def single_levels() -> Iterator[Any]:
 
 
 def assembly(kernel: JitKernel, arguments: tuple[Any, ...]) -> str:
-    """Return the assembly that Numba generates for `kernel`; none if it comes from a cache."""
+    """Return the assembly of `kernel`: the code in the cache is disassembled by binutils.
+
+    Without those it is compiled again, since Numba has the assembly of no code from a cache.
+    """
+    if program := shutil.which("objdump"):
+        types = kernel.types_of(*arguments, 0, 0)
+        kernel.compile_for(types)
+        cache = kernel.dispatcher._cache
+        key = cache._index_key(types, kernel.dispatcher.targetctx.codegen())
+        (_, _, (code, _)), *_ = cache._cache_file.load(key)
+        with tempfile.NamedTemporaryFile() as file:
+            Path(file.name).write_bytes(code)
+            command = (program, "--disassemble", "--no-show-raw-insn", file.name)
+            text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return re.sub(r"^ *[0-9a-f]+:\t(\S+) *", r"\t\1\t", text, flags=re.MULTILINE)
     import numba
 
     dispatcher = numba.njit(nogil=True)(kernel.function)
-    dispatcher.compile(tuple(numba.typeof(argument) for argument in (*arguments, 0, 0)))
+    dispatcher.compile(kernel.types_of(*arguments, 0, 0))
     (text,) = dispatcher.inspect_asm().values()
     return str(text)
 
