@@ -23,20 +23,30 @@ _BUILDS = "KERNELSCOPE_BUILDS"
 KEPT = ROOT / "build" / "tests"
 """Outlasts the session, since the name of each file is a hash of everything that it was made of."""
 
+_ROOM = 1 << 20
+"""Bytes that have to fit into the folder, or it is not used."""
+
 _MOST_AGE = 30 * 24 * 3600
 """Seconds after which a file that no session has used is removed."""
 
 
-def open_folder() -> Callable[[], None]:
-    """Make the folder; return a function that removes it if it cannot be kept."""
+def open_folder() -> tuple[Callable[[], None], str]:
+    """Make the folder; return how to clean up, and a line if it is one for this session only."""
     try:
         KEPT.mkdir(parents=True, exist_ok=True)
         _remove_old(KEPT)
+        with tempfile.TemporaryFile(dir=KEPT) as probe:
+            probe.write(bytes(_ROOM))
+            probe.flush()
         os.environ[_BUILDS] = str(KEPT)
-    except OSError:  # sources that may only be read
-        folder = os.environ[_BUILDS] = tempfile.mkdtemp(prefix="kernelscope-builds-")
-        return lambda: shutil.rmtree(folder, ignore_errors=True)
-    return lambda: None
+    except OSError as error:  # sources that may only be read, or a full disk
+        try:
+            folder = os.environ[_BUILDS] = tempfile.mkdtemp(prefix="kernelscope-builds-")
+        except OSError as other:
+            raise pytest.UsageError(f"{other}. Free some space, or set TMPDIR.") from other
+        note = f"{KEPT} cannot be written ({error.strerror}): this run compiles everything again"
+        return lambda: shutil.rmtree(folder, ignore_errors=True), note
+    return lambda: None, ""
 
 
 def _remove_old(folder: Path) -> None:
@@ -88,6 +98,9 @@ def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
             path.touch()  # still used, see `_remove_old`
     except OSError as error:  # a full disk
         pytest.fail(f"{path.parent} cannot be written: {error}. Free some space.", pytrace=False)
+    except subprocess.CalledProcessError as error:  # the same in a compiler, or a wrong source
+        reason = error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"]
+        pytest.fail(f"{error.cmd[0]} wrote nothing to {path.parent}: {reason[-1]}", pytrace=False)
     return path
 
 
@@ -107,7 +120,8 @@ def precompiled(header: str, command: Sequence[str]) -> Path:
         path.write_text(header, encoding="utf-8")
 
     def make(path: Path) -> None:
-        subprocess.run((*command, "-x", "c++-header", str(text), "-o", str(path)), check=True)
+        compile_ = (*command, "-x", "c++-header", str(text), "-o", str(path))
+        subprocess.run(compile_, check=True, stderr=subprocess.PIPE, text=True)
 
     key = header, command, version(command[0])
     text = built(write, ".h", *key)

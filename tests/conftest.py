@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import gc
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -29,15 +30,19 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 _CRASHES = "KERNELSCOPE_CRASHES"
 """Environment variable: the folder for the stacks of processes that crash."""
 
+_NOTE = pytest.StashKey[str]()
+"""Why compiled code of this session is not kept; nothing if it is."""
+
 
 @pytest.hookimpl(trylast=True)  # after pytest's own, which writes to the standard error
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folders of the session; a process that crashes leaves its threads' stacks there."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is None:
+        clean_up, config.stash[_NOTE] = builds.open_folder()
+        config.add_cleanup(clean_up)
         folder = os.environ[_CRASHES] = tempfile.mkdtemp(prefix="kernelscope-crashes-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-        config.add_cleanup(builds.open_folder())
         builds.keep_bytecode()
     else:
         file = Path(os.environ[_CRASHES], worker).open("w", encoding="utf-8")  # noqa: SIM115
@@ -46,13 +51,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show those stacks at the end: where it happened, they are thousands of lines up."""
+    """Show at the end what is thousands of lines up: those stacks, and what was not collected."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
+    for report in terminalreporter.getreports("error"):
+        if isinstance(report, pytest.CollectReport):
+            terminalreporter.write_line(uncollected(report))
+    if note := terminalreporter.config.stash[_NOTE]:
+        terminalreporter.write_line(note)
     for path in sorted(Path(os.environ[_CRASHES]).iterdir()):
         if stacks := path.read_text("utf-8", "replace"):
             terminalreporter.section(f"crash of {path.name}")
             terminalreporter.write_line(stacks)
+
+
+def uncollected(report: pytest.CollectReport) -> str:
+    """Return one line with the cause why a file of tests was not collected."""
+    causes = re.findall(r"^E +(.*\S)$", report.longreprtext, re.MULTILINE)
+    return f"{report.nodeid} cannot be collected: {(causes or ['see above'])[-1]}"
 
 
 @pytest.fixture(autouse=True)

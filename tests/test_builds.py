@@ -1,8 +1,11 @@
-"""The folder for what tests compile."""
+"""The folder for what tests compile, and the lines on what hinders the suite."""
 
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -33,3 +36,64 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(pytest.fail.Exception, match=r"cannot be written.*No space left") as caught:
         builds.built(make, ".so")
     assert "\n" not in str(caught.value)
+
+
+def test_a_compiler_that_cannot_write_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(builds._BUILDS, str(tmp_path))
+    lines = "in function\nfatal error: error writing to x.gch: No space left on device"
+    compiler = tmp_path / "g++"
+    compiler.write_text(f"#!{sys.executable}\nimport sys\nsys.exit({lines!r})\n")
+    compiler.chmod(0o755)
+    with pytest.raises(pytest.fail.Exception) as caught:
+        builds.precompiled("// a header", (str(compiler),))
+    assert str(caught.value) == (
+        f"{compiler} wrote nothing to {tmp_path}: {lines.splitlines()[-1]}"
+    )
+    assert [path.suffix for path in tmp_path.glob("*.*")] == [".h"]
+
+
+def test_a_folder_without_room_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(builds._BUILDS, "")
+    monkeypatch.setattr(builds, "KEPT", tmp_path / "build")
+    assert builds.open_folder()[1] == ""
+    assert builds.kept("x") == tmp_path / "build" / "x"
+
+    def full(**_: object) -> object:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    clean_up, note = builds.open_folder()
+    other = builds.kept("x").parent
+    assert other.is_dir()
+    assert other != tmp_path / "build"
+    assert note.startswith(f"{tmp_path / 'build'} cannot be written (No space left on device): ")
+    clean_up()
+    assert not other.exists()
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(
+        pytest.UsageError, match=r"No space left on device\. Free some space, or"
+    ):
+        builds.open_folder()
+
+
+@pytest.mark.slow
+def test_files_that_cannot_be_collected_have_one_line_each(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    causes = {
+        "import nothing_like_this": "ModuleNotFoundError: No module named 'nothing_like_this'",
+        "def test(:": "SyntaxError: invalid syntax",
+        "raise ValueError('several\\nlines')": "lines",
+    }
+    for number, text in enumerate(causes):
+        (tmp_path / f"test_{number}.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=pytestconfig.rootpath, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    found = [each for each in done.stdout.splitlines() if "cannot be collected" in each]
+    assert [each.partition(" cannot be collected: ")[2] for each in found] == [*causes.values()]
+    assert all(f"test_{number}.py" in line for number, line in enumerate(found))
