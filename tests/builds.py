@@ -88,6 +88,7 @@ def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
     """
     digest = hashlib.sha256(repr(key).encode()).hexdigest()[:32]
     path = Path(os.environ[_BUILDS], f"{digest}{suffix}")
+    problem = ""
     try:
         if not path.exists():
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -97,10 +98,13 @@ def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
         else:
             path.touch()  # still used, see `_remove_old`
     except OSError as error:  # a full disk
-        pytest.fail(f"{path.parent} cannot be written: {error}. Free some space.", pytrace=False)
+        problem = f"{path.parent} cannot be written: {error}. Free some space."
     except subprocess.CalledProcessError as error:  # the same in a compiler, or a wrong source
-        reason = error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"]
-        pytest.fail(f"{error.cmd[0]} wrote nothing to {path.parent}: {reason[-1]}", pytrace=False)
+        lines = [*error.stderr.splitlines(), f"status {error.returncode}"]
+        cause = next((line for line in lines if "error:" in line), lines[0])
+        problem = f"{error.cmd[0]} wrote nothing to {path.parent}: {cause}"
+    if problem:
+        pytest.fail(problem, pytrace=False)
     return path
 
 

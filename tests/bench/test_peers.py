@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from kernelscope import filters
+from kernelscope.base.errors import AppError
 from kernelscope.bench import peers
 from kernelscope.bench.data import Content, Data
+from kernelscope.bench.peers import plain_c
 from kernelscope.bench.rows import Difference
 from kernelscope.bench.sweeps import cases
 from kernelscope.engine.backend import Backend
@@ -115,6 +117,13 @@ def test_versions_of_what_is_there() -> None:
     found = peers.versions()
     assert {"OpenCV", "SciPy", "scikit-image"} <= set(found)
     assert found["SciPy"].startswith("1.")
+
+
+def test_without_a_c_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_c, "compiler", lambda: "")
+    assert plain_c.version.__wrapped__() == ""
+    with pytest.raises(AppError, match="There is no C compiler"):
+        plain_c.library.__wrapped__(np.dtype(np.uint8))
 
 
 def test_npp_needs_cupy() -> None:

@@ -80,7 +80,9 @@ def compiler() -> str:
 
 @functools.cache
 def version() -> str:
-    """Return the first line of the compiler's version."""
+    """Return the first line of the compiler's version; empty if there is none."""
+    if not compiler():
+        return ""
     command = [compiler(), "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.partition("\n")[0]
