@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import json
+import logging
 import os
 import re
 import signal
@@ -734,13 +735,20 @@ def test_a_worker_gets_all_options(recipe: Path, folder: Path, tmp_path: Path) -
 
 
 def test_quiet_and_verbose(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recipe: Path,
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(SystemExit):
         batch(recipe, folder, "--out", tmp_path / "out", "--quiet", "--verbose")
     assert "--quiet: not allowed with argument --verbose" in capsys.readouterr().err
-    given = [*map(str, (recipe, folder)), "--out", str(tmp_path / "out"), "--verbose"]
-    command = [sys.executable, "-m", "kernelscope", "batch", *given]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Read 0.png" in done.stderr
-    assert "6 of 6 files" in done.stdout
+    shown: list[object] = []
+    monkeypatch.setattr("kernelscope.cli.batch.log_to_stderr", lambda: shown.append(None))
+    caplog.set_level(logging.DEBUG, "kernelscope")
+    assert batch(recipe, folder, "--out", tmp_path / "out", "--verbose") == 0
+    assert len(shown) == 1
+    assert "Read 0.png" in caplog.text
+    assert "6 of 6 files" in capsys.readouterr().out

@@ -10,11 +10,13 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from kernelscope import filters
+from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.base import memory
 from kernelscope.cli.main import main
 from kernelscope.engine.step import default_text
@@ -23,7 +25,6 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from kernelscope.teach import manual
-from tests.backends.emulated import needs_compiler
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -294,37 +295,38 @@ def run_in(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def passed(output: str) -> int:
-    """Return how many tests passed."""
-    return int(re.search(r"(\d+) passed", output)[1])  # type: ignore[index]
+def passed(folder: Path, *modules: str) -> Counter[str]:
+    """Run the tests of the example in these modules; return how many of each passed."""
+    tests = ["-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider", "-k", "maximum"]
+    return Counter(re.findall(r"^PASSED (.*?)::", run_in(folder, *tests, *modules), re.MULTILINE))
 
 
 def test_example_filter_passes_the_contract(with_example: Path) -> None:
-    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "maximum"]
-    assert passed(run_in(with_example, *tests, "tests/contract/test_pictures.py")) > 4
+    """NVRTC compiles its kernel with every choice of macros, and g++ the very source.
+
+    There is a launch for every level that it offers; its arithmetic needs no card.
+    """
+    pictures, kernels, emulated = (
+        f"tests/{name}.py"
+        for name in ("contract/test_pictures", "backends/test_kernels", "contract/test_emulated")
+    )
+    found = passed(with_example, pictures, kernels, emulated)
+    assert found[pictures] > 4
+    assert found[kernels] == 6
+    assert found[emulated] == (8 if HostCompiler.find() is not None else 0)
+    assert len(block(EXAMPLE, "example: kernels/maximum.cu").splitlines()) <= 50
+
+
+def test_example_is_formatted(with_example: Path) -> None:
     paths = re.findall(r"<!-- example: (.*?\.py) -->", text_of(EXAMPLE))
     run_in(with_example, "-m", "ruff", "check", *paths)
     run_in(with_example, "-m", "ruff", "format", "--check", *paths)
 
 
-def test_example_kernel_compiles_and_is_planned(with_example: Path) -> None:
-    """By NVRTC with every choice of macros; a launch for every level that it offers."""
-    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "maximum"]
-    assert passed(run_in(with_example, *tests, "tests/backends/test_kernels.py")) == 6
-    assert len(block(EXAMPLE, "example: kernels/maximum.cu").splitlines()) <= 50
-
-
-@needs_compiler
-def test_example_kernel_equals_its_oracle_on_the_emulated_gpu(with_example: Path) -> None:
-    """Its arithmetic needs no card: g++ compiles the very source."""
-    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "maximum"]
-    assert passed(run_in(with_example, *tests, "tests/contract/test_emulated.py")) == 8
-
-
 @pytest.mark.gpu
 def test_example_kernel_equals_its_oracle_on_a_card(with_example: Path) -> None:
-    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "maximum"]
-    assert passed(run_in(with_example, *tests, "tests/gpu/test_gpu_contract.py")) > 40
+    module = "tests/gpu/test_gpu_contract.py"
+    assert passed(with_example, module)[module] > 40
 
 
 def test_example_filter_is_offered_everywhere(with_example: Path) -> None:
