@@ -39,6 +39,7 @@ ATTEMPTS = {
 ALLOWED = ("inside", "moved inside", "null", "read", "pair")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_only_the_folder_is_written_to(tmp_path: Path, name: str) -> None:
     inside, outside = tmp_path / "in", tmp_path / "out"

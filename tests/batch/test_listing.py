@@ -104,6 +104,7 @@ def test_an_empty_folder_is_said(tmp_path: Path) -> None:
         find_items([tmp_path], tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_ten_thousand_files(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

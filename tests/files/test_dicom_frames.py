@@ -122,6 +122,7 @@ def test_described_frames_are_all_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(volume.affine, expected.affine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1 << 10, 1 << 28])
 def test_deflated_files_are_bounded(tmp_path: Path, length: int) -> None:
     data = enhanced(tmp_path / "a")

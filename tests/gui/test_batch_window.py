@@ -401,6 +401,7 @@ def test_series_odd_names_and_notices(
         assert picture.toImage() != batch._thumbnails.empty.toImage()
 
 
+@pytest.mark.slow
 def test_only_files_in_view_get_thumbnails(
     qtbot: QtBot, batch: BatchWindow, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

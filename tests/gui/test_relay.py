@@ -62,6 +62,7 @@ def test_a_closed_relay_drops_values(qtbot: QtBot) -> None:
     assert receiver.values == ["before"]
 
 
+@pytest.mark.slow
 def test_a_receiver_is_destroyed_while_threads_send(qtbot: QtBot) -> None:
     ended = threading.Event()
 

@@ -168,7 +168,7 @@ def test_nothing_is_replaced_that_cannot_be_put_aside(tmp_path: Path) -> None:
 # Qt's own file may hold texts, folders, and objects -------------------------------------
 
 
-@how(deadline=None, max_examples=60)
+@how(deadline=None, max_examples=30)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30))
 def test_texts_of_earlier_versions_are_taken_over(
     tmp_path_factory: pytest.TempPathFactory, text: str

@@ -101,6 +101,7 @@ def test_strengths_are_estimated_from_the_middle_of_the_view(backend: CpuBackend
     )
 
 
+@pytest.mark.slow
 def test_a_filter_that_is_too_slow_has_a_cost_in_place_of_a_picture(backend: CpuBackend) -> None:
     scene, step = scene_of(400, 400), Step.create("nlm", {"search_radius": 12})
     draw(scene, step, backend)  # compiles

@@ -100,6 +100,7 @@ def in_small_blocks(monkeypatch: pytest.MonkeyPatch, *sides: int) -> None:
     monkeypatch.setattr(blocks, "_sides", lambda *_: sides)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "dtype"),
     in_turn(tuple(FORMATS), ("uint8", "uint16", "int16", "float32"), every=2),
@@ -128,6 +129,7 @@ def test_a_volume_has_the_samples_of_the_whole(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("border", "axes"), in_turn(tuple(Border), ("yx", "cyx", "zyx"), every=3))
 def test_borders(
     border: Border, axes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -152,6 +154,7 @@ def test_borders(
     np.testing.assert_array_equal(result, tifffile.imread(tmp_path / "whole.tif"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [

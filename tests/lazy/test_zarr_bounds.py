@@ -118,6 +118,7 @@ def test_every_codec_of_zarr_2_that_is_allowed_reads_as_before(tmp_path: Path, c
     np.testing.assert_array_equal(read(folder), SAMPLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["Blosc", "BZ2", "GZip", "LZ4", "Zlib", "Zstd"])
 def test_a_chunk_that_unpacks_to_more_than_its_samples(tmp_path: Path, codec: str) -> None:
     compressor = getattr(numcodecs, codec)()
