@@ -82,14 +82,7 @@ class Group:
 
 
 def expand(plan: Plan, backends: Mapping[str, Backend]) -> tuple[Group, ...]:
-    """Return the cases of a plan, including those that cannot run here.
-
-    Raises
-    ------
-    AppError
-        For a filter, a parameter, a device or a level that does not exist: such a plan is
-        wrong on every machine.
-    """
+    """Return the cases of a plan, including those that cannot run here."""
     for device in plan.devices:
         if device not in DEVICES:
             raise UnknownName(f"There is no device “{device}”.", "Use cpu or gpu.")

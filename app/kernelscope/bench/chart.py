@@ -75,10 +75,7 @@ class Series:
 class Chart:
     """A drawing: axes, labels and series.
 
-    Attributes
-    ----------
-    ticks : tuple of (float, str)
-        Marks on the x axis of curves; empty for numbers.
+    `ticks`: marks on the x axis of curves; empty for numbers.
     """
 
     title: str

@@ -52,12 +52,8 @@ def chart(
 ) -> Chart:
     """Return the chart of one kind about some of the rows.
 
-    Parameters
-    ----------
-    baseline : str
-        The series that speed-ups are relative to.
-    waiting : bool
-        Show the end-to-end time (`Row.waits`), or else computing alone.
+    `baseline`: the series that speed-ups are relative to. `waiting`: show the end-to-end time
+    (`Row.waits`), or else computing alone.
     """
     timed = (row for row in rows if row.seconds and choice.has(row))
     # The last one is used of several rows with the same subject, as in merged runs.

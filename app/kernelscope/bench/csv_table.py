@@ -21,13 +21,7 @@ from kernelscope.bench.statistics import (
 
 
 def save_csv(report: Report, path: Path) -> None:
-    """Write a line for each row, with the statistics of its times; see `to_csv`.
-
-    Raises
-    ------
-    AppError
-        If `path` cannot be written.
-    """
+    """Write a line for each row, with the statistics of its times; see `to_csv`."""
     write_text(path, to_csv(report))
 
 

@@ -107,13 +107,7 @@ class Data:
         return replace(self, shape=shape)
 
     def make(self) -> Source:
-        """Return the source in newly allocated memory, which no cache or GPU holds yet.
-
-        Raises
-        ------
-        AppError
-            If it was given elsewhere, or if such data cannot be generated.
-        """
+        """Return the source in newly allocated memory, which no cache or GPU holds yet."""
         if self.given is not None:
             return self.given.cropped(self.shape)
         if self.content is Content.GIVEN:

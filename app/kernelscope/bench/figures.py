@@ -199,15 +199,9 @@ def _by_data() -> dict[tuple[str, int, tuple[int, ...]], list[PublishedFigure]]:
 def comparable(row: Row, quantity: str, *, waiting: bool) -> Iterator[PublishedFigure]:
     """Yield the figures that may be drawn next to a quantity of a row.
 
-    They are of the same quantity and scope, by the same level of the same device, on the same
-    data, so that they take the colour of the row's series.
-
-    Parameters
-    ----------
-    quantity : str
-        `TIME` or `SPEED_UP` (over `statistics.BASELINE`).
-    waiting : bool
-        Whether whole runs are drawn, or computing alone.
+    They are of the same quantity and scope, by the same level of the same device, on the same data,
+    so that they take the colour of the row's series. `quantity`: `TIME` or `SPEED_UP` (over
+    `statistics.BASELINE`). `waiting`: whether whole runs are drawn, or computing alone.
     """
     return (
         figure

@@ -153,14 +153,8 @@ def _times(ratio: float) -> str:
 class MemoryLadder:
     """The levels on a card.
 
-    Parameters
-    ----------
-    rungs : sequence of CountedRung
-    card : Gpu
-    recorded : mapping of str to RecordedTime
-        Recorded times of the same work on the card, by the id of the level.
-    measured : mapping of str to float
-        Seconds of the same work by the id of the level, on the card of this computer.
+    `recorded`: recorded times of the same work on the card, by the id of the level. `measured`:
+    seconds of the same work by the id of the level, on the card of this computer.
     """
 
     def __init__(

@@ -19,13 +19,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace a file in one step, so that it is never half written; or send `data` to a stream.
-
-    Raises
-    ------
-    AppError
-        If `path` cannot be written.
-    """
+    """Replace a file in one step, so that it is never half written; or send `data` to a stream."""
     try:
         descriptor = _descriptor(path)
         if descriptor is not None:

@@ -27,11 +27,8 @@ from kernelscope.schema.samples import Pixels
 class Parity:
     """Whether the levels of a filter agree, and the largest difference.
 
-    Attributes
-    ----------
-    map : ndarray, shape (height, width) or (depth, height, width)
-        The largest difference between any two results at each pixel or voxel, of any channel,
-        in the type of the samples.
+    `map` (shape (height, width) or (depth, height, width)): the largest difference between any two
+    results at each pixel or voxel, of any channel, in the type of the samples.
     """
 
     label: str
@@ -80,17 +77,7 @@ def verify(
 ) -> Parity:
     """Run every level of a filter on the available `devices`, and compare the results.
 
-    Parameters
-    ----------
-    announce : callable
-        Called with the current level and the fraction of all levels that is done, 0 to 1.
-
-    Raises
-    ------
-    AppError
-        If the filter cannot work on this source, or no level could run.
-    Cancelled
-        If `token` was set.
+    `announce` is called with the current level and the fraction of all levels that is done, 0 to 1.
     """
     plan = list(_levels(source, filter_id, parameters, border, backends, devices))
     envelope: _Envelope | None = None

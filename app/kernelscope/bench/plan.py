@@ -91,11 +91,8 @@ class Plan:
     def from_json(cls, content: Field) -> Plan:
         """Return the plan that `to_json` wrote.
 
-        Raises
-        ------
-        InvalidJson
-            If the content is no plan; the message names the value. (A plan for an opened source is
-            valid; but the report does not hold the source, so its rows cannot run.)
+        (A plan for an opened source is valid; but the report does not hold the source, so its rows
+        cannot run.)
         """
         return cls(
             name=content["name"].text(),

@@ -402,13 +402,7 @@ QUICK_LOOK = PRESETS["Quick look"]
 
 
 def get(name: str) -> Preset:
-    """Return a preset by its name or by an unambiguous beginning of it, in upper or lower case.
-
-    Raises
-    ------
-    UnknownName
-        If no name or more than one begins with `name`.
-    """
+    """Return a preset by its name or by an unambiguous beginning of it, in upper or lower case."""
     found = [
         preset for preset in PRESETS.values() if preset.name.casefold().startswith(name.casefold())
     ]

@@ -141,10 +141,7 @@ class RecordedTime:
 class Wanted:
     """The work whose time is looked for.
 
-    Attributes
-    ----------
-    dtype : numpy dtype or None
-        None for that of the recorded pictures or volumes.
+    `dtype`: None for that of the recorded pictures or volumes.
     """
 
     step: Step
@@ -249,10 +246,7 @@ class _Setting:
 class Recorded:
     """Recorded figures by filter and device.
 
-    Parameters
-    ----------
-    figures : iterable of RecordedTime
-        Those of libraries, chosen blocks or several GPUs are left out.
+    `figures`: those of libraries, chosen blocks or several GPUs are left out.
     """
 
     def __init__(self, figures: Iterable[RecordedTime] = ()) -> None:

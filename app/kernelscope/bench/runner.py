@@ -68,19 +68,8 @@ def measure(
     """Yield every row that a plan asks for; those that cannot run have a reason.
 
     Everything happens on the calling thread, which must be the one that uses the backends.
-
-    Parameters
-    ----------
-    announce : callable
-        Called with its `Progress` before each part of the work.
-
-    Raises
-    ------
-    AppError
-        For a plan that is wrong on every machine, before anything is timed.
-    Cancelled
-        After `token` was set, once the rows in progress have been yielded with their repeats
-        so far.
+    `announce` is called with its `Progress` before each part of the work. Raises `Cancelled` after
+    `token` was set, once the rows in progress have been yielded with their repeats so far.
     """
     try:
         yield from _measured(plan, backends, token, announce)

@@ -84,15 +84,8 @@ class SpeedUp:
 def speed_up(row: Row, baseline: Row, waiting: bool = True) -> SpeedUp | None:
     """Compare two rows of the same subject that have times.
 
-    Parameters
-    ----------
-    waiting : bool
-        Compare the end-to-end times (`Row.waits`), or else computing alone.
-
-    Returns
-    -------
-    SpeedUp or None
-        None if end-to-end times are wanted and one of the rows has none (`Row.is_whole`).
+    `waiting`: compare the end-to-end times (`Row.waits`), or else computing alone. Returns None if
+    end-to-end times are wanted and one of the rows has none (`Row.is_whole`).
     """
     if row == baseline:  # exactly 1, also if only a part was timed
         return SpeedUp(1.0, scaled=False)
@@ -191,10 +184,7 @@ def _both(first: Interval, second: Interval) -> float:
 def ratio(first: Row, second: Row, waiting: bool = False) -> Ratio:
     """Return the time of `first` divided by that of `second`, for all of the data.
 
-    Parameters
-    ----------
-    waiting : bool
-        Compare the end-to-end times (`Row.waits`), or else computing alone.
+    `waiting`: compare the end-to-end times (`Row.waits`), or else computing alone.
     """
     found = ratio_of_times(
         first.waits if waiting else first.seconds,

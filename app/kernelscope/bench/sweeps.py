@@ -23,22 +23,10 @@ def grid(
 ) -> tuple[Sweep, ...]:
     """Return the sweeps over filters, sizes and mask sizes.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Filter ids; none for all filters of the kind of `data`.
-    sizes : sequence of int
-        Sides of the square pictures (of cubes, for filters of volumes).
-    masks : sequence of int
-        Mask sizes, for the filters that have one; sizes that a filter does not support are left
-        out.
-    data : Data, optional
-        Filter this instead of squares of these sizes, for example the open picture.
-
-    Raises
-    ------
-    InvalidParameter
-        For an unknown filter or mask size, or a filter that does not work on `data`.
+    `names`: filter ids; none for all filters of the kind of `data`. `sizes`: sides of the square
+    pictures (of cubes, for filters of volumes). `masks`: mask sizes, for the filters that have one;
+    sizes that a filter does not support are left out. `data`: filter this instead of squares of
+    these sizes, for example the open picture.
     """
     chosen = [filters.get(name) for name in names]
     if data is not None:

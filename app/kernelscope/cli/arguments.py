@@ -95,13 +95,7 @@ example:
 
 
 def parse(arguments: list[str]) -> ApplyCommand:
-    """Return the command of these arguments.
-
-    Raises
-    ------
-    AppError
-        For a value that a parameter does not accept, or a recipe that cannot be read.
-    """
+    """Return the command of these arguments."""
     segments = _split(arguments)
     parser = apply_parser()
     specs = [_filter(segment) for segment in segments]

@@ -290,13 +290,7 @@ def _print_end(report: Report) -> None:
 
 
 def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
-    """Return a function that draws the requested plots.
-
-    Raises
-    ------
-    AppError
-        If they cannot be drawn, before anything is measured.
-    """
+    """Return a function that draws the requested plots."""
     folder = options.plot
     if folder is None:
         return lambda report: None

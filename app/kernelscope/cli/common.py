@@ -312,12 +312,7 @@ def run_steps(
 ) -> Result:
     """Run the steps of a recipe, report each but the last, and return the last result.
 
-    Parameters
-    ----------
-    reference : Image or Volume, optional
-        Every result is compared with it.
-    gpus : tuple of int, optional
-        Numbers of the GPUs to use.
+    `reference`: every result is compared with it.
     """
     from kernelscope.engine.costs import Costs, default_path
     from kernelscope.engine.steps import execute_recipe
@@ -383,13 +378,7 @@ def unlogged() -> Iterator[None]:
 
 
 def log_to_file(path: Path) -> None:
-    """Write the program's log to a new file, from DEBUG on.
-
-    Raises
-    ------
-    AppError
-        If the file cannot be written.
-    """
+    """Write the program's log to a new file, from DEBUG on."""
     try:
         handler = logging.FileHandler(path, mode="w", encoding="utf-8")
     except OSError as error:

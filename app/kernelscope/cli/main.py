@@ -43,11 +43,8 @@ from kernelscope.cli.trace import trace
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command given by `argv` (default: the process's arguments).
 
-    Returns
-    -------
-    int
-        The exit status. Wrong usage and ``--help`` leave through `SystemExit`, as usual
-        with `argparse`.
+    Returns the exit status. Wrong usage and ``--help`` leave through `SystemExit`, as usual with
+    `argparse`.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):

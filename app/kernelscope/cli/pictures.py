@@ -31,13 +31,7 @@ class _Difference:
 
 
 class PictureFiles:
-    """Reads a picture and its reference; writes the result and pictures of differences.
-
-    Raises
-    ------
-    InvalidParameter
-        For options that are for volumes.
-    """
+    """Reads a picture and its reference; writes the result and pictures of differences."""
 
     def __init__(self, command: ApplyCommand) -> None:
         self._files, self._outputs = command.files, command.outputs

@@ -27,13 +27,7 @@ _WHOLE = {
 
 
 def apply_streamed(command: ApplyCommand) -> None:
-    """Filter a file in blocks within the memory that the command allows.
-
-    Raises
-    ------
-    AppError
-        As `filter_file`, or for an option that needs the whole file.
-    """
+    """Filter a file in blocks within the memory that the command allows."""
     from kernelscope.big.lazy.files import filter_file
     from kernelscope.files import write_recipe
 

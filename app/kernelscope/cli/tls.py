@@ -30,13 +30,7 @@ def add_tls_options(parser: argparse._ActionsContainer) -> None:
 
 
 def tls_of(options: Any) -> Tls | None:
-    """Return the files that were given; None if there are none.
-
-    Raises
-    ------
-    UnknownName
-        If one of the three is missing, or there is no scheduler for them.
-    """
+    """Return the files that were given; None if there are none."""
     files = {each: getattr(options, each[2:].replace("-", "_")) for each in _OPTIONS}
     given = [each for each, file in files.items() if file is not None]
     if not given:

@@ -26,11 +26,6 @@ class VolumeFiles:
     """Reads volumes and a reference; writes a result for each, and differences of the first.
 
     Filters for pictures run slice by slice.
-
-    Raises
-    ------
-    InvalidParameter
-        For an axis if no filter goes slice by slice, or outputs that would be written twice.
     """
 
     def __init__(self, command: ApplyCommand) -> None:

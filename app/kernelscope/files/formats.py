@@ -45,12 +45,8 @@ class Format:
 class Decoded:
     """Pixels, notices and metadata returned by a decoder.
 
-    Attributes
-    ----------
-    pixels : ndarray
-        Shape (height, width) or (height, width, channels), any type, any layout.
-    missing : ndarray of bool, shape (height, width, channels), optional
-        Samples that the file marks as unknown.
+    `pixels`: shape (height, width) or (height, width, channels), any type, any layout. `missing`
+    (shape (height, width, channels)): samples that the file marks as unknown.
     """
 
     pixels: NDArray[Any]
@@ -73,18 +69,7 @@ class Unreadable(Exception):
 
 
 def check_size(width: int, height: int, samples: int = 1) -> None:
-    """Refuse a size from a header before any memory is allocated for it.
-
-    Parameters
-    ----------
-    samples : int
-        Samples per pixel.
-
-    Raises
-    ------
-    Unreadable
-        If there are no pixels, or more than `MAX_PIXELS`.
-    """
+    """Refuse a size from a header before any memory is allocated for it."""
     if width < 1 or height < 1:
         raise Unreadable(f"the image has no pixels ({width}×{height}).")
     if width * height > MAX_PIXELS:

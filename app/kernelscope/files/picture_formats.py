@@ -36,10 +36,7 @@ The same for all formats, so that they keep the same data."""
 class Writer:
     """An encoder, and the properties that its files can keep.
 
-    Attributes
-    ----------
-    dtypes : tuple of dtype
-        Types of samples, the most precise one last.
+    `dtypes`: types of samples, the most precise one last.
     """
 
     format: Format

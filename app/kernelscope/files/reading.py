@@ -124,13 +124,7 @@ def _turned(decoded: Decoded) -> Metadata:
 
 
 def open_file(path: Path) -> WatchedFile:
-    """Open a regular file that is not empty, with limited reading time.
-
-    Raises
-    ------
-    Unreadable
-        If it is no such file, does not exist, or may not be read.
-    """
+    """Open a regular file that is not empty, with limited reading time."""
     try:
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):

@@ -23,26 +23,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def replace_file(path: Path, data: bytes) -> None:
     """Write `data` to `path`, through a temporary file in the same folder.
 
-    An existing file keeps its permissions, and a link its target.
-
-    Raises
-    ------
-    ImageWriteError
-        If the folder does not exist, is write-protected or full. The old file is intact then,
-        and nothing else is left behind.
+    An existing file keeps its permissions, and a link its target. On failure the old file is
+    intact, and nothing else is left behind.
     """
     with explained(path):
         atomic.replace(_target(path), data)
 
 
 def resolved(path: Path) -> Path:
-    """Return the absolute path, with links followed.
-
-    Raises
-    ------
-    ImageWriteError
-        If the system cannot follow it: it has a null character, or a name is too long.
-    """
+    """Return the absolute path, with links followed."""
     with explained(path):
         return path.resolve()
 
@@ -52,17 +41,8 @@ def replace_folder(
 ) -> None:
     """Write `files`, pairs of a name and its content, to a folder that appears when complete.
 
-    Parameters
-    ----------
-    ours : callable
-        Whether a file of this name may be replaced. A folder with any other file is left
-        unchanged.
-
-    Raises
-    ------
-    ImageWriteError
-        As `replace_file`, or if `path` is a file or a folder with other files. The old folder is
-        intact then, and nothing else is left behind.
+    `ours`: whether a file of this name may be replaced. a folder with any other file is left
+    unchanged. On failure the old folder is intact, and nothing else is left behind.
     """
     check_folder(path, ours)
     with explained(path):
@@ -70,13 +50,7 @@ def replace_folder(
 
 
 def check_folder(path: Path, ours: Callable[[str], bool]) -> None:
-    """Refuse a place that `replace_folder` cannot write to, as far as is known beforehand.
-
-    Raises
-    ------
-    ImageWriteError
-        If the place does not exist, is write-protected, or holds files that must not be replaced.
-    """
+    """Refuse a place that `replace_folder` cannot write to, as far as is known beforehand."""
     with explained(path):
         target = path.resolve()
         if target.is_dir():
@@ -97,13 +71,7 @@ def check_folder(path: Path, ours: Callable[[str], bool]) -> None:
 
 
 def check_target(path: Path) -> None:
-    """Refuse a place that `replace_file` cannot write to, as far as is known beforehand.
-
-    Raises
-    ------
-    ImageWriteError
-        If the place does not exist or is write-protected.
-    """
+    """Refuse a place that `replace_file` cannot write to, as far as is known beforehand."""
     with explained(path):
         folder = _target(path).parent
         if not os.access(folder, os.W_OK | os.X_OK):

@@ -110,19 +110,7 @@ def check_write(
 ) -> None:
     """Refuse, before a long run, an image that `write_image` would refuse after it.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Height, width and channels of the image to write.
-    dtype : dtype
-        Type of its samples.
-    lossy, quality
-        As for `write_image`.
-
-    Raises
-    ------
-    LossyFormat, ImageWriteError
-        As `write_image`; but the disk may still fill up later.
+    `shape`: height, width and channels of the image to write. `dtype`: type of its samples.
     """
     path = Path(path)
     height, width, channels = shape

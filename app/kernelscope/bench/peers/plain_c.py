@@ -92,15 +92,7 @@ def version() -> str:
 def library(dtype: np.dtype[Any], side: int = 0) -> ctypes.CDLL:
     """Return the loops for samples of `dtype`, compiled on the first use.
 
-    Parameters
-    ----------
-    side : int
-        The only side of masks and patches, which the compiler knows; 0 for any.
-
-    Raises
-    ------
-    AppError
-        If there is no compiler, or it cannot compile them.
+    `side`: the only side of masks and patches, which the compiler knows; 0 for any.
     """
     if not compiler():
         raise AppError("There is no C compiler (cc, gcc or clang).")
@@ -140,13 +132,8 @@ def plain(
 ) -> Call | None:
     """Return a call that filters `pixels` and returns the result; None if `plain.c` lacks that.
 
-    Parameters
-    ----------
-    pixels : ndarray, shape (height, width), or (height, width, 3) for greyscale
-    parameters : mapping
-        Validated values.
-    loops : CDLL, optional
-        The loops, if not compiled as `library` does.
+    `pixels` has the shape (height, width), or (height, width, 3) for greyscale. `loops`: the loops,
+    if not compiled as `library` does.
     """
     shape = (3,) if filter_id == "greyscale" else ()
     if filter_id not in _FUNCTIONS or border not in BORDERS or pixels.shape[2:] != shape:
@@ -290,13 +277,8 @@ LIBRARY = Library(
 def plain_mri_nlm(source: Pixels, extended: NDArray[np.float32], reach: Any, model: Any) -> Call:
     """Return a call of MRI NLM for one component and one sigma; see `filters.mri_nlm.cpu`.
 
-    Parameters
-    ----------
-    source : ndarray of float32, shape (depth, height, width, 1)
-    extended : ndarray of float32, shape (1, slices, rows, columns)
-        `source` mirrored by ``reach.margin``.
-    reach : Reach
-    model : Model
+    `source` has the shape (depth, height, width, 1). `extended` (shape (1, slices, rows, columns)):
+    `source` mirrored by ``reach.margin``.
     """
     output = np.empty(source.shape, np.float32)
     sigma = np.float32(model.sigmas.ravel()[0])

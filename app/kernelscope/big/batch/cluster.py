@@ -84,13 +84,7 @@ class SchedulerLost(AppError):
 
 @contextmanager
 def connected(address: str, tls: Tls | None = None) -> Iterator[Client]:
-    """Provide a connection to the scheduler at an address such as ``tcp://node1:8786``.
-
-    Raises
-    ------
-    AppError
-        If Dask is not installed, no scheduler answers, or the keys are not accepted.
-    """
+    """Provide a connection to the scheduler at an address such as ``tcp://node1:8786``."""
     distributed = _distributed()
     if tls is not None and "://" not in address:
         address = f"tls://{address}"
@@ -215,15 +209,9 @@ def local_workers(
     """Provide a cluster of `count` worker processes on this machine.
 
     They and this process know each other by keys that are made for the run and held in memory, so
-    that no other user of the machine can send them work.
-
-    Parameters
-    ----------
-    gpus : sequence of int, optional
-        Numbers of the GPUs, which the workers take in turn; by default worker 0 has GPU 0, and
-        so on, and those beyond the last GPU have none.
-    threads : int
-        Files that a worker has in work at a time; one of them is filtered.
+    that no other user of the machine can send them work. `gpus`: numbers of the GPUs, which the
+    workers take in turn; by default worker 0 has GPU 0, and so on, and those beyond the last GPU
+    have none. `threads`: files that a worker has in work at a time; one of them is filtered.
     """
     distributed = _distributed()
     import dask
@@ -303,14 +291,8 @@ def share_of_cores(count: int) -> int:
 class ClusterBatch:
     """A recipe on many files, filtered by workers.
 
-    Parameters
-    ----------
-    items : sequence of Item
-    settings : TaskSettings
-        Their parts lie in a folder of the output folder, see `parts_folder`.
-    client : distributed.Client
-    overwrite : bool
-        Replace files that are there; otherwise such a file is a failure.
+    `settings`: their parts lie in a folder of the output folder, see `parts_folder`. `overwrite`:
+    replace files that are there; otherwise such a file is a failure.
     """
 
     def __init__(
@@ -332,15 +314,7 @@ class ClusterBatch:
     ) -> list[FileOutcome]:
         """Filter all files that the journal does not have; return what became of each.
 
-        Parameters
-        ----------
-        report : callable
-            Called on this thread with each outcome, in the order in which files are done.
-
-        Raises
-        ------
-        SchedulerLost
-            If the scheduler went away; what was reported is done, and stays.
+        `report` is called on this thread with each outcome, in the order in which files are done.
         """
         outcomes: list[FileOutcome] = []
 

@@ -109,21 +109,10 @@ class _Read:
 class Batch:
     """A recipe on many files.
 
-    Parameters
-    ----------
-    items : sequence of Item
-    backends : mapping of str to Backend
-    more : sequence of mapping
-        Backends for each further file that is filtered at a time, such as those of another GPU.
-    options : RunOptions
-        For every step that has them.
-    handling : Handling
-    overwrite : bool
-        Replace files that are there; otherwise such a file is a failure.
-    jobs : int
-        Files that are read ahead, and written behind, at a time.
-    hints : Hints
-        The ways out of failures.
+    `more`: backends for each further file that is filtered at a time, such as those of another GPU.
+    `options`: for every step that has them. `overwrite`: replace files that are there; otherwise
+    such a file is a failure. `jobs`: files that are read ahead, and written behind, at a time.
+    `hints`: the ways out of failures.
     """
 
     def __init__(
@@ -157,17 +146,10 @@ class Batch:
     ) -> list[FileOutcome]:
         """Filter all files that the journal does not have; return what became of each.
 
-        After `token` was cancelled, files that are being written are finished, and the rest is
-        left out.
-
-        Parameters
-        ----------
-        report : callable
-            Called on this thread with each outcome, in the order of the files.
-        begun : callable
-            Called with each file as a stage of the work on it begins, on any thread.
-        pause : Pause, optional
-            While it holds the batch, no file is begun.
+        After `token` was cancelled, files that are being written are finished, and the rest is left
+        out. `report` is called on this thread with each outcome, in the order of the files. `begun`
+        is called with each file as a stage of the work on it begins, on any thread. `pause`: while
+        it holds the batch, no file is begun.
         """
         outcomes: list[FileOutcome] = []
 

@@ -46,13 +46,7 @@ _PART = 1 << 22
 
 
 def read_sources(item: Item, handling: Handling) -> tuple[Source, ...]:
-    """Return all that a file holds: a picture, pages, a volume, or volumes of one shape.
-
-    Raises
-    ------
-    AppError
-        If it cannot be read.
-    """
+    """Return all that a file holds: a picture, pages, a volume, or volumes of one shape."""
     path, nan = item.source, handling.nan
     if not item.slices and not is_volume(path):
         image = read_image(path, nan=nan)

@@ -38,27 +38,9 @@ _MOST_BYTES = 1 << 30
 class Journal:
     """Knows which results are done, and notes new ones; closed at the end.
 
-    Parameters
-    ----------
-    folder : Path
-        Where the results go; made if it is not there.
-    recipe : Recipe
-        A journal of another one cannot be resumed.
-    resume : bool
-        Go on where an earlier batch stopped.
-    anew : bool
-        Forget an earlier batch.
-    handling : Handling
-        With another one, results would differ.
-    hints : Hints
-        The ways out of failures.
-
-    Raises
-    ------
-    AppError
-        If an earlier batch cannot be resumed, or was not to be.
-    ImageWriteError
-        If the folder cannot be written to.
+    `folder`: where the results go; made if it is not there. `recipe`: a journal of another one
+    cannot be resumed. `resume`: go on where an earlier batch stopped. `anew`: forget an earlier
+    batch. `handling`: with another one, results would differ. `hints`: the ways out of failures.
     """
 
     def __init__(

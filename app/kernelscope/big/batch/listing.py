@@ -41,10 +41,7 @@ _NAMELESS = "series"
 class FoundFiles:
     """The files of a batch.
 
-    Attributes
-    ----------
-    problems : list of (Path, str)
-        Folders that cannot be looked into, with the reason.
+    `problems`: folders that cannot be looked into, with the reason.
     """
 
     items: list[Item] = field(default_factory=list)
@@ -66,24 +63,12 @@ def find_items(
     and, where they differ in their suffix alone, that as well: ``a.png.tif``.
 
     The slices of a DICOM series in a folder are one item, also if one of them is an input. Files of
-    any name are looked at for them. The result has the name of the folder; of several series in
-    it, those of the series in that folder: ``scan/3-T1w.nii.gz``.
-
-    Parameters
-    ----------
-    inputs : sequence of Path
-        Files, and folders; `out`, if it lies in one, is left out.
-    suffix : str, optional
-        Of all targets; by default each file's own, or `USUAL` or, of a DICOM series,
-        `USUAL_VOLUME` if that format is not written.
-    references : Path, optional
-        Folder of references, at the places of their files; only their suffixes may differ. That of
-        a series may be a folder.
-
-    Raises
-    ------
-    AppError
-        If there is nothing to filter, `suffix` names no format, or `references` is no folder.
+    any name are looked at for them. The result has the name of the folder; of several series in it,
+    those of the series in that folder: ``scan/3-T1w.nii.gz``. `inputs`: files, and folders; `out`,
+    if it lies in one, is left out. `suffix`: of all targets; by default each file's own, or `USUAL`
+    or, of a DICOM series, `USUAL_VOLUME` if that format is not written. `references`: folder of
+    references, at the places of their files; only their suffixes may differ. That of a series may
+    be a folder.
     """
     if references is not None and not _is_folder(references):
         raise AppError(f"{references}: there is no such folder.", "Name one with references.")

@@ -86,10 +86,7 @@ def describe(number: int, item: Item, settings: TaskSettings) -> str:
 def filter_file(text: str) -> str:
     """Do a task, on a worker; return what became of it as JSON.
 
-    Parameters
-    ----------
-    text : str
-        As `describe` returns it.
+    `text`: as `describe` returns it.
     """
     task = json.loads(text)
     source, reference = Path(task["source"]), task["reference"]

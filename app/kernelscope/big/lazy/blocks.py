@@ -39,18 +39,8 @@ _ALIKE = 0.8
 def plan(source: LazySource, budget: float, grain: Sides = (1, 1, 1)) -> list[Box]:
     """Return boxes that cover a source, in the order of their samples.
 
-    Parameters
-    ----------
-    budget : float
-        Bytes that `AT_ONCE` blocks may take together, with their results.
-    grain : tuple of int
-        Sides of the parts in which results are stored; blocks have multiples of them where the
-        budget allows.
-
-    Raises
-    ------
-    OutOfMemory
-        If not even the smallest block fits.
+    `budget`: bytes that `AT_ONCE` blocks may take together, with their results. `grain`: sides of
+    the parts in which results are stored; blocks have multiples of them where the budget allows.
     """
     return list(cut(source.shape, _sides(source, budget, grain)))
 

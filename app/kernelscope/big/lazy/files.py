@@ -66,12 +66,7 @@ class Filed:
 
 
 def check_places(source: Path, target: Path) -> None:
-    """Refuse a target of another format, or that is the source.
-
-    Raises
-    ------
-    ImageWriteError
-    """
+    """Refuse a target of another format, or that is the source."""
     if not target.name.lower().endswith(tiff_sink.SUFFIXES + zarr_sink.SUFFIXES):
         raise ImageWriteError(
             f"{target.name}: only TIFF files and OME-Zarr folders are written in blocks.",
@@ -111,21 +106,9 @@ def filter_file(
 ) -> Filed:
     """Filter a file in blocks, into another one that appears when it is complete.
 
-    Parameters
-    ----------
-    limit : float
-        Bytes of memory that this process may take.
-    number : int, optional
-        Number, from 1, of the volume in a file of several.
-    workers : Workers, optional
-        They compute the blocks, and each takes as much memory.
-
-    Raises
-    ------
-    AppError
-        If the files, the steps or the memory do not allow it. An existing target is unchanged.
-    Cancelled
-        If `token` was set meanwhile.
+    `limit`: bytes of memory that this process may take. `number`: from 1, of the volume in a file
+    of several. `workers`: they compute the blocks, and each takes as much memory. On failure an
+    existing target is unchanged.
     """
     token = token or CancelToken()
     costs = costs or Costs()

@@ -72,19 +72,9 @@ def filtered(
 ) -> Filtered:
     """Return the result of a step, of which nothing is computed yet.
 
-    Parameters
-    ----------
-    cover : callable
-        Returns boxes that cover a source, for values that depend on all of it: slices of other
-        types than bytes are scaled by the brightest voxel.
-    white : float, optional
-        The brightest voxel, or the white of floats, if it is known: the source is not covered for
-        it again.
-
-    Raises
-    ------
-    InvalidParameter
-        If the filter needs the whole source at once, or the step cannot work on it.
+    `cover` returns boxes that cover a source, for values that depend on all of it: slices of other
+    types than bytes are scaled by the brightest voxel. `white`: the brightest voxel, or the white
+    of floats, if it is known: the source is not covered for it again.
     """
     spec = step.filter
     if spec.kind is Kind.VOLUME or (
@@ -126,13 +116,7 @@ def _loses_sign(step: Step, low: float) -> InvalidParameter:
 
 
 class FilteredPicture:
-    """A step on a picture.
-
-    Raises
-    ------
-    InvalidParameter
-        As `Request`.
-    """
+    """A step on a picture."""
 
     kind = Kind.PICTURE
 
@@ -195,15 +179,7 @@ class FilteredPicture:
 class FilteredSlices:
     """A filter for pictures on the slices of a volume.
 
-    Parameters
-    ----------
-    cover : callable
-        As for `filtered`.
-
-    Raises
-    ------
-    InvalidParameter
-        As `Request`.
+    `cover`: as for `filtered`.
     """
 
     kind = Kind.VOLUME
@@ -324,13 +300,7 @@ def _picture(pixels: NDArray[Any], title: str) -> Image:
 
 
 def extremes(source: LazySource, boxes: Iterable[Box]) -> tuple[float, float]:
-    """Return the smallest and the largest sample, from boxes that cover the source.
-
-    Raises
-    ------
-    InvalidImage
-        If some are NaN or infinite.
-    """
+    """Return the smallest and the largest sample, from boxes that cover the source."""
     low, high = np.inf, -np.inf
     for box in boxes:
         samples = source.read(box)

@@ -88,13 +88,7 @@ class Multiscale:
 
 
 def parsed(attributes: Mapping[str, Any]) -> Multiscale:
-    """Return the first picture that the attributes of a group describe.
-
-    Raises
-    ------
-    Unreadable
-        If there is none, or of a version or with axes that are not known.
-    """
+    """Return the first picture that the attributes of a group describe."""
     if "plate" in attributes or "bioformats2raw.layout" in attributes:
         raise Unreadable(
             "it is a collection of pictures.", "Name one of the folders in it, such as NAME/0."
@@ -194,11 +188,8 @@ def attributes_of(
 ) -> dict[str, Any]:
     """Return the attributes of a group with a pyramid.
 
-    Parameters
-    ----------
-    factors : sequence of sequence of int
-        For each level, named 0, 1, ..., the samples of level 0 along each axis that one of its
-        samples is the mean of.
+    `factors`: for each level, named 0, 1, ..., the samples of level 0 along each axis that one of
+    its samples is the mean of.
     """
     datasets = []
     for level, each in enumerate(factors):

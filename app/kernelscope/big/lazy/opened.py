@@ -20,15 +20,7 @@ _CUT_OFF = "the file is cut off."
 class OpenedFile:
     """Reads parts of a file on any thread.
 
-    Attributes
-    ----------
-    handle : WatchedFile
-        For parsing, on one thread, before parts are read.
-
-    Raises
-    ------
-    Unreadable
-        If the file cannot be opened.
+    `handle`: for parsing, on one thread, before parts are read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,13 +35,7 @@ class OpenedFile:
         return self._state[0]
 
     def fill(self, offset: int, array: NDArray[Any]) -> None:
-        """Read the bytes of a C-ordered array.
-
-        Raises
-        ------
-        ImageReadError
-            If the file ends before, cannot be read, or has changed since it was opened.
-        """
+        """Read the bytes of a C-ordered array."""
         view = array.reshape(-1).view(np.uint8).data
         done = 0
         try:
@@ -73,12 +59,7 @@ class OpenedFile:
         return data.tobytes()
 
     def check_unchanged(self) -> None:
-        """Refuse a file that was written to, or replaced, since it was opened.
-
-        Raises
-        ------
-        ImageReadError
-        """
+        """Refuse a file that was written to, or replaced, since it was opened."""
         try:
             now = _state(self.path.stat())
         except OSError:

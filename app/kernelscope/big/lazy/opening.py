@@ -25,13 +25,7 @@ class OpenSource(LazySource, Protocol):
 
 
 def open_source(path: Path, number: int | None = None) -> OpenSource:
-    """Open a file to be read in blocks; close it after use.
-
-    Raises
-    ------
-    ImageReadError
-        If it is missing, damaged, or of no format that is read in blocks.
-    """
+    """Open a file to be read in blocks; close it after use."""
     if is_zarr(path):
         return open_zarr(path, number)
     kind = Kind.VOLUME if is_volume(path) else Kind.PICTURE

@@ -97,10 +97,7 @@ def describe(
 ) -> Task:
     """Return the task of steps whose estimates and surveys are done.
 
-    Parameters
-    ----------
-    number : int, optional
-        Number, from 1, of the volume in a file of several.
+    `number`: from 1, of the volume in a file of several.
     """
     return {
         "version": kernelscope.__version__,
@@ -116,21 +113,9 @@ def describe(
 class Remote:
     """A lazy source whose blocks are computed elsewhere; it is read on several threads.
 
-    Parameters
-    ----------
-    source : LazySource
-        The same, here: its shape and type.
-    client : distributed.Client
-    task : dict
-        As `describe` returns it, with the folder of parts and the threads.
-    token : CancelToken
-
-    Attributes
-    ----------
-    at_once : int
-        Blocks that keep all workers busy.
-    peak_bytes : int
-        Most memory that a worker had resident.
+    `source`: the same, here: its shape and type. `task`: as `describe` returns it, with the folder
+    of parts and the threads. `at_once`: blocks that keep all workers busy. `peak_bytes`: most
+    memory that a worker had resident.
     """
 
     def __init__(self, source: LazySource, client: Any, task: Task, token: CancelToken) -> None:
@@ -143,15 +128,7 @@ class Remote:
         self._lock = threading.Lock()
 
     def read(self, box: Box) -> NDArray[Any]:
-        """Return a block that lies on the disk.
-
-        Raises
-        ------
-        AppError
-            If it cannot be computed, or the scheduler went away.
-        Cancelled
-            If the token was set meanwhile.
-        """
+        """Return a block that lies on the disk."""
         text = json.dumps({**self._task, "first": box.first, "sides": box.sides})
         for _ in range(_TRIES):
             answer = self._answer(text)
@@ -228,10 +205,7 @@ def _folder_of_parts(target: Path) -> Iterator[Path]:
 def compute_block(text: str) -> str:
     """Compute a block, on a worker; return the name of its part, or the reason for none, as JSON.
 
-    Parameters
-    ----------
-    text : str
-        As a `Remote` sends it.
+    `text`: as a `Remote` sends it.
     """
     task = json.loads(text)
     try:

@@ -29,10 +29,7 @@ Sides = tuple[int, int, int]
 class Head:
     """The content of a file in addition to its samples, as far as results keep it.
 
-    Attributes
-    ----------
-    profile : bytes
-        ICC profile of a picture; empty without one.
+    `profile`: ICC profile of a picture; empty without one.
     """
 
     spacing: Spacing | None = None
@@ -84,16 +81,9 @@ class Head:
 class LazySource(Protocol):
     """Samples that are read a box at a time, on any thread.
 
-    Attributes
-    ----------
-    title : str
-        Short name for messages.
-    shape : tuple of int
-        (height, width, channels) of a picture, (depth, height, width) of a volume.
-    dtype : dtype
-        In native byte order; one of those of `Image` or `Volume`.
-    grain : tuple of int
-        Sides of the parts that are stored together: reading less of one is not faster.
+    `title`: short name for messages. `shape`: (height, width, channels) of a picture, (depth,
+    height, width) of a volume. `dtype`: in native byte order; one of those of `Image` or `Volume`.
+    `grain`: sides of the parts that are stored together: reading less of one is not faster.
     """
 
     @property
@@ -112,13 +102,7 @@ class LazySource(Protocol):
     def grain(self) -> Sides: ...
 
     def read(self, box: Box) -> NDArray[Any]:
-        """Return a part as a new array, C-contiguous.
-
-        Raises
-        ------
-        AppError
-            If it cannot be read or computed, or if its file changed meanwhile.
-        """
+        """Return a part as a new array, C-contiguous."""
 
     def working_bytes(self, box: Box) -> int:
         """Return the most bytes that reading a part takes, the part itself included."""

@@ -58,17 +58,8 @@ def stream(
 ) -> Streamed:
     """Compute the boxes of a source and write them, in their order.
 
-    Parameters
-    ----------
-    at_once : int
-        Blocks that are read and computed at a time.
-
-    Raises
-    ------
-    AppError
-        The first failure; the token is set, so that other blocks end soon.
-    Cancelled
-        If `token` was set meanwhile.
+    `at_once`: blocks that are read and computed at a time. Raises the first failure; the token is
+    set, so that other blocks end soon.
     """
     token = token or CancelToken()
     start = time.perf_counter()

@@ -44,13 +44,7 @@ class TiffSink:
         self._shape, self._dtype = shape, dtype
 
     def write(self, box: Box, samples: NDArray[Any]) -> None:
-        """Write a block to its place.
-
-        Raises
-        ------
-        ImageWriteError
-            If the disk is full, for instance.
-        """
+        """Write a block to its place."""
         size, (_, height, width) = self._dtype.itemsize, self._shape
         data = np.ascontiguousarray(samples, self._dtype)
         z, y, x = box.first
@@ -83,11 +77,6 @@ def tiff_sink(
     """Provide a file that takes the place of `path` when the block ends.
 
     If the block raises an exception, an existing file is unchanged and nothing else is left.
-
-    Raises
-    ------
-    ImageWriteError
-        If the place cannot be written to, or the disk has less room than the samples take.
     """
     check_target(path)
     target = resolved(path)
@@ -108,12 +97,7 @@ def tiff_sink(
 
 
 def check_room(path: Path, folder: Path, needed: int) -> None:
-    """Refuse a result for which the disk has no room, as far as is known beforehand.
-
-    Raises
-    ------
-    ImageWriteError
-    """
+    """Refuse a result for which the disk has no room, as far as is known beforehand."""
     with explained(path):
         free = shutil.disk_usage(folder).free
     if needed > free:

@@ -90,12 +90,8 @@ class TiffSource:
 class _Page:
     """A page, as (height, width, channels).
 
-    Attributes
-    ----------
-    grain : tuple of int
-        Rows and columns that are stored together.
-    working_bytes : int
-        Most bytes that reading takes beside its output: a strip or tile, its code, and those kept.
+    `grain`: rows and columns that are stored together. `working_bytes`: most bytes that reading
+    takes beside its output: a strip or tile, its code, and those kept.
     """
 
     def __init__(
@@ -226,15 +222,7 @@ class _Kept:
 def open_tiff(path: Path, kind: Kind, number: int | None = None) -> TiffSource:
     """Open the first page as a picture, or a stack of pages as a volume.
 
-    Parameters
-    ----------
-    number : int, optional
-        Number, from 1, of the volume in a file of several.
-
-    Raises
-    ------
-    ImageReadError
-        If the file is missing or damaged, or of a kind that is not read in blocks.
+    `number`: from 1, of the volume in a file of several.
     """
     with ExitStack() as undo:
         try:

@@ -56,17 +56,8 @@ def read_json(folder: Path, file: Path) -> Any:
 class Codecs:
     """The codecs of an array, if all are known.
 
-    Attributes
-    ----------
-    packers : tuple of str
-        Names of the codecs that make bytes from bytes, as they are applied.
-    inner : Codecs, optional
-        Those of the chunks in a shard.
-
-    Raises
-    ------
-    Unreadable
-        If one is not among those that are read.
+    `packers`: names of the codecs that make bytes from bytes, as they are applied. `inner`: those
+    of the chunks in a shard.
     """
 
     def __init__(self, description: Mapping[str, Any]) -> None:
@@ -146,12 +137,8 @@ def check_chunk(
 ) -> None:
     """Refuse a stored chunk that unpacks to more than its samples.
 
-    Parameters
-    ----------
-    chunk : sequence of int
-        Its sides; of one in a shard, those of the inner chunk.
-    inner, count : int
-        Number of the chunk in its shard, and how many there are.
+    `chunk`: its sides; of one in a shard, those of the inner chunk. `inner` and `count`: number of
+    the chunk in its shard, and how many there are.
     """
     most = math.prod(chunk) * itemsize
     try:

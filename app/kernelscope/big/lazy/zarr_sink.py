@@ -45,12 +45,8 @@ _LEVEL = 1
 class ZarrSink:
     """A folder that is being written; see `kernelscope.big.lazy.streaming.Sink`.
 
-    Parameters
-    ----------
-    arrays : list of zarr.Array
-        The levels, the finest first, with the axes z, y, x or y, x or c, y, x.
-    factors : list of tuple of int
-        For each level, the samples of level 0 along each axis that one of its samples covers.
+    `arrays`: the levels, the finest first, with the axes z, y, x or y, x or c, y, x. `factors`: for
+    each level, the samples of level 0 along each axis that one of its samples covers.
     """
 
     def __init__(
@@ -65,13 +61,7 @@ class ZarrSink:
         )
 
     def write(self, box: Box, samples: NDArray[Any]) -> None:
-        """Write a block.
-
-        Raises
-        ------
-        ImageWriteError
-            If the disk is full, for instance.
-        """
+        """Write a block."""
         array = self._arrays[0]
         first: tuple[int, ...] = box.first
         data = samples
@@ -87,15 +77,7 @@ class ZarrSink:
                 array[places] = data[inside]
 
     def finish(self, token: CancelToken, progress: Progress) -> None:
-        """Write the other levels.
-
-        Raises
-        ------
-        ImageWriteError
-            As `write`.
-        Cancelled
-            If `token` was set meanwhile.
-        """
+        """Write the other levels."""
         total = sum(array.nchunks for array in self._arrays[1:])
         done = 0
         for (finer, coarser), (before, after) in zip(
@@ -146,12 +128,6 @@ def zarr_sink(
     """Provide a folder that takes the place of `path` when the block ends.
 
     If the block raises an exception, an existing folder is unchanged and nothing else is left.
-
-    Raises
-    ------
-    ImageWriteError
-        If the place cannot be written to or holds other things, the picture has alpha, or the
-        package ``zarr`` is not installed.
     """
     try:
         import zarr  # noqa: F401

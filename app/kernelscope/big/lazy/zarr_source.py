@@ -56,16 +56,8 @@ def install_hint() -> str:
 class ZarrSource:
     """A picture or a volume in an OME-Zarr folder; see `LazySource`.
 
-    Parameters
-    ----------
-    array : zarr.Array
-        The finest resolution.
-    wanted : tuple of str
-        Names of the axes of `shape`; an axis that the array lacks has one sample.
-    fixed : dict of str to int
-        Index along each other axis.
-    codecs : Codecs
-        Those of the array.
+    `array`: the finest resolution. `wanted`: names of the axes of `shape`; an axis that the array
+    lacks has one sample. `fixed`: index along each other axis. `codecs`: those of the array.
     """
 
     def __init__(
@@ -109,12 +101,7 @@ class ZarrSource:
         return (box.pixels + _DECODING * chunk) * size
 
     def check_unchanged(self) -> None:
-        """Refuse a folder in which a chunk or the metadata were written to, since it was opened.
-
-        Raises
-        ------
-        ImageReadError
-        """
+        """Refuse a folder in which a chunk or the metadata were written to, since it was opened."""
         if self._metadata() != self._described:
             raise self._changed()
         if self._present() != self._states:
@@ -237,15 +224,7 @@ def _pieces(box: Box, grain: Sides) -> Iterator[Box]:
 def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
     """Open an OME-Zarr folder; a volume if it has several slices, otherwise a picture.
 
-    Parameters
-    ----------
-    number : int, optional
-        Number, from 1, of the volume or picture, if there are several times or channels.
-
-    Raises
-    ------
-    ImageReadError
-        If it is damaged or not supported, or the package ``zarr`` is not installed.
+    `number`: from 1, of the volume or picture, if there are several times or channels.
     """
     try:
         import zarr

@@ -53,10 +53,7 @@ _CUT_OFF = "the file is cut off."
 class _Header:
     """Description of the pixels in the header of a BMP.
 
-    Attributes
-    ----------
-    palette : ndarray of uint8, shape (entries, 3)
-        Red, green and blue.
+    `palette` (shape (entries, 3)): red, green and blue.
     """
 
     width: int

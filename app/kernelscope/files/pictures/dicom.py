@@ -159,13 +159,7 @@ def keep_first(dataset: Any, name: str) -> int:
 
 
 def stored_pixels(dataset: Any, name: str) -> NDArray[Any]:
-    """Return the stored values, colours as RGB; the first axis counts frames if there are several.
-
-    Raises
-    ------
-    Unreadable
-        If they are damaged, or compressed in a way that needs other libraries.
-    """
+    """Return the stored values, colours as RGB; of several frames, the first axis counts them."""
     with damage_explained(f"DICOM file {name}'s"):
         syntax = dataset.file_meta.TransferSyntaxUID
         if not _is_decodable(syntax):

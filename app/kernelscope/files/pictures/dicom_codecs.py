@@ -27,15 +27,7 @@ def is_available(_: str) -> bool:
 
 
 def decode_frame(data: bytes, runner: Any) -> bytes:
-    """Return the samples of one frame.
-
-    Parameters
-    ----------
-    data : bytes
-        One frame as it is stored.
-    runner : pydicom.pixels.decoders.base.DecodeRunner
-        The file's description of the frame.
-    """
+    """Return the samples of one frame."""
     import imagecodecs
 
     syntax, channels = runner.transfer_syntax, runner.samples_per_pixel

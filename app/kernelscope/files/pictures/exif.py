@@ -51,14 +51,9 @@ def describe(
 ) -> Decoded:
     """Return `result` with the metadata of its file.
 
-    Parameters
-    ----------
-    exif, xmp, profile : bytes
-        As stored in the file; both may give the orientation, and EXIF has precedence.
-    resolution : tuple of float, optional
-        Pixels per inch along x and y; EXIF may contain it too.
-    others : tuple of str
-        See `Metadata`.
+    `exif`, `xmp`, `profile`: as stored in the file; both may give the orientation, and EXIF has
+    precedence. `resolution`: pixels per inch along x and y; EXIF may contain it too. `others`: see
+    `Metadata`.
     """
     exif = exif.removeprefix(_PREFIX)
     orientation: float | None = None

@@ -87,23 +87,7 @@ def decode(
 ) -> NDArray[np.bool_]:
     """Decode a strip or a tile of a page; the first pixel is in the highest bit.
 
-    Parameters
-    ----------
-    rows, width : int
-        Size in pixels.
-    compression : {HUFFMAN, GROUP_3, GROUP_4}
-    options : int
-        The tag T4Options of a Group 3 page.
-
-    Returns
-    -------
-    ndarray of bool, shape (rows, width)
-        True in black runs.
-
-    Raises
-    ------
-    Unreadable
-        If the data do not match the recommendation exactly.
+    `options`: the tag T4Options of a Group 3 page. The result is true in black runs.
     """
     two = compression == GROUP_3 and bool(options & TWO_DIMENSIONS)
     source = np.frombuffer(data + bytes(4), np.uint8)  # padded: codes are read 13 bits at a time

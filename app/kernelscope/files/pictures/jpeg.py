@@ -179,15 +179,7 @@ def _cut(data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[A
         complete     [rows 1 to 64][filling] FFD9   the filling is skipped
         incomplete   [rows 1 to 40][filling] FFD9   the filling is decoded as rows 41 to ...
 
-    Parameters
-    ----------
-    samples : ndarray
-        Result of ``decode(data)``.
-
-    Raises
-    ------
-    Unreadable
-        If nothing of the picture is there.
+    `samples`: result of ``decode(data)``.
     """
     end = _scans(data)[1]
     if end < 0:

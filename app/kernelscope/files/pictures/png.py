@@ -131,13 +131,7 @@ def decode(handle: BinaryIO) -> Decoded:  # noqa: C901 - one list of cases, in o
 
 
 def _completed(chunks: list[bytes]) -> tuple[list[bytes], list[str]]:
-    """Return the chunks of a file that was cut off with rows of zeros for those that are missing.
-
-    Raises
-    ------
-    Unreadable
-        If not even the first row is there.
-    """
+    """Return the chunks of a file that was cut off, with rows of zeros for the missing ones."""
     width, height, depth, colour_type = struct.unpack(">IIBB", chunks[1][8:18])
     interlaced = chunks[1][20] == 1
     bits = depth * (1 if colour_type == _PALETTE else _CHANNELS.get(colour_type, 1))

@@ -48,10 +48,7 @@ _IMAGEJ_OTHERS = {
 class Description:
     """Properties of one of the pictures of a TIFF.
 
-    Attributes
-    ----------
-    microscope : bool
-        It is of a program for microscopes, or states a channel or sizes below 0.05 mm.
+    `microscope`: it is of a program for microscopes, or states a channel or sizes below 0.05 mm.
     """
 
     steps: Mapping[str, float] = field(default_factory=dict)

@@ -37,14 +37,7 @@ def _layout(start: bytes) -> _Layout:
 
 
 def check_pages(handle: BinaryIO) -> int:
-    """Return the number of pages of a TIFF, and rewind it.
-
-    Raises
-    ------
-    Unreadable
-        If there is no page, or their chain is a circle, leads out of the file, or has more
-        pages than the file has room for.
-    """
+    """Return the number of pages of a TIFF, and rewind it."""
     handle.seek(0)
     layout = _layout(handle.read(8))
     size = handle.seek(0, os.SEEK_END)

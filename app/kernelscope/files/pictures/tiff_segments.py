@@ -46,18 +46,7 @@ _LAST_BITS_FIRST = 2
 
 
 def check_segments(page: Any, size: int) -> None:
-    """Refuse pages whose strips or tiles are too large, cut off, or used repeatedly.
-
-    Parameters
-    ----------
-    page : tifffile.TiffPage
-    size : int
-        Length of the file.
-
-    Raises
-    ------
-    Unreadable
-    """
+    """Refuse pages whose strips or tiles are too large, cut off, or used repeatedly."""
     if page.is_tiled:
         check_size(page.tilewidth, page.tilelength, page.samplesperpixel)
     if not page.dataoffsets or not page.databytecounts:

@@ -70,12 +70,8 @@ class DicomSeries:
 class _Slice:
     """A slice, with the values of its header in their proper types.
 
-    Attributes
-    ----------
-    corner : ndarray, optional
-        Position of its first pixel, in millimetres to the left, posterior and superior.
-    directions : ndarray, shape (3, 3), optional
-        Directions of rising x, rising y, and of the normal.
+    `corner`: position of its first pixel, in millimetres to the left, posterior and superior.
+    `directions` (shape (3, 3)): directions of rising x, rising y, and of the normal.
     """
 
     path: Path
@@ -177,13 +173,7 @@ def decode_folder(files: Sequence[Path], number: int | None) -> RawVolume:
 
 
 def is_dicom(path: Path) -> bool:
-    """Return whether a path is a DICOM file, by its first bytes.
-
-    Raises
-    ------
-    Unreadable
-        If the system cannot read them, for example for lack of permission.
-    """
+    """Return whether a path is a DICOM file, by its first bytes."""
     try:
         if not path.is_file():
             return False
@@ -238,13 +228,7 @@ def series_of(path: Path) -> str:
 
 
 def identify(path: Path) -> DicomSeries | None:
-    """Return the series of a DICOM file; None if the file has no picture.
-
-    Raises
-    ------
-    Unreadable
-        If it is so damaged that its series is not known.
-    """
+    """Return the series of a DICOM file; None if the file has no picture."""
     header = read_header(path)
     with damage_explained(f"DICOM file {path.name}'s"):
         try:

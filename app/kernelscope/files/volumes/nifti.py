@@ -52,12 +52,8 @@ _MILLIMETRES = {1: 1000.0, 3: 0.001}
 class NiftiHeader:
     """Data before the voxels in a file.
 
-    Attributes
-    ----------
-    block : bytes
-        The header itself, 348 or 540 bytes.
-    extensions : bytes
-        Everything between the header and the voxels.
+    `block`: the header itself, 348 or 540 bytes. `extensions`: everything between the header and
+    the voxels.
     """
 
     block: bytes

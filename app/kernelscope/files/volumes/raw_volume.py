@@ -22,10 +22,7 @@ UNKNOWN_DEPTH = "The file does not state the distance of slices: that of their p
 class RawVolume:
     """Result of a reader; the attributes are the arguments of `Volume.from_array`.
 
-    Attributes
-    ----------
-    numbers : ndarray, shape (depth, height, width)
-        As stored, of any type and byte order.
+    `numbers` (shape (depth, height, width)): as stored, of any type and byte order.
     """
 
     numbers: NDArray[Any]
@@ -62,23 +59,8 @@ class Several(Unreadable):
 def choose(number: int | None, names: Sequence[str], what: str, *, alike: bool = False) -> int:
     """Return the index of the selected volume, if a file or folder has several.
 
-    Parameters
-    ----------
-    number : int, optional
-        Counted from 1.
-    names : sequence of str
-        Descriptions of the volumes.
-    what : str
-        Kind of the items: "volume", "series".
-    alike : bool
-        They are volumes of one grid in one file.
-
-    Raises
-    ------
-    Several
-        If there are several, and no number.
-    Unreadable
-        If there is no such number.
+    `number`: counted from 1. `names`: descriptions of the volumes. `what`: kind of the items:
+    "volume", "series". `alike`: they are volumes of one grid in one file.
     """
     total = len(names)
     several = "series" if what == "series" else f"{what}s"
@@ -114,13 +96,7 @@ def spacing_notices(spacing: Spacing | None, stated: str) -> list[str]:
 
 
 def fill(handle: BinaryIO, array: NDArray[Any]) -> None:
-    """Read the bytes of a C-ordered array.
-
-    Raises
-    ------
-    Unreadable
-        If the file ends before.
-    """
+    """Read the bytes of a C-ordered array."""
     view = array.reshape(-1).view(np.uint8).data
     done = 0
     while done < len(view):

@@ -128,13 +128,7 @@ def is_volume(path: str | Path) -> bool:
 
 
 def series_of(path: Path) -> str:
-    """Return the identifier of the DICOM series of a file; empty for any other path.
-
-    Raises
-    ------
-    ImageReadError
-        If it is a damaged DICOM file, or cannot be read at all.
-    """
+    """Return the identifier of the DICOM series of a file; empty for any other path."""
     try:
         return dicom.series_of(path) if dicom.is_dicom(path) else ""
     except Unreadable as error:

@@ -41,11 +41,6 @@ def files(volume: Volume, suffix: str) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the bytes of each slice; the numbers begin with 1.
 
     Voxels of a type that the pictures do not keep are rounded.
-
-    Raises
-    ------
-    ImageWriteError
-        If rounded voxels do not fit into the pictures' largest integers.
     """
     writer = SLICE_WRITERS[suffix]
     voxels = volume.unscaled

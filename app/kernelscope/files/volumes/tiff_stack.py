@@ -159,13 +159,7 @@ class Stack:
 
 
 def chosen_stack(file: Any, number: int | None) -> tuple[Stack, list[str]]:
-    """Return the stack of a number, from 1, or the only one, and a notice if there are several.
-
-    Raises
-    ------
-    Several
-        If there are several, and no number.
-    """
+    """Return the stack of a number, from 1, or the only one, and a notice if there are several."""
     stacks = [
         stack
         for place, series in enumerate(file.series)

@@ -107,17 +107,7 @@ def check_write_volumes(path: str | Path) -> None:
 def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> None:
     """Refuse, before a long run, a volume that `write_volume` would refuse after it.
 
-    Parameters
-    ----------
-    volume : Volume
-        The volume to filter: its result has the same header.
-    lossy : bool
-        As for `write_volume`.
-
-    Raises
-    ------
-    LossyFormat, ImageWriteError
-        As `write_volume`; but the disk may still fill up later.
+    `volume`: the volume to filter: its result has the same header.
     """
     path = Path(path)
     losses = _writer(path).losses(volume)

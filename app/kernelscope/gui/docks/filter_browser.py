@@ -122,10 +122,7 @@ class FilterBrowser(QWidget):
     def show_sketch(self, filter_id: str, image: QImage | None, note: str, tip: str) -> None:
         """Show the picture of a filter, or `note` in its place.
 
-        Parameters
-        ----------
-        tip : str
-            The contents of the picture.
+        `tip`: the contents of the picture.
         """
         item = self._items.get(filter_id)
         if item is None:

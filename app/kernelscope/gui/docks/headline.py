@@ -15,10 +15,7 @@ from kernelscope.gui.widgets.slot import Slot
 class Headline(QWidget):
     """Figures in large type, a badge, and a note in small type.
 
-    Attributes
-    ----------
-    badge : Slot
-        Place of the badge that says whether the picture is exact.
+    `badge`: place of the badge that says whether the picture is exact.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:

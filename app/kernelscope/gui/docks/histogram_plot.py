@@ -108,12 +108,7 @@ class HistogramPlot(QWidget):
     ) -> None:
         """Place the handles; those that are dragged stay under the cursor.
 
-        Parameters
-        ----------
-        colour_map : ColourMap
-            Colours of the strip.
-        whole : bool
-            Handles stop at whole numbers.
+        `colour_map`: colours of the strip. `whole`: handles stop at whole numbers.
         """
         self.is_whole, self._colour_map = whole, colour_map
         if self._pending is None:

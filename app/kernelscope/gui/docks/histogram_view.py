@@ -24,13 +24,8 @@ _LEFT = 8
 class HistogramView(QWidget):
     """The plot below its legend, and the display of what is in front.
 
-    Attributes
-    ----------
-    histograms : dict
-        Of “input” and “output”, as far as they are there.
-    scale : HeightScale
-    by_channel : bool
-        Whether channels have curves of their own.
+    `histograms`: of “input” and “output”, as far as they are there. `by_channel`: whether channels
+    have curves of their own.
     """
 
     followed = Signal()

@@ -525,10 +525,7 @@ class Ladder(QWidget):
     ) -> None:
         """Show the rungs; see `LadderList.show_entries`.
 
-        Parameters
-        ----------
-        note : str
-            A line below the rungs: what was skipped, and why.
+        `note`: a line below the rungs: what was skipped, and why.
         """
         self.rungs.show_entries(entries, chosen, folds)
         self._note.setText(note)

@@ -57,14 +57,8 @@ _NONE = "none"
 class MeasurePanel(QWidget):
     """The figures of all regions, and the place of the chosen one.
 
-    Attributes
-    ----------
-    regions : Regions
-        Those of pictures, or of volumes; see `show_regions_of`.
-    units : Units
-        Of the figures.
-    rows : tuple of RegionRow
-        The figures that are shown.
+    `regions`: those of pictures, or of volumes; see `show_regions_of`. `units`: of the figures.
+    `rows`: the figures that are shown.
     """
 
     wanted = Signal()

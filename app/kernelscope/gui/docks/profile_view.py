@@ -23,12 +23,7 @@ _CSV_FILES = "Tables (*.csv);;All files (*)"
 class ProfileView(QWidget):
     """Levels along a line over the distance from its first end.
 
-    Attributes
-    ----------
-    profiles : tuple of Profile
-        One for each picture; empty without a line.
-    units : Units
-        Of the levels.
+    `profiles`: one for each picture; empty without a line. `units`: of the levels.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:

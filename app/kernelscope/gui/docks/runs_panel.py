@@ -46,12 +46,7 @@ BUTTONS = ("starRun", "saveRun", "deleteRun", "swipeRuns", "compareRuns")
 
 
 class RunsPanel(QWidget):
-    """Shows the runs of a gallery, and which of them is in the viewer.
-
-    Parameters
-    ----------
-    gallery : Gallery
-    """
+    """Shows the runs of a gallery, and which of them is in the viewer."""
 
     wanted = Signal(object)
     """`Run`: It is to be shown, with its settings."""

@@ -20,12 +20,7 @@ _OFF = "A step that is off cannot be edited: switch it on first (Space)."
 
 
 class StepsPanel(QWidget):
-    """Shows the steps to the output.
-
-    Attributes
-    ----------
-    cards : CardList
-    """
+    """Shows the steps to the output."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

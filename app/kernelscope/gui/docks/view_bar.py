@@ -26,10 +26,7 @@ class _GainBox(WholeBox):
 class ViewBar(QWidget):
     """Buttons for actions on the input, arrangements and views; the gain of differences.
 
-    Attributes
-    ----------
-    display_button : Switch
-        Opens the panel of levels and colours.
+    `display_button` opens the panel of levels and colours.
     """
 
     gain_changed = Signal()

@@ -61,10 +61,7 @@ class VolumeStepBar(QWidget):
     def show_place(self, kind: str, index: int, count: int, note: str) -> None:
         """Show the place in `count` volumes; `kind` is “Component” or “Volume”.
 
-        Parameters
-        ----------
-        note : str
-            Follows the number: a name, or that the volume is being read.
+        `note` follows the number: a name, or that the volume is being read.
         """
         with QSignalBlocker(self._slider):
             self._slider.setRange(0, count - 1)

@@ -35,10 +35,7 @@ _DEVICES = {Device.AUTO: "Automatic", Device.CPU: "CPU", Device.GPU: "GPU"}
 class BatchForm(QWidget):
     """Edits a `BatchSettings` and chooses a recipe.
 
-    Parameters
-    ----------
-    steps : callable
-        Returns the steps of the main window; raises `AppError` without any.
+    `steps` returns the steps of the main window; raises `AppError` without any.
     """
 
     places_changed = Signal()

@@ -56,12 +56,8 @@ _EMPTY = "Drop pictures, volumes or folders here,\nor add them with the buttons 
 class BatchWindow(QDialog):
     """Adds files to a queue and applies a recipe to them.
 
-    Parameters
-    ----------
-    steps : callable
-        Returns the steps of the main window; raises `AppError` without any.
-    clock : callable
-        Returns the time in seconds.
+    `steps` returns the steps of the main window; raises `AppError` without any. `clock` returns the
+    time in seconds.
     """
 
     broken = Signal(object)

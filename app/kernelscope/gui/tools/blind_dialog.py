@@ -34,12 +34,7 @@ class _Side(QWidget):
 class BlindDialog(QDialog):
     """Asks for the better one of two pictures in several rounds, then says how sure that is.
 
-    Parameters
-    ----------
-    images : tuple of QImage
-        Of one size.
-    names : tuple of str
-        Only shown with the result.
+    `images`: of one size. `names`: only shown with the result.
     """
 
     def __init__(

@@ -168,12 +168,8 @@ class CodeView(QPlainTextEdit):
     def show_place(self, place: tuple[int, int] | None, active: Sequence[bool] = ()) -> None:
         """Mark the lines of a function and scroll to it; dim the lines that are not compiled.
 
-        Parameters
-        ----------
-        place : tuple of int, optional
-            The first line, from 0, and the one after the last.
-        active : sequence of bool
-            Whether each line is compiled; empty if that is unknown.
+        `place`: the first line, from 0, and the one after the last. `active`: whether each line is
+        compiled; empty if that is unknown.
         """
         self._active, self._place = tuple(active), place
         self._marked = place or (0, 0)

@@ -68,14 +68,9 @@ class _Begun:
 class ContactSheet(QDialog):
     """A grid of results that follows the window's input, view and settings.
 
-    Parameters
-    ----------
-    tasks : Tasks
-    request : callable
-        Returns the request of the current settings with its reference, and the region of it that
-        is in view; None without a picture or valid settings.
-    display : callable
-        Returns how pictures are drawn.
+    `request` returns the request of the current settings with its reference, and the region of it
+    that is in view; None without a picture or valid settings. `display` returns how pictures are
+    drawn.
     """
 
     adopted = Signal(str, str, object)

@@ -22,12 +22,8 @@ def make_keys(
 ) -> None:
     """Make the keys, which work everywhere in `window`.
 
-    Parameters
-    ----------
-    in_editor : callable
-        Brings the editor to the front, if there is one, and calls a function with it.
-    in_view : callable
-        Returns the source to find text in.
+    `in_editor` brings the editor to the front, if there is one, and calls a function with it.
+    `in_view` returns the source to find text in.
     """
 
     def open_find() -> None:

@@ -42,12 +42,7 @@ _PASSED = "exercises"
 class ExerciseWindow(QDialog):
     """A list of exercises, with the text, the hints and the editor of the chosen one.
 
-    Parameters
-    ----------
-    edits : Edits
-        Where the user's answers are kept.
-    settings : Settings
-        Which exercises were passed.
+    `edits`: where the user's answers are kept. `settings`: which exercises were passed.
     """
 
     def __init__(

@@ -83,16 +83,9 @@ class _Preview(QWidget):
 class FigureDialog(QDialog):
     """Lets the user lay out and save a figure of the result that is shown.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(third, in_view)`` returns the figure; see `Page.figure`.
-    changes : tuple of View
-        Which changes can be shown next to input and output.
-    has_parts : bool
-        Whether only a part of the pictures may be in view.
-    note : str
-        Remarks for the user about the result; empty for none.
+    `make`: ``make(third, in_view)`` returns the figure; see `Page.figure`. `changes`: which changes
+    can be shown next to input and output. `has_parts`: whether only a part of the pictures may be
+    in view. `note`: remarks for the user about the result; empty for none.
     """
 
     saved = Signal(object)

@@ -41,14 +41,9 @@ _REFRESH = 1000
 class GpuDialog(QDialog):
     """The state of the GPU: the device, or why there is none and how to get one.
 
-    Parameters
-    ----------
-    backend : Backend, optional
-        Who is asked for facts and load, on threads of `background`.
-    settings : Settings, optional
-        Where the choice among several devices is kept.
-    without : str
-        How kernels run without a GPU; shown if there is none.
+    `backend`: who is asked for facts and load, on threads of `background`. `settings`: where the
+    choice among several devices is kept. `without`: how kernels run without a GPU; shown if there
+    is none.
     """
 
     def __init__(

@@ -114,14 +114,8 @@ class PageView(QTextBrowser):
 def drawn(content: bytes, ink: QColor, ratio: float, width: int = PICTURE_WIDTH) -> QImage:
     """Return a picture of the handbook, drawn in the colour of the text around it.
 
-    Parameters
-    ----------
-    content : bytes
-        SVG or PNG, as `pictures.render` returns it.
-    ratio : float
-        Pixels of the screen for each of Qt's.
-    width : int
-        The most that it may be wide; a wider one is made smaller.
+    `content`: SVG or PNG, as `pictures.render` returns it. `ratio`: pixels of the screen for each
+    of Qt's. `width`: the most that it may be wide; a wider one is made smaller.
     """
     if not content.startswith(b"<svg"):
         return QImage.fromData(content)

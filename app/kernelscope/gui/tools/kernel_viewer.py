@@ -68,16 +68,10 @@ _SIDE = 42
 class KernelViewer(QDialog):
     """Shows kernels; stays open next to the window, which reports new runs.
 
-    Parameters
-    ----------
-    background : Background
-        On whose threads kernels are compiled for their report.
-    launches : mapping
-        The last launch of each kernel, by its name; call `refresh` when there is a new one.
-    edits : Edits
-        The user's own versions of kernels.
-    has_card : callable
-        Returns whether versions can be tried on a GPU of this computer.
+    `background`: on whose threads kernels are compiled for their report. `launches`: the last
+    launch of each kernel, by its name; call `refresh` when there is a new one. `edits`: the user's
+    own versions of kernels. `has_card` returns whether versions can be tried on a GPU of this
+    computer.
     """
 
     def __init__(
@@ -337,10 +331,7 @@ class KernelViewer(QDialog):
     def _show_kernel(self, *, in_place: bool) -> None:
         """Mark the kernel in its file, and dim the lines that its macros leave out.
 
-        Parameters
-        ----------
-        in_place : bool
-            Neither tab nor cursor moves.
+        `in_place`: neither tab nor cursor moves.
         """
         assert self._plan is not None
         launch, files = self._plan.launch, self._files()

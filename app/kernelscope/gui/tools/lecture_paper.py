@@ -57,10 +57,7 @@ def as_pdf(sheets: Iterable[Sheet], title: str) -> bytes:
 def paint(device: QPagedPaintDevice, sheets: Iterable[Sheet], title: str) -> None:
     """Paint the pages on a device that `set_up` has prepared.
 
-    Parameters
-    ----------
-    title : str
-        For the foot of every page.
+    `title`: for the foot of every page.
     """
     painter = QPainter(device)
     painter.setRenderHint(QPainter.RenderHint.LosslessImageRendering)

@@ -61,12 +61,8 @@ _USUAL, _LARGE = 1.15, 1.6
 class LectureWindow(QDialog):
     """Shows the pages of the lecture. It does not block the main window.
 
-    Parameters
-    ----------
-    source : callable
-        Returns the picture or volumes that are open, or None.
-    measured : callable
-        Returns the runs of this session on a GPU.
+    `source` returns the picture or volumes that are open, or None. `measured` returns the runs of
+    this session on a GPU.
     """
 
     shown = Signal(str)

@@ -157,17 +157,8 @@ class MemoryLadderWindow(QDialog):
     ) -> None:
         """Count the levels of a request's filter on its picture or scan.
 
-        Parameters
-        ----------
-        recorded : Recorded
-            Measurements of the project's cards.
-        gpu : Backend, optional
-            The GPU of this computer, if it can be used.
-
-        Raises
-        ------
-        AppError
-            If the filter has no kernel.
+        `recorded`: measurements of the project's cards. `gpu`: the GPU of this computer, if it can
+        be used.
         """
         if not request.step.filter.levels(Device.GPU):
             raise AppError(

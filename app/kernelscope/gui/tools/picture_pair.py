@@ -32,10 +32,7 @@ class Half(NamedTuple):
 class PicturePair(QWidget):
     """A viewer of two pictures, with buttons for their arrangement.
 
-    Parameters
-    ----------
-    display : Display
-        How both are drawn, as long as the user chooses no other.
+    `display`: how both are drawn, as long as the user chooses no other.
     """
 
     def __init__(self, first: Half, second: Half, display: Display, parent: QWidget) -> None:

@@ -31,10 +31,7 @@ def jpeg_quality(settings: Settings) -> int:
 class Preferences(QDialog):
     """Theme, size of text, quality of JPEG. It does not block the main window.
 
-    Parameters
-    ----------
-    settings : Settings
-        Where the choice is kept, at once.
+    `settings`: where the choice is kept, at once.
     """
 
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:

@@ -18,10 +18,8 @@ from kernelscope.images.scan import Scan
 class RunPair(QDialog):
     """The outputs of two runs in a viewer of their own; both must be in memory.
 
-    Parameters
-    ----------
-    first, second : Run
-        On the left and on the right. Volumes are shown side by side, their first component.
+    `first` and `second`: on the left and on the right. Volumes are shown side by side, their first
+    component.
     """
 
     def __init__(self, first: Run, second: Run, parent: QWidget | None = None) -> None:

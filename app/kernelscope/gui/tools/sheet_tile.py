@@ -22,18 +22,8 @@ from kernelscope.schema.parameters import Parameter
 class SheetTile(QWidget):
     """A picture with a caption, which can be clicked, pinned and reached by Tab.
 
-    Attributes
-    ----------
-    picture : Image or None
-        The result, once it is there.
-    display : Display or None
-        How it is drawn.
-    image : QImage
-        The result as drawn; null until it is there.
-    psnr : float, optional
-        Its score.
-    caption : str
-        ``mask size 5 px``.
+    `picture`: the result, once it is there. `display`: how it is drawn. `image`: the result as
+    drawn; null until it is there. `psnr`: its score. `caption`: ``mask size 5 px``.
     """
 
     chosen = Signal(object)

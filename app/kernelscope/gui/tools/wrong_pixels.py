@@ -159,10 +159,7 @@ def _image(values: np.ndarray[tuple[int, int], np.dtype[np.uint8]], kind: QImage
 class WrongPixelsBox(QWidget):
     """The map, and beside it the chosen pixel in figures; hidden while no pixel is wrong.
 
-    Parameters
-    ----------
-    lines : int
-        Height, in lines of text.
+    `lines`: height, in lines of text.
     """
 
     xray_wanted = Signal(int, int)

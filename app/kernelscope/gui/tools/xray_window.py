@@ -199,13 +199,7 @@ class XrayWindow(QDialog):
     def show_request(
         self, request: Request, pixel: tuple[int, int] | None = None, level: str | None = None
     ) -> None:
-        """Trace a pixel of a request's output: by default the one in the middle, at its level.
-
-        Raises
-        ------
-        AppError
-            If it is for volumes, or the filter has no kernel.
-        """
+        """Trace a pixel of a request's output: by default the one in the middle, at its level."""
         if not isinstance(request.source, Image):
             raise AppError("The X-ray shows pictures.", "Open a picture.")
         levels = tuple(each for each in request.step.filter.levels(Device.GPU) if each.exact)

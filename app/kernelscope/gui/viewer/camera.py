@@ -56,11 +56,7 @@ def snapped(device: float) -> float:
     """Return the magnification to show in place of one that was asked for.
 
     Pixels are sharp and alike only at whole multiples, so from 200 % on there are no others.
-
-    Parameters
-    ----------
-    device : float
-        Device pixels per pixel of the picture.
+    `device`: device pixels per pixel of the picture.
     """
     if device >= 2:
         return float(math.floor(device + 0.5))
@@ -70,14 +66,8 @@ def snapped(device: float) -> float:
 class PictureCamera:
     """Looks at a picture in all of its views alike.
 
-    Attributes
-    ----------
-    centre : QPointF
-        In pixels of the picture.
-    scale : float
-        Device-independent pixels of the screen per pixel of the picture.
-    fitted : bool
-        Whether the whole picture is shown, whatever the size of the views.
+    `centre`: in pixels of the picture. `scale`: device-independent pixels of the screen per pixel
+    of the picture. `fitted`: whether the whole picture is shown, whatever the size of the views.
     """
 
     def __init__(self) -> None:
@@ -90,13 +80,8 @@ class PictureCamera:
     def fit(self, picture: QSizeF, views: Iterable[QSizeF], ratio: float = 1.0) -> None:
         """Show the whole picture in each of the views.
 
-        Magnified at least threefold, or where that costs little, it is magnified by a whole
-        number, so that its pixels are sharp and alike.
-
-        Parameters
-        ----------
-        ratio : float
-            Device pixels per device-independent one.
+        Magnified at least threefold, or where that costs little, it is magnified by a whole number,
+        so that its pixels are sharp and alike. `ratio`: device pixels per device-independent one.
         """
         self.centre = QPointF(picture.width() / 2, picture.height() / 2)
         device = fitting_scale(views, picture, _PICTURE_MARGIN) * ratio
@@ -161,13 +146,9 @@ def _in_range(scale: float) -> float:
 class PlaneCamera:
     """Looks at the planes of a volume: one zoom for all of them, a centre for each.
 
-    Scenes are slices, in millimetres from their top left corner. Methods that need the scale
-    take `fit`, that of whole slices; it depends on the size of the views (`fit_of`).
-
-    Attributes
-    ----------
-    zoom : float
-        Relative to whole slices; at least 1.
+    Scenes are slices, in millimetres from their top left corner. Methods that need the scale take
+    `fit`, that of whole slices; it depends on the size of the views (`fit_of`). `zoom`: relative to
+    whole slices; at least 1.
     """
 
     def __init__(self) -> None:

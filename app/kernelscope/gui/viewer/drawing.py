@@ -61,12 +61,8 @@ def draw(
 ) -> DrawnView:
     """Return a view of `result`; without a `gain`, with the one that shows most.
 
-    Takes a while for large images: call it off the GUI thread.
-
-    Parameters
-    ----------
-    scale : float
-        Device pixels per pixel that it will be drawn at first.
+    Takes a while for large images: call it off the GUI thread. `scale`: device pixels per pixel
+    that it will be drawn at first.
     """
     automatic = Display.automatic(result.image.planes)
     if view is View.OUTPUT:

@@ -33,10 +33,7 @@ _MOST_SIDE = 8192
 class FigurePainter:
     """Draws one figure in one style, at any scale.
 
-    Attributes
-    ----------
-    layout : Layout
-        In millimetres.
+    `layout`: in millimetres.
     """
 
     def __init__(self, figure: Figure, style: FigureStyle) -> None:

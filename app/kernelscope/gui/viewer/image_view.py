@@ -26,16 +26,9 @@ from kernelscope.schema.samples import white_level
 class ImageView(Pane):
     """One picture under its caption.
 
-    Scene coordinates are pixels of the input picture; a result that is smaller because of
-    the border ``valid`` lies where its pixels come from.
-
-    Attributes
-    ----------
-    image : Image or None
-        The picture whose values are read off.
-    layer : Layer or None
-        The picture as it is drawn.
-    canvas : PictureCanvas
+    Scene coordinates are pixels of the input picture; a result that is smaller because of the
+    border ``valid`` lies where its pixels come from. `image`: the picture whose values are read
+    off. `layer`: the picture as it is drawn.
     """
 
     patched = Signal(object)
@@ -115,17 +108,9 @@ class ImageView(Pane):
     ) -> None:
         """Draw a part of another result over the picture, until the next one is shown.
 
-        Parameters
-        ----------
-        region : Region
-            In pixels of that result.
-        image : Image
-            Samples of the region; fewer are stretched.
-        offset : int, optional
-            Scene coordinate of the first row and column of that result; by default that of the
-            picture.
-        details, brief : str
-            As for `show_picture`; by default those of the picture.
+        `region`: in pixels of that result. `image`: samples of the region; fewer are stretched.
+        `offset`: scene coordinate of the first row and column of that result; by default that of
+        the picture. `details` and `brief`: as for `show_picture`; by default those of the picture.
         """
         if self.layer is None:
             self.layer = Layer(None, None, offset or 0, Display.full(image.pixels.dtype))

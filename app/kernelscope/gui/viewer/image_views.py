@@ -30,20 +30,10 @@ _LEVEL_DRAG = 1 / 300
 class ImagePair(QWidget):
     """Input and output, with one camera for both.
 
-    Attributes
-    ----------
-    input, output : ImageView
-    reference : Image or None
-        A picture whose values under the cursor are shown too.
-    displays : Displays
-        How the two are drawn; call `apply_displays` after a change.
-    difference_map : ColourMap
-        For residuals and differences of grey pictures.
-    arrangement : Arrangement
-    units : Units
-        Of the values that are read off.
-    names : tuple of str
-        Written at the divide and beside values; to be set before the pictures.
+    `reference`: a picture whose values under the cursor are shown too. `displays`: how the two are
+    drawn; call `apply_displays` after a change. `difference_map`: for residuals and differences of
+    grey pictures. `units`: of the values that are read off. `names` is written at the divide and
+    beside values; to be set before the pictures.
     """
 
     described = Signal(str)
@@ -132,10 +122,7 @@ class ImagePair(QWidget):
     ) -> None:
         """Show the output, or its difference to a picture `minus`.
 
-        Parameters
-        ----------
-        caption : tuple of str
-            Title, details, and details in brief.
+        `caption`: title, details, and details in brief.
         """
         self.displays.show_output(image, automatic)
         self.output.show_picture(image, pyramid, offset, *caption)

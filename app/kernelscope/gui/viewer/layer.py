@@ -40,21 +40,10 @@ class _Part(NamedTuple):
 class Layer:
     """A picture at its place in the scene, with regions that are newer than the rest.
 
-    Parameters
-    ----------
-    image : Image or None
-        Provides the values to read off; None where only regions are known.
-    pyramid : Pyramid or None
-        Drawn; other samples than those of `image` for a difference.
-    offset : int
-        Scene coordinate of its first row and column.
-    display : Display
-        How the samples of `pyramid` are drawn.
-
-    Attributes
-    ----------
-    revision : int
-        Another number after each change of the drawn picture.
+    `image` provides the values to read off; None where only regions are known. `pyramid` is drawn;
+    other samples than those of `image` for a difference. `offset`: scene coordinate of its first
+    row and column. `display`: how the samples of `pyramid` are drawn. `revision`: another number
+    after each change of the drawn picture.
     """
 
     def __init__(
@@ -92,14 +81,8 @@ class Layer:
     def put_region(self, region: Region, image: Image, offset: int) -> None:
         """Draw a part of another result over the picture, which is dimmed.
 
-        Parameters
-        ----------
-        region : Region
-            In pixels of that result.
-        image : Image
-            Samples of the region; fewer are stretched.
-        offset : int
-            Scene coordinate of the first row and column of that result.
+        `region`: in pixels of that result. `image`: samples of the region; fewer are stretched.
+        `offset`: scene coordinate of the first row and column of that result.
         """
         area = QRectF(offset + region.left, offset + region.top, region.width, region.height)
         self._parts = [part for part in self._parts if part.image is None]
@@ -136,18 +119,9 @@ class Layer:
     ) -> None:
         """Draw the visible part.
 
-        Parameters
-        ----------
-        painter : QPainter
-            On device pixels.
-        origin : QPointF
-            Scene point at the top left corner of `room`.
-        scale : float
-            Device pixels per scene pixel.
-        room : QRect
-            Device pixels to draw in.
-        want : callable
-            Called with a level that has to be made on another thread first.
+        `painter`: on device pixels. `origin`: scene point at the top left corner of `room`.
+        `scale`: device pixels per scene pixel. `room`: device pixels to draw in. `want` is called
+        with a level that has to be made on another thread first.
         """
         drawn: dict[object, QImage] = {}
         for part in self._parts:

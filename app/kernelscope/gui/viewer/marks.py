@@ -187,12 +187,8 @@ def draw_lens(
 ) -> None:
     """Draw the magnifier.
 
-    Parameters
-    ----------
-    cell : QSizeF
-        Size of the pixel in its middle, which is marked, in device pixels.
-    draw : callable
-        Draws the picture into a room in device pixels, with that pixel in its middle.
+    `cell`: size of the pixel in its middle, which is marked, in device pixels. `draw` draws the
+    picture into a room in device pixels, with that pixel in its middle.
     """
     ratio = painter.device().devicePixelRatioF()
     side = round(LENS * ratio)

@@ -22,16 +22,9 @@ COMPILING = "Compiling for these settings. Done once; later runs start at once."
 class Pane(QWidget):
     """Base of the views of a picture and of a volume.
 
-    Subclasses lay out `title` and say by `is_empty` whether anything is shown.
-
-    Parameters
-    ----------
-    heading : str
-        Caption while nothing is shown.
-    hint : str
-        Shown in place of a picture at first.
-    padding : int
-        Pixels around hints.
+    Subclasses lay out `title` and say by `is_empty` whether anything is shown. `heading`: caption
+    while nothing is shown. `hint` is shown in place of a picture at first. `padding`: pixels around
+    hints.
     """
 
     def __init__(

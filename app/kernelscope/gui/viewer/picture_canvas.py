@@ -55,24 +55,11 @@ class Probe:
 class PictureCanvas(QWidget):
     """Draws one picture, or two divided by a line, with all that lies over them.
 
-    Attributes
-    ----------
-    side : PaneSide
-        The picture that this canvas is for.
-    front : Layer or None
-        The picture.
-    behind : Layer or None
-        The picture on the other side of the line, in a divided arrangement.
-    arrangement : Arrangement
-        Whether and how the canvas is divided.
-    divide : float
-        Place of the line, as a share of the width or height.
-    magnified : bool
-        Whether a magnifier is drawn at the probe.
-    probe : Probe or None
-        The pixel that is marked; see `set_probe`.
-    values : callable
-        Returns the text in a pixel's cell at high magnification, by layer, x and y.
+    `side`: the picture that this canvas is for. `behind`: the picture on the other side of the
+    line, in a divided arrangement. `arrangement`: whether and how the canvas is divided. `divide`:
+    place of the line, as a share of the width or height. `magnified`: whether a magnifier is drawn
+    at the probe. `probe`: the pixel that is marked; see `set_probe`. `values` returns the text in a
+    pixel's cell at high magnification, by layer, x and y.
     """
 
     panned = Signal(QPointF)

@@ -33,23 +33,11 @@ class RegionTool:
 
     In a `VolumeViewer`, each plane has regions of its own.
 
-    A press on a handle resizes, one inside a region moves it, any other draws a new one.
-
-    Parameters
-    ----------
-    regions : Regions
-    redraw : callable
-        Called when the pictures are to be painted again without a change of the regions.
-    leave : callable
-        Called when Escape is pressed and nothing is being drawn.
-    visible : callable
-        Returns the part of the picture or slice in view, and its plane or None; Return adds a
-        region in its middle.
-
-    Attributes
-    ----------
-    shape : Shape
-        Of new regions.
+    A press on a handle resizes, one inside a region moves it, any other draws a new one. `redraw`
+    is called when the pictures are to be painted again without a change of the regions. `leave` is
+    called when Escape is pressed and nothing is being drawn. `visible` returns the part of the
+    picture or slice in view, and its plane or None; Return adds a region in its middle. `shape`: of
+    new regions.
     """
 
     cursor = Qt.CursorShape.CrossCursor

@@ -14,12 +14,8 @@ from kernelscope.gui.model.colour_maps import ColourMap, table
 class Drawn(NamedTuple):
     """A slice as it is painted.
 
-    Attributes
-    ----------
-    steps : ndarray of uint8, shape (rows, columns), optional
-        Steps of the colour map, C-ordered; None for no slice.
-    layer : ndarray of uint8, shape (rows, columns, 4), optional
-        Colours with opacity, painted over it.
+    `steps` (shape (rows, columns)): steps of the colour map, C-ordered; None for no slice. `layer`
+    (shape (rows, columns, 4)): colours with opacity, painted over it.
     """
 
     steps: NDArray[np.uint8] | None = None

@@ -50,14 +50,9 @@ class PaneContent:
 class OutputContent:
     """The content of the output pane: a volume, or single slices of one in some planes.
 
-    Attributes
-    ----------
-    whole : PaneContent
-    previews : mapping
-        Slices in place of those of the whole: the axis that one lies across, to its index, a
-        volume with it, and the part of it that was computed, None for all.
-    earlier : frozenset of int
-        Axes of the planes that show an output of earlier settings, while others do not.
+    `previews`: slices in place of those of the whole: the axis that one lies across, to its index,
+    a volume with it, and the part of it that was computed, None for all. `earlier`: axes of the
+    planes that show an output of earlier settings, while others do not.
     """
 
     def __init__(self, whole: PaneContent | None = None) -> None:
@@ -143,10 +138,7 @@ class Slabs:
     ) -> Drawn | None:
         """Return a slice or a projection as it is painted; None if it is computed elsewhere.
 
-        Parameters
-        ----------
-        window : GreyWindow
-            For a content without one of its own.
+        `window`: for a content without one of its own.
         """
         volume, minus = content.volume, content.minus
         window = content.window or window

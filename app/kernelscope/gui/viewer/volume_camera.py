@@ -16,10 +16,7 @@ from kernelscope.images.volume import Volume
 class VolumeCamera:
     """Looks at the planes of a volume in all panes alike.
 
-    Parameters
-    ----------
-    panes : sequence of VolumePane
-        Those that are hidden, and hidden views of them, do not decide on the size of slices.
+    `panes`: those that are hidden, and hidden views of them, do not decide on the size of slices.
     """
 
     def __init__(self, panes: Sequence[VolumePane]) -> None:

@@ -68,14 +68,8 @@ _STEPS: dict[int, int] = {
 class PlaneView(QWidget):
     """Draws a slice; emits the requests of mouse and keys and leaves acting on them to others.
 
-    Painted directly: six of these follow the mouse at once, and each shows one small
-    picture, two lines and four letters.
-
-    Parameters
-    ----------
-    number : int
-        The plane that is drawn, as overlays and tools number it.
-    side : PaneSide
+    Painted directly: six of these follow the mouse at once, and each shows one small picture, two
+    lines and four letters. `number`: the plane that is drawn, as overlays and tools number it.
     """
 
     pressed = Signal()

@@ -16,12 +16,7 @@ from kernelscope.images.volume import Volume
 class VolumeProbe:
     """The voxel under the cursor, or where the keyboard has moved the probe to.
 
-    Attributes
-    ----------
-    shows_values : bool
-        Whether values are written beside the voxel.
-    units : Units
-        Of the values.
+    `shows_values`: whether values are written beside the voxel. `units`: of the values.
     """
 
     def __init__(self, panes: Sequence[VolumePane]) -> None:
@@ -99,12 +94,7 @@ class VolumeProbe:
     ) -> str:
         """Mark the voxel in both panes with its values; return them, or those of the crosshair.
 
-        Parameters
-        ----------
-        position : Position
-            The crosshair.
-        content_at : callable
-            Returns the content of the output pane at a voxel of some planes.
+        `content_at` returns the content of the output pane at a voxel of some planes.
         """
         number, voxel = self._place or (None, position)
         plane = planes[number] if number is not None else None

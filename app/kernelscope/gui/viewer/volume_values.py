@@ -32,17 +32,8 @@ def values_at(
 ) -> list[tuple[str, str]]:
     """Return names and values of a voxel in the input, the output and their difference.
 
-    Parameters
-    ----------
-    volume : Volume
-        The input.
-    content : PaneContent
-        That of the output pane.
-    plane, index
-        The slice in which the voxel is looked at: where it is projected, the value that is drawn
-        follows in brackets.
-    factor : float, optional
-        By which values are multiplied; see `factor_of`.
+    `plane` and `index`: the slice in which the voxel is looked at: where it is projected, the value
+    that is drawn follows in brackets. `factor`: by which values are multiplied; see `factor_of`.
     """
     second = "map" if content.window else "output"
     contents = [("input", PaneContent(volume)), (second, PaneContent(content.at(position)))]
@@ -115,14 +106,8 @@ def _projected(
 def note_of(projection: Projection, part: range, state: str, *, drawn: bool, named: str) -> str:
     """Return the content of a view, unless that is the slice of its pane.
 
-    Parameters
-    ----------
-    state : str
-        How it relates to the settings, where that is not the same for all views.
-    drawn : bool
-        False while the projection is computed.
-    named : str
-        The volume, where it is not that of the pane.
+    `state`: how it relates to the settings, where that is not the same for all views. `drawn`:
+    false while the projection is computed. `named`: the volume, where it is not that of the pane.
     """
     words = [named] if named else []
     if projection is not Projection.SLICE:

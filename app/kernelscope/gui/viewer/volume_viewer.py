@@ -139,14 +139,8 @@ class VolumeViewer(QWidget):
     ) -> None:
         """Show `volume`, or how it differs from another one of its shape, amplified.
 
-        Parameters
-        ----------
-        window : GreyWindow, optional
-            Replaces that of the input, for values of another kind.
-        hint : str
-            Shown where there is no volume.
-        brief : str
-            Shown in place of `caption`, which its tooltip has.
+        `window` replaces that of the input, for values of another kind. `hint` is shown where there
+        is no volume. `brief` is shown in place of `caption`, which its tooltip has.
         """
         self.content = OutputContent(PaneContent(volume, minus, gain, window))
         self.output.show_volume(volume, caption, hint, brief)
@@ -160,12 +154,7 @@ class VolumeViewer(QWidget):
     ) -> None:
         """Show slices in place of those of the output, until `show_output`.
 
-        Parameters
-        ----------
-        slices : mapping
-            As in `OutputContent`.
-        caption, brief : str
-            As for `show_output`.
+        `slices`: as in `OutputContent`. `caption` and `brief`: as for `show_output`.
         """
         self.content.previews = slices
         self.output.show_parts(caption, brief)

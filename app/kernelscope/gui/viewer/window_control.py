@@ -19,13 +19,7 @@ _NARROWEST = 1e-6
 
 
 class WindowControl(QWidget):
-    """Chooses the values that are drawn black and white.
-
-    Attributes
-    ----------
-    window_ : GreyWindow
-        The current choice.
-    """
+    """Chooses the values that are drawn black and white."""
 
     changed = Signal()
 

@@ -191,10 +191,7 @@ class WholeBox(_Box, QSpinBox):
 class NumberBox(_Box, QDoubleSpinBox):
     """A box for a real number, with a decimal point or comma; keeps all digits.
 
-    Attributes
-    ----------
-    factor : float, optional
-        By which the arrows multiply and divide, where they do not add.
+    `factor`: by which the arrows multiply and divide, where they do not add.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:

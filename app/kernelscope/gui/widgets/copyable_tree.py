@@ -12,13 +12,9 @@ from PySide6.QtWidgets import QTreeWidget, QWidget
 class CopyKey(QObject):
     """Puts a text on the clipboard when Ctrl+C is pressed in a view.
 
-    Qt offers a key to the widget in focus before it looks for shortcuts (``ShortcutOverride``);
-    a widget that accepts the offer gets the key press in place of the window's action.
-
-    Parameters
-    ----------
-    text : callable
-        Returns the text to copy.
+    Qt offers a key to the widget in focus before it looks for shortcuts (``ShortcutOverride``); a
+    widget that accepts the offer gets the key press in place of the window's action. `text` returns
+    the text to copy.
     """
 
     def __init__(self, view: QWidget, text: Callable[[], str]) -> None:

@@ -12,10 +12,7 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QWidget
 class FoldingRow(QWidget):
     """Two groups of controls, the second of which comes below the first in a narrow window.
 
-    Parameters
-    ----------
-    apart : bool
-        In one row, the second group stands at the right.
+    `apart`: in one row, the second group stands at the right.
     """
 
     def __init__(

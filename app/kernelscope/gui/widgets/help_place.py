@@ -28,10 +28,8 @@ def set_help(widget: QObject, place: str) -> None:
 def place_of(widget: QWidget | None, cursor: QPoint | None = None) -> str:
     """Return the place that explains a widget: its own, or the nearest one around it.
 
-    Parameters
-    ----------
-    cursor : QPoint, optional
-        Point of the screen: of a list, the line there counts. By default its current line does.
+    `cursor`: point of the screen: of a list, the line there counts. By default its current line
+    does.
     """
     while widget is not None:
         if isinstance(widget, QAbstractItemView):

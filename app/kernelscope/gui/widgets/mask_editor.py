@@ -148,13 +148,7 @@ class MaskEditor(QWidget):
         return self._problem
 
     def value(self) -> Mask:
-        """Return the mask in the table.
-
-        Raises
-        ------
-        InvalidParameter
-            If a cell holds something that is not an allowed number.
-        """
+        """Return the mask in the table."""
         if self._mask is None:
             self._mask = self._parameter.validate(_numbers(self._table.texts()))
         return self._mask
@@ -163,13 +157,7 @@ class MaskEditor(QWidget):
         self._mask = None
 
     def set_value(self, mask: Sequence[Sequence[Any]]) -> None:
-        """Show `mask`.
-
-        Raises
-        ------
-        InvalidParameter
-            If the parameter does not allow it; the table stays as it was.
-        """
+        """Show `mask`; one that the parameter does not allow leaves the table as it was."""
         mask = self._parameter.validate(mask)
         self._set_texts([[_text(weight) for weight in row] for row in mask])
 

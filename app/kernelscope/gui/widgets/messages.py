@@ -146,13 +146,7 @@ def _choose(dialog: QFileDialog, use: Callable[[Path], object]) -> QFileDialog:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8; on failure a file that was there stays whole.
-
-    Raises
-    ------
-    ImageWriteError
-        If the file cannot be written.
-    """
+    """Write `text` as UTF-8; on failure a file that was there stays whole."""
     replace_file(path, text.encode())
 
 

@@ -48,13 +48,8 @@ _VERSION_KEY = "version"
 class Settings:
     """Texts by key, kept in a file that is replaced whole at each change.
 
-    Anything but texts in the file is ignored, and a damaged file is put aside; nothing in the
-    file is ever run or interpreted.
-
-    Parameters
-    ----------
-    path : Path, optional
-        The file; by default the user's own.
+    Anything but texts in the file is ignored, and a damaged file is put aside; nothing in the file
+    is ever run or interpreted. `path`: the file; by default the user's own.
     """
 
     def __init__(self, path: Path | None = None) -> None:

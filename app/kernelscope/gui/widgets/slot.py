@@ -7,13 +7,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 
 class Slot(QWidget):
-    """Takes no room until something is put into it.
-
-    Parameters
-    ----------
-    name : str
-        Object name.
-    """
+    """Takes no room until something is put into it."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)

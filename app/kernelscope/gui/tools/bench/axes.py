@@ -36,10 +36,7 @@ class GroupName:
 class PlainAxis(pg.AxisItem):  # type: ignore[misc]
     """Writes powers of ten as plain numbers, and the names of groups below each other.
 
-    Attributes
-    ----------
-    names : list of GroupName
-        As written for the present width.
+    `names`, as written for the present width.
     """
 
     def __init__(self, side: str) -> None:
@@ -110,14 +107,9 @@ def arranged(
 ) -> list[GroupName]:
     """Return the names of groups, horizontal and apart from each other.
 
-    They stand on one level, or on two in turn, where each has twice the room. Where they would
-    take more than `most` lines, parts that all groups of a filter share are left out, and then
-    the ends of names.
-
-    Parameters
-    ----------
-    room : float
-        From the middle of a group to the next, in pixels.
+    They stand on one level, or on two in turn, where each has twice the room. Where they would take
+    more than `most` lines, parts that all groups of a filter share are left out, and then the ends
+    of names. `room`: from the middle of a group to the next, in pixels.
     """
     for names in (groups, without_shared(groups)):
         found = []
@@ -168,10 +160,7 @@ def without_shared(groups: Sequence[str]) -> list[str]:
 def staggered(centres: Sequence[float], widths: Sequence[float]) -> list[int]:
     """Return the line of each name, from 0, so that no two on a line touch.
 
-    Parameters
-    ----------
-    centres, widths : sequence of float
-        Of the names, in pixels, from left to right.
+    `centres` and `widths`: of the names, in pixels, from left to right.
     """
     ends: list[float] = []
     lines = []

@@ -33,10 +33,7 @@ _NOTE_MARGIN = 40
 class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
     """One chart with its legend on the right.
 
-    Parameters
-    ----------
-    palette : QPalette, optional
-        Colours in place of the desktop's, such as a light ground for files.
+    `palette`: colours in place of the desktop's, such as a light ground for files.
     """
 
     def __init__(self, palette: QPalette | None = None, parent: Any = None) -> None:

@@ -18,15 +18,8 @@ FIRST_HINT = "Choose a preset or filters on the left, and press Run (F5)."
 class EmptyPlot(QWidget):
     """A hint, and below it the recorded results while nothing was measured.
 
-    Parameters
-    ----------
-    entries : sequence of RecordedReport
-        The recorded results; an installation may lack them.
-
-    Attributes
-    ----------
-    recorded : QPushButton
-        Opens the list of recorded results.
+    `entries`: the recorded results; an installation may lack them. `recorded` opens the list of
+    recorded results.
     """
 
     chosen = Signal(Path)

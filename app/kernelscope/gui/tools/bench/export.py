@@ -25,13 +25,7 @@ _SCALE = 2
 
 
 def save_chart(shown: Chart, path: Path) -> None:
-    """Draw a chart, dark on white, into a PNG or, by the name's ending, an SVG.
-
-    Raises
-    ------
-    AppError
-        If the file cannot be written.
-    """
+    """Draw a chart, dark on white, into a PNG or, by the name's ending, an SVG."""
     view = ChartView(light())
     view.resize(_FILE_SIZE)
     view.show_chart(shown)
@@ -75,17 +69,8 @@ def export(
 ) -> list[Path]:
     """Draw every plot of a report into a folder, as PNG and SVG; return the files.
 
-    Plots compare whole runs, or computing alone if some rows have nothing else.
-
-    Parameters
-    ----------
-    announce : callable
-        Called before each plot with the progress: ``3/40  Drawing speed-up…``.
-
-    Raises
-    ------
-    AppError
-        If a file cannot be written.
+    Plots compare whole runs, or computing alone if some rows have nothing else. `announce` is
+    called before each plot with the progress: ``3/40  Drawing speed-up…``.
     """
     app = create_drawer()
     try:

@@ -42,10 +42,7 @@ _SIZES, _MASKS = "256 512 1024", "3 5 9"
 class BenchForm(QWidget):
     """Presets, or filters, sizes and masks; devices, levels, libraries and repeats.
 
-    Parameters
-    ----------
-    opened : callable
-        Returns the picture or the scan that is open, or None.
+    `opened` returns the picture or the scan that is open, or None.
     """
 
     preset_changed = Signal(object)
@@ -161,13 +158,7 @@ class BenchForm(QWidget):
         self._devices[GPU].setChecked(available)
 
     def plan(self) -> Plan:
-        """Return the measurement that is set.
-
-        Raises
-        ------
-        InvalidParameter
-            If that leaves nothing to measure, or a number is none.
-        """
+        """Return the measurement that is set."""
         devices = tuple(name for name, box in self._devices.items() if box.isChecked())
         if not devices:
             raise InvalidParameter("No device is chosen.", "Tick CPU or GPU.")

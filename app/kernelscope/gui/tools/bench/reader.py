@@ -19,12 +19,8 @@ SHOWN_AFTER = 150
 class ReportReader(QObject):
     """Reads reports on a thread; of several requests the latest is answered.
 
-    Parameters
-    ----------
-    then : callable
-        Takes the paths and their reports, merged.
-    failed : callable
-        Takes the error of files that cannot be read.
+    `then` takes the paths and their reports, merged. `failed` takes the error of files that cannot
+    be read.
     """
 
     slow = Signal(str)

@@ -95,16 +95,10 @@ _REPORTS = "Results of the bench (*.json);;All files (*)"
 class BenchWindow(QWidget):
     """Measures on the worker of the main window, which stays usable.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        Whose worker measures, until a filter is run; the rows so far are kept.
-    current : callable
-        Returns the request that Run would make in the main window, which is verified, or None.
-    opened : callable
-        Returns the picture or the scan that is open, or None.
-    background : Background
-        On whose threads saved results are read.
+    `tasks`: whose worker measures, until a filter is run; the rows so far are kept. `current`
+    returns the request that Run would make in the main window, which is verified, or None. `opened`
+    returns the picture or the scan that is open, or None. `background`: on whose threads saved
+    results are read.
     """
 
     def __init__(
