@@ -126,7 +126,6 @@ def subjects(sweep: Sweep) -> Iterator[Case]:
 
 
 def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]:
-    """Yield the cases of one device."""
     spec = base.spec
     missing = ""
     if backend is None:
@@ -159,6 +158,5 @@ def _cases_of(base: Case, plan: Plan, backend: Backend | None) -> Iterator[Case]
 
 
 def label_of(spec: FilterSpec, chosen: Parameters) -> str:
-    """Return the filter and the parameters that were chosen, for tables."""
     parts = (spec.parameter(name).brief(value) for name, value in chosen.items())
     return ", ".join([spec.name, *parts])

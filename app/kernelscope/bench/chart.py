@@ -31,7 +31,6 @@ class Selection:
         return ", ".join(filter(None, (self.label or "All filters", self.size)))
 
     def has(self, row: Row) -> bool:
-        """Return whether the plot shows `row`."""
         return self.label in (None, row.label) and self.size in (None, row.size)
 
 

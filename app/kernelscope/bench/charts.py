@@ -422,7 +422,6 @@ class _Groups:
         return cls(common or str(choice), keys, names, sizes=False)
 
     def number(self, row: Row) -> int:
-        """Return the number of the group that a row belongs to."""
         return self.keys.index(row.size if self.sizes else row.label)
 
 

@@ -82,7 +82,6 @@ class Data:
 
     @property
     def size(self) -> int:
-        """Pixels or voxels."""
         return math.prod(self.shape)
 
     @property

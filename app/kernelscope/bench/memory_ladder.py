@@ -87,7 +87,6 @@ class TimedRung:
 
     @property
     def blocks(self) -> tuple[int, int]:
-        """The blocks that were run, and all of them."""
         counts = self.rung.counts
         return sum(each.counted for each in counts), sum(each.scene.blocks for each in counts)
 

@@ -52,7 +52,6 @@ class Parity:
     """Notices that only some of the runs gave, such as the kernel that was used."""
 
     def describe(self) -> str:
-        """Return the result in a sentence."""
         if len(self.levels) == 1:
             return f"{self.label}: only {self.levels[0]} ran, so there is nothing to compare."
         if not self.largest:
@@ -134,7 +133,6 @@ def _parity(
 
 
 def _remarks(levels: Sequence[str], notices: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the notices that not all levels share, with the level."""
     return tuple(
         f"{level}: {notice}"
         for level, own in zip(levels, notices, strict=True)

@@ -101,7 +101,6 @@ class RecordedTime:
 
     @property
     def scaled(self) -> bool:
-        """Whether a part was timed, and the time scaled to all of the data."""
         return self.row.is_part
 
     @property
@@ -111,7 +110,6 @@ class RecordedTime:
 
     @property
     def samples(self) -> str:
-        """The type of the recorded samples."""
         return _TYPES[len(self.row.asked)]
 
     @property
@@ -374,7 +372,6 @@ class Recorded:
 
 
 def figures_of(report: Report, path: Path) -> Iterable[RecordedTime]:
-    """Yield the figures of a report."""
     date = day(report.machine.get("Date", ""))
     for row in report.rows:
         name = report.machine.get(row.device.upper(), row.device.upper()).partition(",")[0]

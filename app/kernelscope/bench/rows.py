@@ -155,7 +155,6 @@ class Row:
 
     @property
     def timed_size(self) -> str:
-        """Size of the timed data, in the form of `size`."""
         return "×".join(map(str, reversed(self.shape)))
 
     @property

@@ -197,7 +197,6 @@ class _Contestant:
             self.seconds.clear()
 
     def row(self, load: float | None) -> Row:
-        """Return the measured row."""
         if self._reason:
             return self.case.row(reason=self._reason)
         return self.case.row(
@@ -375,7 +374,6 @@ class _Forecast:
         self._known: list[tuple[Group, float]] = []
 
     def learn(self, group: Group, seconds: float) -> None:
-        """Record the time of a group."""
         if group.runnable:
             self._known.append((group, seconds / len(group.runnable)))
 

@@ -48,7 +48,6 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """Return the summary of at least one value."""
     if len(values) > 1:
         lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
     else:

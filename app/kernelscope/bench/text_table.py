@@ -38,7 +38,6 @@ class Table:
         return f"{self.line(self.headings)}\n| {' | '.join(rule)} |"
 
     def line(self, cells: Sequence[str]) -> str:
-        """Return a line with these cells."""
         padded = (
             cell.ljust(width) if column in self.text else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(cells, self.widths, strict=True))

@@ -95,7 +95,6 @@ example:
 
 
 def parse(arguments: list[str]) -> ApplyCommand:
-    """Return the command of these arguments."""
     segments = _split(arguments)
     parser = apply_parser()
     specs = [_filter(segment) for segment in segments]
@@ -194,7 +193,6 @@ def _split(arguments: Iterable[str]) -> list[list[str]]:
 
 
 def _filter(segment: Sequence[str]) -> FilterSpec | None:
-    """Return the filter that a step begins with."""
     name = segment[0] if segment else ""
     return every_filter().get(name.replace("-", "_"))
 
@@ -254,7 +252,6 @@ def apply_parser() -> argparse.ArgumentParser:
 
 
 def filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser of one step."""
     parser = Parser(
         prog=f"{PROGRAM} apply {filter_name(spec)}",
         description=escape(f"{spec.name}. {spec.summary} Source: {spec.source}."),
@@ -312,7 +309,6 @@ def _add_run_options(
 
 
 def _add_block_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options for files that are filtered in blocks."""
     group.add_argument(
         "--memory",
         metavar="SIZE",

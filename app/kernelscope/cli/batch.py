@@ -150,7 +150,6 @@ def _here(
     report: Callable[[FileOutcome], None],
     say: Speaker,
 ) -> None:
-    """Run a batch in this process."""
     from kernelscope.big.batch import Batch
     from kernelscope.engine.costs import Costs, default_path
 

@@ -94,7 +94,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def show(text: str) -> None:
-    """Print a result."""
     print(printable(text), flush=True)
 
 
@@ -243,7 +242,6 @@ class StatusLine:
         self._left = TimeLeft()
 
     def progress(self, stage: str, fraction: float) -> None:
-        """Show the progress of a stage."""
         self.show(f"{stage} {fraction:.0%}{self._left.describe(stage, fraction)}")
 
     def show(self, text: str) -> None:

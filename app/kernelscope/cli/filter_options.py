@@ -63,7 +63,6 @@ def add_filter_options(parser: argparse.ArgumentParser, spec: FilterSpec) -> Non
 
 
 def step_of(spec: FilterSpec, found: argparse.Namespace) -> Step:
-    """Return the step of the parsed options of `add_filter_options`."""
     typed = [parameter for parameter in spec.parameters if _PREFIX + parameter.name in found]
     given: dict[str, Any] = {}
     for parameter in typed:

@@ -191,7 +191,6 @@ def _general_parser(specs: Mapping[str, FilterSpec]) -> argparse.ArgumentParser:
 
 
 def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
-    """Return the parser of everything after the filter."""
     parser = Parser(
         prog=f"{PROGRAM} kernel {filter_name(spec)}",
         description=escape(f"Prints the CUDA source of {spec.name} and the compiler's report."),

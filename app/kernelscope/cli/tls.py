@@ -19,7 +19,6 @@ _OPTIONS = {
 
 
 def add_tls_options(parser: argparse._ActionsContainer) -> None:
-    """Add an option for each of the files."""
     for option, text in _OPTIONS.items():
         parser.add_argument(
             option,

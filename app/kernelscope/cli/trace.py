@@ -225,7 +225,6 @@ def _general_parser(specs: Mapping[str, FilterSpec]) -> argparse.ArgumentParser:
 
 
 def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
-    """Return the parser of everything after the filter."""
     parser = Parser(
         prog=f"{PROGRAM} trace {filter_name(spec)}",
         description=escape(f"Counts what the kernels of {spec.name} read and write."),

@@ -51,7 +51,6 @@ def names() -> tuple[str, ...]:
 
 
 def libraries(device: str, filter_id: str) -> tuple[Library, ...]:
-    """Return the libraries of a device that have a counterpart of a filter, installed or not."""
     return tuple(
         library
         for library in discover().values()
@@ -78,7 +77,6 @@ def counterpart(
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the libraries that are installed."""
     return {
         name: library.find_version()
         for name, library in discover().items()

@@ -74,7 +74,6 @@ class Library:
         return self.obstacle()
 
     def find_version(self) -> str:
-        """Return the version that is installed."""
         if self.version is not None:
             return self.version()
         return str(importlib.import_module(self.module).__version__)

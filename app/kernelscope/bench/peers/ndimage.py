@@ -36,7 +36,6 @@ class NdImage:
     functions: Callable[[], Any]
 
     def makers(self) -> dict[str, Maker]:
-        """Return the makers by filter."""
         makers = {
             "laplace": self._laplace,
             "mask": self._mask,

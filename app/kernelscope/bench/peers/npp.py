@@ -93,7 +93,6 @@ def _image(array: Any) -> tuple[ctypes.c_void_p, int]:
 
 
 def _call(part: str, function: str, output: Any, *arguments: Any) -> Callable[[], Any]:
-    """Return a call of an NPP function that returns `output`."""
     compute = getattr(_part(part), f"{function}_Ctx")
 
     def call() -> Any:

@@ -119,7 +119,6 @@ def _compile(flags: tuple[str, ...]) -> bytes:
 
 
 def filter_ids() -> tuple[str, ...]:
-    """Return the filters of pictures that `plain.c` has."""
     return tuple(_FUNCTIONS)
 
 

@@ -37,7 +37,6 @@ def filter_ids() -> tuple[str, ...]:
 def sized(
     filter_id: str, pixels: Pixels, parameters: Parameters, border: Border
 ) -> plain_c.Call | None:
-    """Return a call as `plain_c.plain` does, of loops for the size in `parameters`."""
     loops = plain_c.library(pixels.dtype, _SIDES[filter_id](parameters))
     return plain_c.plain(filter_id, pixels, parameters, border, loops)
 

@@ -115,7 +115,6 @@ def write_results(results: Sequence[Source], target: Path, handling: Handling) -
 
 
 def _quality(target: Path, handling: Handling) -> int | None:
-    """Return the quality for a result of a format that has one."""
     writer = writer_of(target.suffix.lower())
     return handling.quality if writer is not None and writer.encode_at is not None else None
 

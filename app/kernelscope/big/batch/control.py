@@ -28,7 +28,6 @@ class Pause:
 
     @property
     def paused(self) -> bool:
-        """Whether the batch is to wait."""
         return not self._go.is_set()
 
     def pause(self) -> None:

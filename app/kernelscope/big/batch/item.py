@@ -35,5 +35,4 @@ class Item:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All files that are read for it."""
         return self.slices or (self.source,)

@@ -111,7 +111,6 @@ class Journal:
         return source == (str(item.source.absolute()), *(state_of(*item.files) or (None, None)))
 
     def report(self, item: Item) -> ResultReport:
-        """Return the report of a file that is done."""
         name = self._name(item)
         return ResultReport.from_json(
             (self._done.get(name) or self._begun.get(name, {})).get("report")
@@ -123,7 +122,6 @@ class Journal:
         self._write({**line, "report": report.as_json()})
 
     def done(self, item: Item, state: tuple[int, int] | None) -> None:
-        """Note that it is written."""
         self._write({"done": self._name(item), **_of(item, state)})
 
     def failed(self, item: Item) -> None:

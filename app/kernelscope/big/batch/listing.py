@@ -210,7 +210,6 @@ class _Lister:
                 self._found.left_out += 1
 
     def _of(self, folder: Path) -> DicomFiles:
-        """Return the DICOM files of a folder."""
         if folder not in self._scans:
             try:
                 # A picture is not looked at here: opening thousands takes its time.
@@ -299,7 +298,6 @@ def _places(listed: Sequence[_Listed], suffix: str | None) -> list[PurePath]:
 
 
 def _free(place: PurePath, taken: set[str]) -> PurePath:
-    """Return a place that is not taken yet, and take it."""
     number, free = 1, place
     while _key(free) in taken:  # only their capitals differ
         number += 1

@@ -58,7 +58,6 @@ class Filtered(LazySource, Protocol):
 
 
 def whole(source: LazySource) -> Iterable[Box]:
-    """Return one box with all of the source."""
     return [Box((0, 0, 0), source.shape)]
 
 
@@ -252,7 +251,6 @@ class FilteredSlices:
         )
 
     def _part(self, box: Box) -> NeededPart:
-        """Return the window of each slice that the box needs."""
         axis = self.step.axis
         height, width = (side for i, side in enumerate(self.shape) if i != axis)
         (top, left), (rows, columns) = (np.delete(each, axis).tolist() for each in box)

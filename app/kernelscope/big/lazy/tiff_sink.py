@@ -44,7 +44,6 @@ class TiffSink:
         self._shape, self._dtype = shape, dtype
 
     def write(self, box: Box, samples: NDArray[Any]) -> None:
-        """Write a block to its place."""
         size, (_, height, width) = self._dtype.itemsize, self._shape
         data = np.ascontiguousarray(samples, self._dtype)
         z, y, x = box.first

@@ -315,7 +315,6 @@ def _stack(file: OpenedFile, tiff: Any, number: int | None) -> TiffSource:
 
 
 def _slices(file: OpenedFile, series: Any, index: int, inverts: bool) -> Iterator[_Page]:
-    """Yield the slices of a volume of a series."""
     depth, height, width = stack_shape(series)
     keyframe, kept = series.keyframe, _Kept(KEPT_BYTES)
     if series.axes[-2:] != "YX" or (keyframe.imagelength, keyframe.imagewidth) != (height, width):

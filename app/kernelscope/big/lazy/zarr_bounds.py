@@ -46,7 +46,6 @@ def inside(folder: Path, place: Path) -> Path:
 
 
 def read_json(folder: Path, file: Path) -> Any:
-    """Return the content of a metadata file of the folder."""
     inside(folder, file)
     if file.stat().st_size > _MOST_JSON:
         raise Unreadable(f"its {file.name} is larger than {_MOST_JSON >> 20} MiB.")

@@ -61,7 +61,6 @@ class ZarrSink:
         )
 
     def write(self, box: Box, samples: NDArray[Any]) -> None:
-        """Write a block."""
         array = self._arrays[0]
         first: tuple[int, ...] = box.first
         data = samples

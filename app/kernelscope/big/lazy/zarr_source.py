@@ -269,7 +269,6 @@ def _place_in_words(multiscale: Multiscale, others: list[str], place: tuple[int,
 
 
 def _of_channels(multiscale: Multiscale, number: int | None) -> Multiscale:
-    """Return the metadata of one channel, or of all."""
     omero = multiscale.omero
     if number is None or not omero:
         return multiscale

@@ -157,7 +157,6 @@ def _resolution(block: bytes) -> tuple[float, float] | None:
 
 
 def _profile(block: bytes, at: int) -> slice | None:
-    """Return where a colour profile is embedded."""
     if len(block) < 124 or block[56:60] != b"DEBM":
         return None
     offset, size = struct.unpack("<II", block[112:120])

@@ -57,7 +57,6 @@ _GREY = ("MONOCHROME1", "MONOCHROME2")
 
 
 def matches(start: bytes) -> bool:
-    """Whether a file that starts like this is DICOM."""
     return start[128:START] == b"DICM"
 
 
@@ -67,7 +66,6 @@ def is_colour(path: Path) -> bool:
 
 
 def has_colours(header: Any) -> bool:
-    """Return whether a header is that of a picture in colour."""
     return "PixelData" in header and header.get("PhotometricInterpretation") not in (None, *_GREY)
 
 

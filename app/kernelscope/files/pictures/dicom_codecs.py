@@ -27,7 +27,6 @@ def is_available(_: str) -> bool:
 
 
 def decode_frame(data: bytes, runner: Any) -> bytes:
-    """Return the samples of one frame."""
     import imagecodecs
 
     syntax, channels = runner.transfer_syntax, runner.samples_per_pixel

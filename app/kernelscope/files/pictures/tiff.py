@@ -86,7 +86,6 @@ def decode(handle: WatchedFile) -> Decoded:
 
 
 def decode_all(handle: WatchedFile) -> list[Decoded]:
-    """Decode every page."""
     import tifffile
 
     check_pages(handle)
@@ -110,7 +109,6 @@ def _decoded(handle: WatchedFile, pages: Sequence[Any]) -> list[Decoded]:
 
 
 def _page(page: Any, size: int, handle: WatchedFile) -> Decoded:
-    """Decode a page of a file of `size` bytes."""
     try:
         # (planes, depth, height, width, samples): planes or samples is 1.
         stored = page.asarray().reshape(page.shaped)[:, 0]
@@ -175,7 +173,6 @@ def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
 
 
 def encode_ome(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
-    """Encode as `encode`, with OME-XML."""
     return encode_all([(pixels, metadata)], is_ome=True)
 
 
@@ -185,7 +182,6 @@ def is_big(count: int) -> bool:
 
 
 def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool = False) -> bytes:
-    """Encode each picture as a page."""
     import tifffile
 
     buffer = io.BytesIO()
@@ -230,7 +226,6 @@ def _described(pixels: NDArray[Any], metadata: Metadata, *, is_ome: bool) -> dic
 
 
 def metadata_of(page: Any, handle: WatchedFile) -> Metadata:
-    """Return the metadata of a page of a file."""
     description = description_of(page.parent, page.index)
     exif, left_out = exif_of(handle, page, understood=description.understood)
 

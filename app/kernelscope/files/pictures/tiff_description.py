@@ -72,7 +72,6 @@ class Description:
 
 
 def description_of(file: Any, series: int = 0) -> Description:
-    """Return the description of a series of a `tifffile.TiffFile`."""
     if shaped := file.shaped_metadata:
         return _ours(shaped[min(series, len(shaped) - 1)])
     if file.is_ome and file.ome_metadata:
@@ -126,7 +125,6 @@ def _ours(found: Mapping[str, Any]) -> Description:
 
 
 def channel_of(name: object, colour: object) -> Channel:
-    """Return a channel for values from a file."""
     text = str(colour or "")
     return Channel(printable(str(name or "")), text.upper() if _COLOUR.fullmatch(text) else "")
 

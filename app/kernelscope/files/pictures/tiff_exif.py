@@ -226,7 +226,6 @@ def _tables(read: _Read, order: str, first: int) -> _Found:
 
 
 def _table(read: _Read, order: str, place: int) -> tuple[_Table, bool]:
-    """Return a table, and whether all of its values are there."""
     (count,) = struct.unpack(f"{order}H", read(place, 2))
     entries = read(place + 2, 12 * count)
     found, is_whole = _Table(), True

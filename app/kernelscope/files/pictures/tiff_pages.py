@@ -37,7 +37,6 @@ def _layout(start: bytes) -> _Layout:
 
 
 def check_pages(handle: BinaryIO) -> int:
-    """Return the number of pages of a TIFF, and rewind it."""
     handle.seek(0)
     layout = _layout(handle.read(8))
     size = handle.seek(0, os.SEEK_END)

@@ -238,7 +238,6 @@ def _unit(header: Any) -> float:
 
 
 def _new_header(volume: Volume) -> NiftiHeader:
-    """Return a header for a volume of another origin."""
     length = 348 if max(volume.voxels.shape) < 2**15 else 540
     header = _classes()[length]()
     header.set_data_shape(volume.voxels.shape[::-1])

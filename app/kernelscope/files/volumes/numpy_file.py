@@ -74,7 +74,6 @@ def _header(handle: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
 
 
 def encode(volume: Volume) -> bytes:
-    """Return the whole file."""
     voxels = volume.voxels.astype(bool) if volume.is_boolean else volume.unscaled
     buffer = io.BytesIO()
     np.save(buffer, volume.restored(voxels), allow_pickle=False)

@@ -25,7 +25,6 @@ _NAME = re.compile(rf"slice-\d{{3,}}({'|'.join(map(re.escape, SLICE_WRITERS))})"
 
 
 def is_slice(name: str) -> bool:
-    """Return whether a file is named as `files` names slices."""
     return _NAME.fullmatch(name) is not None
 
 

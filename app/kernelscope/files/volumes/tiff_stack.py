@@ -48,7 +48,6 @@ WHITE_IS_ZERO, _BLACK_IS_ZERO = _GREYS = 0, 1
 
 
 def matches(start: bytes) -> bool:
-    """Whether a file that starts like this is TIFF."""
     return _MAGIC.match(start) is not None
 
 

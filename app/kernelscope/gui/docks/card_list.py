@@ -53,7 +53,6 @@ class CardList(QListWidget):
 
     @property
     def rows(self) -> tuple[StepRow, ...]:
-        """The cards that are shown."""
         return self._rows
 
     def show_rows(self, rows: Sequence[StepRow]) -> None:
@@ -97,11 +96,9 @@ class CardList(QListWidget):
         return known[1]
 
     def card_height(self) -> int:
-        """Return the height of a card."""
         return _LINES * self.fontMetrics().height() + 2 * _MARGIN + 2
 
     def switch_of(self, area: QRect) -> QRect:
-        """Return where the switch of a card is."""
         side = self.style().pixelMetric(QStyle.PixelMetric.PM_IndicatorWidth)
         top = area.top() + (area.height() - side) // 2
         return QRect(area.left() + _MARGIN + _BAR, top, side, side)

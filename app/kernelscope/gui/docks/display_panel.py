@@ -83,7 +83,6 @@ class DisplayPanel(QFrame):
 
     @property
     def side(self) -> PaneSide:
-        """The picture whose display is shown."""
         return PaneSide.INPUT if self._linked.isChecked() else PaneSide(self._side.currentText())
 
     def refresh(self) -> None:

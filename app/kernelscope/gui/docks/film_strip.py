@@ -119,7 +119,6 @@ class FilmStrip(QListWidget):
         return QSize(beside + width, max(_PICTURE.height(), text) + 2 * _MARGIN)
 
     def cross_of(self, tile: QRect) -> QRect:
-        """Return where the cross of a tile is."""
         place = QRect(0, 0, _CROSS, _CROSS)
         place.moveTopRight(tile.topRight() + QPoint(-_MARGIN, _MARGIN))
         return place

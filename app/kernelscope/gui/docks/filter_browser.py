@@ -114,7 +114,6 @@ class FilterBrowser(QWidget):
         self._narrow()
 
     def show_current(self, filter_id: str) -> None:
-        """Mark the filter whose settings are shown."""
         self._current = filter_id
         for id_, item in self._items.items():
             self._mark(item, id_ == filter_id)
@@ -139,7 +138,6 @@ class FilterBrowser(QWidget):
         return str(item.data(0, _NOTE) or "") if item is not None else ""
 
     def image(self, filter_id: str) -> QImage | None:
-        """Return the picture of a filter, where there is one."""
         item = self._items.get(filter_id)
         image: QImage | None = item.data(0, _IMAGE) if item is not None else None
         return image
@@ -262,7 +260,6 @@ class _List(QTreeWidget):
         self.itemClicked.connect(self._on_clicked)
 
     def move(self, step: int) -> None:  # type: ignore[override]
-        """Move to the next or the previous filter."""
         item = self.currentItem()
         while item is not None:
             item = self.itemBelow(item) if step > 0 else self.itemAbove(item)

@@ -88,7 +88,6 @@ class GpuOptions(QWidget):
         self._show(frozenset({OPTIONS, PLACES}))
 
     def _write(self) -> None:
-        """Write the options into the session."""
         session, block = self._session, self._block.currentData()
         try:
             repeat, memory = self._repeat.checked(), self._memory.checked() * MIB or None

@@ -41,7 +41,6 @@ class Headline(QWidget):
         self.show_figures(None)
 
     def show_figures(self, figures: Figures | None) -> None:
-        """Show the figures of the picture that is shown, or that there are none."""
         self._text.setText(figures.text if figures else "–")
         note, detail = (figures.note, figures.detail) if figures else ("", "")
         full = f"{note}\n{detail}" if detail else note

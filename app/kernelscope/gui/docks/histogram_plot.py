@@ -92,13 +92,11 @@ class HistogramPlot(QWidget):
 
     @property
     def active_handle(self) -> Handle | None:
-        """The handle that is dragged or has the focus."""
         if self._held is not None:
             return self._held
         return next((each for each, widget in self.handles.items() if widget.hasFocus()), None)
 
     def show_plot(self, plot: HistogramCurves | None) -> None:
-        """Draw other curves, or none."""
         self.plot = plot
         self.setAccessibleDescription(plot.note() if plot is not None else "")
         self._place_handles()
@@ -185,7 +183,6 @@ class HistogramPlot(QWidget):
         return self.area.left() + axis.share(value) * self.area.width()
 
     def value_at(self, x: float) -> float:
-        """Return the value at a place."""
         axis = self.plot.axis if self.plot is not None else ValueAxis(0, 1)
         return axis.value((x - self.area.left()) / self.area.width())
 
@@ -307,7 +304,6 @@ class HistogramPlot(QWidget):
     def _paint_strip(
         self, painter: QPainter, area: QRectF, axis: ValueAxis, display: Display
     ) -> None:
-        """Draw each value of the axis in its colour."""
         count = max(int(area.width() * self.devicePixelRatioF()), 1)
         values = np.linspace(axis.low, axis.high, count).astype(np.float32)
         colours = np.empty((1, count, 4), np.uint8)

@@ -201,7 +201,6 @@ class LadderList(QListWidget):
 
     @property
     def times(self) -> list[str]:
-        """The times that are shown."""
         return [each.brief_time for each in self._levels()]
 
     def _levels(self) -> list[KnownRung]:
@@ -308,7 +307,6 @@ def _row_height(metrics: QFontMetrics) -> int:
 
 
 def _figure_widths(metrics: QFontMetrics, times: Iterable[str]) -> tuple[int, int]:
-    """Return the widths of times and of ticks."""
     widths = map(metrics.horizontalAdvance, ("≈ 88.8 ms", *times))
     return max(widths) + 1, metrics.horizontalAdvance("ref") + 4
 

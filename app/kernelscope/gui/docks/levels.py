@@ -27,7 +27,6 @@ class GreyLevels(QObject):
 
     @property
     def is_whole(self) -> bool:
-        """Whether values are whole numbers."""
         raise NotImplementedError
 
     @property
@@ -44,7 +43,6 @@ class GreyLevels(QObject):
         """Be about the input or the output, where they are drawn separately."""
 
     def choose(self, display: Display) -> None:
-        """Draw it so."""
         raise NotImplementedError
 
     def choose_automatic(self) -> None:
@@ -62,7 +60,6 @@ class PictureLevels(GreyLevels):
 
     @property
     def side(self) -> PaneSide:
-        """The picture that it is about."""
         return self._side if self.sides else PaneSide.INPUT
 
     @property

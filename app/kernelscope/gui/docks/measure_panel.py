@@ -111,7 +111,6 @@ class MeasurePanel(QWidget):
         return table
 
     def _make_tools(self) -> QWidget:
-        """Return the controls of the region."""
         self.add_menu = QMenu(self)
         self._add = self._button("addRegion", "Add", "Add a region in the middle of the view")
         self._add.setMenu(self.add_menu)
@@ -312,7 +311,6 @@ class MeasurePanel(QWidget):
         return "\n".join(lines)
 
     def csv(self) -> str:
-        """Return the table as CSV, with all digits."""
         return as_csv(self.rows, self.units, self.against)
 
     def copy(self) -> None:
@@ -329,7 +327,6 @@ class MeasurePanel(QWidget):
 
 
 def _swatch(region: Interest) -> QPixmap:
-    """Return a square in the colour of a region."""
     swatch = QPixmap(12, 12)
     swatch.fill(QColor(region.colour))
     return swatch

@@ -120,7 +120,6 @@ class ParameterPanel(QScrollArea):
 
     @property
     def filter_box(self) -> QComboBox:
-        """The list of the filters."""
         return self._filter
 
     def show_estimates(self, result: Result | None) -> None:
@@ -141,7 +140,6 @@ class ParameterPanel(QScrollArea):
 
     @property
     def form(self) -> FilterForm:
-        """The editors of the filter that is shown."""
         assert self._current is not None
         return self._current
 
@@ -176,7 +174,6 @@ class ParameterPanel(QScrollArea):
         self._show_problem()
 
     def _show_filter(self) -> None:
-        """Show the form of the filter."""
         spec = self._session.spec
         with QSignalBlocker(self._filter):
             self._filter.setCurrentIndex(self._filter.findData(spec.id))

@@ -36,7 +36,6 @@ def picture_colour(picture: str, palette: QPalette) -> QColor:
 
 
 def channel_colour(channel: str, palette: QPalette) -> QColor:
-    """Return a colour for a channel that is readable on the base colour of `palette`."""
     dark = theme.is_dark(palette)
     match channel:
         case "red":

@@ -66,16 +66,13 @@ class ProfileView(QWidget):
         layout.addWidget(self._plot, 1)
 
     def show_profiles(self, profiles: Sequence[Profile], units: Units) -> None:
-        """Draw the profiles of one line."""
         self.profiles, self.units = tuple(profiles), units
         self._draw()
 
     def csv(self) -> str:
-        """Return the profiles as CSV, with all digits."""
         return profiles_as_csv(self.profiles, self.units)
 
     def copy(self) -> None:
-        """Put the profiles on the clipboard."""
         QGuiApplication.clipboard().setText(self.csv())
 
     def save(self) -> None:

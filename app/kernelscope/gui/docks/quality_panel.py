@@ -66,7 +66,6 @@ class QualityPanel(QWidget):
         self.show_histograms({})
 
     def _make_figures(self) -> QWidget:
-        """Return the reference and the table of figures."""
         self._reference = QLabel(self)
         self._reference.setObjectName("referenceName")
         self._reference.setTextFormat(Qt.TextFormat.PlainText)
@@ -103,7 +102,6 @@ class QualityPanel(QWidget):
         return figures
 
     def _make_histograms(self) -> QWidget:
-        """Return the histograms and their tools."""
         self.histograms = HistogramView(self)
         self._scale = ChoiceBox(self)
         self._scale.setObjectName("histogramScale")

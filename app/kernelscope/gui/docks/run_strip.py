@@ -67,7 +67,6 @@ class _Runs(QAbstractListModel):
         """The one whose picture is in the viewer."""
 
     def show(self, runs: Sequence[Run], settings: Sequence[tuple[str, ...]]) -> None:
-        """Show runs, each with the settings that distinguish it."""
         self.beginResetModel()
         self.runs, self._settings = tuple(runs), tuple(settings)
         self.endResetModel()
@@ -118,19 +117,16 @@ class RunStrip(QListView):
         self.selectionModel().selectionChanged.connect(lambda: self.chosen.emit())
 
     def current(self) -> Run | None:
-        """Return the run of the current tile."""
         return self._run_at(self.currentIndex())
 
     def _run_at(self, index: QModelIndex) -> Run | None:
         return self._runs.runs[index.row()] if index.isValid() else None
 
     def selected(self) -> list[Run]:
-        """Return the selected runs from left to right."""
         rows = {index.row() for index in self.selectionModel().selectedRows()}
         return [run for row, run in enumerate(self._runs.runs) if row in rows]
 
     def runs(self) -> list[Run]:
-        """Return the runs from left to right."""
         return list(self._runs.runs)
 
     def tile(self, row: int) -> QModelIndex:
@@ -152,7 +148,6 @@ class RunStrip(QListView):
         self.blockSignals(blocked)
 
     def mark(self, shown: Run | None) -> None:
-        """Mark the run whose picture is shown in the viewer."""
         self._runs.shown = shown
         self.viewport().update()
 

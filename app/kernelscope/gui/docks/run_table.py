@@ -236,11 +236,9 @@ class RunTable(QTreeView):
         return list(self._places)
 
     def cell(self, run: Run, column: int = RUN) -> QModelIndex:
-        """Return the place of a run in the model."""
         return self._rows.index(self._places[run], column)
 
     def current(self) -> Run | None:
-        """Return the run of the current row."""
         return self._run_at(self.currentIndex())
 
     def _run_at(self, index: QModelIndex) -> Run | None:
@@ -310,7 +308,6 @@ class RunTable(QTreeView):
         return _Row(self._texts(run), run, "", tuple(bars), frozenset(quiet), frozenset(bold))
 
     def copy(self) -> None:
-        """Put the table on the clipboard."""
         self._key.copy()
 
     def text(self) -> str:
@@ -393,7 +390,6 @@ class RunTable(QTreeView):
         return f"{warning}{run.where}, total: {run.totals.describe()}"
 
     def tip(self, run: Run, column: int) -> str:
-        """Return the tooltip of a cell."""
         runs = self._gallery.runs
         if run.seconds is None and column in _TIMES:
             return WHY_NOT_TIMED
@@ -416,7 +412,6 @@ class RunTable(QTreeView):
         return f"{run.settings}\n{run.picture}, {run.size}, {run.mode}\n{run.where}{kept}"
 
     def _no_speed_up(self, run: Run, quantity: str) -> str:
-        """Return why a run has no speed-up."""
         runs = self._gallery.runs
         if not run.is_measured(quantity):
             return FIRST_HELP
@@ -464,7 +459,6 @@ class RunTable(QTreeView):
         return 2 * self.frameWidth() + self.verticalScrollBar().sizeHint().width()
 
     def _widths(self) -> list[int]:
-        """Return the width that each column needs."""
         metrics = self.fontMetrics()
         widths = [
             max(self._hint(number), _heading_width(name, metrics))
@@ -512,7 +506,6 @@ def decibels(psnr: float) -> str:
 
 
 def _swatch(level: str, side: int) -> QIcon:
-    """Return a square in the colour of a level."""
     square = QPixmap(side, side)
     square.fill(QColor(colour(level)))
     return QIcon(square)

@@ -150,7 +150,6 @@ class RunsPanel(QWidget):
 
     @property
     def current(self) -> Run | None:
-        """The run that the keyboard is at, and that commands are for."""
         return self._current if self._current in list(self.gallery) else None
 
     @property
@@ -160,7 +159,6 @@ class RunsPanel(QWidget):
         return [run for run in self._selected if run in runs]
 
     def refresh(self) -> None:
-        """Show the runs as they are now."""
         self.strip.refresh()
         self.table.refresh()
         self._views.setCurrentIndex(1 if len(self.gallery) else 0)
@@ -176,7 +174,6 @@ class RunsPanel(QWidget):
         self.chosen.emit()
 
     def mark(self, shown: Run | None) -> None:
-        """Mark the run whose picture is in the viewer."""
         self.strip.mark(shown)
 
     def show_note(self, text: str) -> None:

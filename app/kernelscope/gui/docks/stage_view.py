@@ -88,7 +88,6 @@ class StageView(QWidget):
         column.addWidget(self._switch)
 
     def show_run(self, run: Run | None) -> None:
-        """Show the stages of `run`."""
         self._stages.clear()
         self._line.show_stages(run.stages if run is not None else ())
         if run is None:

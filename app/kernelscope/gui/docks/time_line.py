@@ -110,7 +110,6 @@ class RunAxis:
         self._scale = (1 - _BREAK * len(self.cuts)) / max(rest, 1e-12)
 
     def place(self, seconds: float) -> float:
-        """Return where a moment is, 0 to 1."""
         at = seconds * self._scale
         for start, stop in self.cuts:
             gone = min(max(seconds - start, 0.0), stop - start)
@@ -150,7 +149,6 @@ class TimeLine(QAbstractScrollArea):
 
     @property
     def lanes(self) -> list[TimeLane]:
-        """The lanes as drawn."""
         return self._lanes
 
     def show_stages(self, stages: Sequence[Stage]) -> None:
@@ -162,12 +160,10 @@ class TimeLine(QAbstractScrollArea):
         self.viewport().update()
 
     def lane_at(self, y: float) -> TimeLane | None:
-        """Return the lane at a height of the viewport."""
         number = int((y + self.verticalScrollBar().value()) // self.row_height())
         return self._lanes[number] if 0 <= number < len(self._lanes) else None
 
     def bar_rect(self, lane: TimeLane, bar: Stretch) -> QRectF:
-        """Return where a bar is drawn."""
         left, right = self._span()
         start = left + self.axis.place(bar.start) * (right - left)
         stop = left + self.axis.place(bar.start + bar.seconds) * (right - left)

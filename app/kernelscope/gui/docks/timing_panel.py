@@ -24,7 +24,6 @@ class TimingPanel(QWidget):
         self.show_run(None)
 
     def show_run(self, run: Run | None) -> None:
-        """Show the stages of a run."""
         self._run = run
         self._stages.show_run(run)
 

@@ -113,11 +113,9 @@ class ComponentsPanel(QWidget):
 
     @property
     def current(self) -> int:
-        """The place of the component that is shown."""
         return max(0, self._list.currentRow())
 
     def choose(self, index: int) -> None:
-        """Show the component in this place."""
         self._list.setCurrentRow(index)
 
     def show_volumes(self, volumes: Sequence[Volume]) -> None:

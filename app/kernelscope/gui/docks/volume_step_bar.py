@@ -47,7 +47,6 @@ class VolumeStepBar(QWidget):
 
     @property
     def text(self) -> str:
-        """The text of the label."""
         return self._label.text()
 
     @property

@@ -132,7 +132,6 @@ class BatchForm(QWidget):
     # --- settings ---
 
     def settings(self) -> BatchSettings:
-        """Return the settings to keep."""
         return BatchSettings(
             self.out.text() if self._chose_out else "",
             str(self.formats.currentData()),
@@ -169,7 +168,6 @@ class BatchForm(QWidget):
 
     @property
     def device(self) -> Device:
-        """The device that is shown."""
         return Device(self.devices.currentData())
 
     @property

@@ -37,11 +37,9 @@ class BatchRows(QAbstractTableModel):
         self.show_all()
 
     def show_all(self) -> None:
-        """Show every file."""
         self._reset(None)
 
     def show_failed(self) -> None:
-        """Show those that failed."""
         rows = self._queue.rows
         self._reset([k for k, row in enumerate(rows) if row.state is FileState.FAILED])
 
@@ -61,7 +59,6 @@ class BatchRows(QAbstractTableModel):
             self.dataChanged.emit(self.index(min(rows), 0), self.index(max(rows), _RESULT))
 
     def place(self, row: int) -> int:
-        """Return the place in the queue of a row that is shown."""
         return row if self._only is None else self._only[row]
 
     def row(self, index: _Index) -> FileRow:

@@ -278,7 +278,6 @@ class BatchWindow(QDialog):
 
     @property
     def running(self) -> bool:
-        """Whether a batch is on its way, or paused."""
         return self.queue.running
 
     def press_start(self) -> None:
@@ -294,7 +293,6 @@ class BatchWindow(QDialog):
         self._show_state()
 
     def start(self) -> None:
-        """Start, or resume the batch that was stopped."""
         self.form.take_out()  # what is typed in its field
         self._starts, folder = self._listing, self.form.folder
         if self._run is not None or self._listing or folder is None or not self.queue.rows:

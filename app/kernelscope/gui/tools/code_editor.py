@@ -105,7 +105,6 @@ class CodeEditor(CodeView):
                 self.reached.emit(message)
 
     def messages_at(self, line: int) -> list[CompilerMessage]:
-        """Return the messages of a line, errors first."""
         found = [message for where, message in self.messages if where == line]
         return sorted(found, key=lambda each: each.kind != ERROR)
 
@@ -194,7 +193,6 @@ class CodeEditor(CodeView):
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, shown)
 
     def lines_in_view(self, bottom: int) -> list[tuple[QTextBlock, QRect]]:
-        """Return the lines in view, and where they are in the viewport."""
         found = []
         block = self.firstVisibleBlock()
         while block.isValid():

@@ -151,7 +151,6 @@ class CodeView(QPlainTextEdit):
         self._make_room()
 
     def document(self) -> QTextDocument:
-        """Return the document, with the text in it."""
         document = super().document()
         if self._text is not None:
             self.setPlainText(self._text)
@@ -231,12 +230,10 @@ class CodeView(QPlainTextEdit):
         self.setExtraSelections(selections)
 
     def number_width(self) -> int:
-        """Return the width of the column of line numbers."""
         digits = len(str(self.blockCount()))
         return self.fontMetrics().horizontalAdvance("9") * digits + 14
 
     def paint_numbers(self, event: QPaintEvent) -> None:
-        """Draw the line numbers that are in view."""
         painter = QPainter(self.numbers)
         painter.fillRect(event.rect(), self.palette().color(QPalette.ColorRole.AlternateBase))
         painter.setFont(self.font())

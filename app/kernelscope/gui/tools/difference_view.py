@@ -35,7 +35,6 @@ class DifferenceView(CodeView):
 
     @property
     def lines(self) -> list[DifferenceLine]:
-        """The text in view."""
         return self._lines
 
     def _mark(self, start: int, stop: int) -> None:

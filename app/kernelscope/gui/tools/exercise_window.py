@@ -176,7 +176,6 @@ class ExerciseWindow(QDialog):
         self.panel.show_subject(subject, FIRST)
 
     def _show_text(self) -> None:
-        """Show the text, and the hints that were asked for."""
         exercise = self._exercise
         assert exercise is not None
         hints = [f"**Hint {n}.** {hint}" for n, hint in enumerate(exercise.hints, 1)]

@@ -289,7 +289,6 @@ class Pictures(QObject):
         open_dialog(dialog)
 
     def _ask_number(self, error: SeveralVolumes, again: Callable[[int], None]) -> None:
-        """Ask for one of several volumes."""
         self.announced.emit("")
         names = [f"{number}: {name}" for number, name in enumerate(error.names, 1)]
         dialog = QInputDialog(self._window)
@@ -307,7 +306,6 @@ class Pictures(QObject):
         tip="Open the picture on the clipboard",
     )
     def paste(self) -> None:
-        """Open the picture or the files on the clipboard."""
         mime = QGuiApplication.clipboard().mimeData()
         if mime is None or not self.take(mime):  # nothing at all is on it, on some desktops
             self.announced.emit("There is no picture on the clipboard.")
@@ -335,7 +333,6 @@ class Pictures(QObject):
 
     @staticmethod
     def can_take(mime: QMimeData) -> bool:
-        """Return whether `take` may succeed."""
         return mime.hasImage() or any(url.isLocalFile() for url in mime.urls())
 
     def copy(self, image: Image, older: str = "") -> None:

@@ -75,7 +75,6 @@ class SourceTabs(QTabWidget):
         self.setCornerWidget(self._others, Qt.Corner.TopRightCorner)
 
     def empty(self) -> None:
-        """Remove all files."""
         while self.count():
             place = self.count() - 1 if self.currentIndex() == 0 else 0
             page = self.widget(place)

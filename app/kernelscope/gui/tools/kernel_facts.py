@@ -18,7 +18,6 @@ def with_generation(target: str) -> str:
 
 
 def last_run(report: LaunchReport) -> FactGroup:
-    """Return the facts of a launch that took place."""
     return FactGroup(
         LAST_RUN,
         (
@@ -39,7 +38,6 @@ def _occupancy(occupancy: float | None) -> tuple[Fact, ...]:
 
 
 def planned(plan: PlannedLaunch, request: Request) -> FactGroup:
-    """Return the facts of a launch that is planned."""
     launch = plan.launch
     source = request.source
     size = "×".join(str(side) for side in source.shape[-2::-1])

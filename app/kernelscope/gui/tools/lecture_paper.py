@@ -44,7 +44,6 @@ def set_up(device: QPagedPaintDevice) -> None:
 
 
 def as_pdf(sheets: Iterable[Sheet], title: str) -> bytes:
-    """Return the pages as a PDF."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)

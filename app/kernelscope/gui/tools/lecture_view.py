@@ -71,7 +71,6 @@ def paint_drawing(painter: QPainter, drawing: Drawing, room: QRectF, ink: QColor
 
 
 def text_of(page: LecturePage) -> str:
-    """Return the text of a page as HTML."""
     parts = (html.escape(part) for part in page.text.split("\n\n"))
     return "".join(f"<p>{_emphasised(part)}</p>" for part in parts)
 

@@ -208,12 +208,10 @@ class LectureWindow(QDialog):
 
     @property
     def page(self) -> LecturePage:
-        """The page that is shown."""
         return PAGES[str(self._chooser.currentData())]
 
     @property
     def settled(self) -> bool:
-        """Whether all that was asked for is shown."""
         return not self._busy
 
     @property
@@ -236,7 +234,6 @@ class LectureWindow(QDialog):
             self._chooser.setCurrentIndex(wanted)
 
     def set_values(self, **values: Any) -> None:
-        """Set controls of the page."""
         for name, value in values.items():
             self._editors[name].set_value(value)
 

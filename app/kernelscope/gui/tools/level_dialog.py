@@ -116,7 +116,6 @@ class LevelDialog(QDialog):
         self.adjustSize()
 
     def _page(self) -> str:
-        """Return the page about the level."""
         place = self._entry.rung.place if self._entry is not None else None
         if place is None or place.level is None:
             return "gpu-levels"

@@ -205,7 +205,6 @@ class MemoryLadderWindow(QDialog):
         self._count_next(request)
 
     def _count_next(self, request: Request) -> None:
-        """Show the levels that are counted, and count the next one."""
         self._show()
         if not self._left:
             return
@@ -284,7 +283,6 @@ class MemoryLadderWindow(QDialog):
         save_text(self, "Save Table", name, self.ladder().csv(), _CSV_FILES)
 
     def ladder(self) -> MemoryLadder:
-        """Return the levels as they are shown."""
         card: Gpu = self._cards.currentData()
         if self._counted is None:
             return MemoryLadder(self._found, card)
@@ -292,7 +290,6 @@ class MemoryLadderWindow(QDialog):
         return MemoryLadder(self._found, card, recorded, self._times.same(self._counted))
 
     def leave(self) -> None:
-        """Stop counting."""
         self._token.cancel()
         for topic in (_TOPIC, _OWN):
             self._background.forget(topic)

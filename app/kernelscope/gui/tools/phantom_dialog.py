@@ -166,7 +166,6 @@ class PhantomDialog(QDialog):
 
     @property
     def order(self) -> PhantomOrder:
-        """The chosen settings."""
         width, height, depth = (box.value() for box in self._sides)
         chosen = tuple(contrast for contrast, box in self._contrasts.items() if box.isChecked())
         return PhantomOrder(

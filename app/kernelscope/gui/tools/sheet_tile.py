@@ -87,7 +87,6 @@ class SheetTile(QWidget):
             self.wait_for("not computed")
 
     def show_cell(self, cell: Cell, display: Display) -> None:
-        """Show the result, or why there is none."""
         self._problem, self._is_waiting = cell.problem, False
         if cell.result is not None:
             if self.image.isNull():

@@ -61,5 +61,4 @@ class ShortcutDialog(QDialog):
 
 
 def _native(key: str) -> str:
-    """Return a shortcut as the desktop writes it."""
     return QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText)

@@ -47,7 +47,6 @@ class WrongPixels(QWidget):
 
     @property
     def chosen(self) -> tuple[int, int] | None:
-        """Column and row of the chosen pixel."""
         return self._chosen
 
     def show_comparison(self, comparison: Comparison | None) -> None:
@@ -129,7 +128,6 @@ class WrongPixels(QWidget):
 
 
 def _grey(comparison: Comparison) -> QImage:
-    """Return the output as a grey image."""
     values = np.nan_to_num(comparison.output.astype(np.float64).mean(axis=-1))
     low, high = float(values.min()), float(values.max())
     if comparison.output.dtype.kind == "u":
@@ -209,7 +207,6 @@ class WrongPixelsBox(QWidget):
             super().keyPressEvent(event)
 
     def _show_pixel(self, x: int, y: int) -> None:
-        """Show the values of a wrong pixel."""
         if self._comparison is None:
             return
         pixel = self._comparison.pixel(x, y)

@@ -50,7 +50,6 @@ class XrayView(QWidget):
         self.update()
 
     def show_steps(self, done: int) -> None:
-        """Show the first `done` steps."""
         self._done = done
         self.update()
 

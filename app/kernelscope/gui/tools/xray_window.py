@@ -333,7 +333,6 @@ class XrayWindow(QDialog):
         self._show_steps(len(steps))
 
     def _grey(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-        """Return the input as grey bytes."""
         if self._version is not None:
             pixels = self._version.work.source
         else:

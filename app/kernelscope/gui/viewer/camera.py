@@ -177,7 +177,6 @@ class PlaneCamera:
         return self._centres.get(number, QPointF(extent.width() / 2, extent.height() / 2))
 
     def zoom_about(self, points: Mapping[int, QPointF], factor: float) -> None:
-        """Magnify all planes, each with its point in the middle."""
         self._zoom_by(factor)
         if self.zoom > 1:
             self._centres |= points

@@ -50,7 +50,6 @@ class FigurePainter:
     # --- files ---
 
     def as_png(self) -> bytes:
-        """Return the figure as a PNG that knows its resolution."""
         width, height = self.layout.size
         scale = self._style.dpi / 25.4
         image = QImage(

@@ -136,7 +136,6 @@ class ImageView(Pane):
         return self.canvas.camera
 
     def set_camera(self, centre: QPointF, scale: float) -> None:
-        """Look at `centre`, magnified by `scale`."""
         self.canvas.set_camera(centre, scale)
 
     def follow_palette(self) -> None:

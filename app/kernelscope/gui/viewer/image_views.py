@@ -232,7 +232,6 @@ class ImagePair(QWidget):
         return self._shows_values
 
     def toggle_magnifier(self) -> None:
-        """Draw a magnifier at the probe, or none."""
         for view in self._views:
             view.canvas.magnified = not view.canvas.magnified
             view.canvas.update()
@@ -280,7 +279,6 @@ class ImagePair(QWidget):
         self.update_overlays()
 
     def update_overlays(self) -> None:
-        """Draw the overlays again."""
         for view in self._views:
             view.canvas.update()
 
@@ -332,7 +330,6 @@ class ImagePair(QWidget):
         self._apply_camera()
 
     def _settle(self) -> None:
-        """Keep the picture in view."""
         if self.input.layer is not None:
             self.camera.settle(self.input.layer.area, self._sizes())
         self._apply_camera()
@@ -347,7 +344,6 @@ class ImagePair(QWidget):
             self._apply_camera()
 
     def _sizes(self) -> list[QSizeF]:
-        """Return the sizes of the views that are shown."""
         side_by_side = self.arrangement is Arrangement.SIDE_BY_SIDE
         views = self._views if side_by_side else (self.output,)
         return [view.canvas_size for view in views]

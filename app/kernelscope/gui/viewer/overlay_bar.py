@@ -66,11 +66,9 @@ class OverlayBar(QWidget):
         self.hide()
 
     def show_difference(self, shown: bool) -> None:
-        """Show or hide the bar."""
         self.setVisible(shown)
 
     def show_look(self, look: Look) -> None:
-        """Show the choice."""
         self._look = look
         widgets = (self._switch, self._opacity, self._threshold)
         blockers = [QSignalBlocker(widget) for widget in widgets]

@@ -72,7 +72,6 @@ class Pane(QWidget):
             self._draw_caption()
 
     def set_caption(self, text: str, brief: str = "") -> None:
-        """Show a caption, or `brief` with the caption as its tooltip."""
         self._caption = text, brief
         self._draw_caption()
 

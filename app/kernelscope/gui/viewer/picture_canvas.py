@@ -116,7 +116,6 @@ class PictureCanvas(QWidget):
     # --- state ---
 
     def redraw(self) -> None:
-        """Draw the pictures again."""
         self._is_current = False
         self.update()
 
@@ -157,11 +156,9 @@ class PictureCanvas(QWidget):
         return QSizeF(self.size())
 
     def to_scene(self, point: QPointF) -> QPointF:
-        """Return the scene point at a point of the widget."""
         return self._origin() + point / self._scale
 
     def to_widget(self, point: QPointF) -> QPointF:
-        """Return where a scene point is drawn."""
         return (point - self._origin()) * self._scale
 
     def seen(self) -> QRectF:
@@ -219,7 +216,6 @@ class PictureCanvas(QWidget):
         painter.end()
 
     def _rooms(self) -> list[tuple[Layer, QRectF]]:
-        """Return the pictures to draw, and where."""
         whole = QRectF(self.rect())
         if self.behind is None or not self.arrangement.is_divided:
             return [(self.front, whole)] if self.front is not None else []

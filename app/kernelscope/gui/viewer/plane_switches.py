@@ -40,13 +40,11 @@ class PlaneSwitches(QWidget):
             row.addWidget(switch)
 
     def name(self, planes: Sequence[Plane]) -> None:
-        """Write the names of these planes."""
         for number, plane in enumerate(planes):
             self._switches[number].setText(plane.name)
             self._switches[number].setAccessibleName(f"Show only: {plane.name}")
 
     def show_choice(self, number: int | None) -> None:
-        """Check the switch of a plane, or that of all."""
         for choice, switch in self._switches.items():
             switch.setChecked(choice == (_ALL if number is None else number))
 

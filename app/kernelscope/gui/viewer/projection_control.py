@@ -46,7 +46,6 @@ class ProjectionControl(QWidget):
         self.show_look(self._look)
 
     def show_look(self, look: Look) -> None:
-        """Show the choice."""
         self._look = look
         with QSignalBlocker(self._kind), QSignalBlocker(self._slices):
             self._kind.setCurrentText(look.projection.value)

@@ -26,7 +26,6 @@ class VolumeCamera:
         self._planes: Sequence[Plane] = ()
 
     def show(self, volume: Volume, planes: Sequence[Plane]) -> None:
-        """Look at the planes of this volume."""
         self._volume, self._planes = volume, planes
         self._camera.set_extents([values.extent(volume, plane) for plane in planes])
         self.apply()

@@ -128,12 +128,10 @@ class SliceSliders(QWidget):
         return self._sliders[number]
 
     def set_planes(self, planes: Sequence[Plane], shape: tuple[int, ...]) -> None:
-        """Choose from the slices of these planes of a volume of `shape`."""
         for slider, plane in zip(self._sliders, planes, strict=True):
             slider.set_plane(plane, shape[plane.axis])
 
     def show_only(self, number: int | None) -> None:
-        """Show the slider of a plane, or all of them."""
         for each, slider in enumerate(self._sliders):
             slider.setVisible(number in (None, each))
 
@@ -158,7 +156,6 @@ class SliceSlider(QWidget):
         self._slider.valueChanged.connect(self.chosen)
 
     def set_plane(self, plane: Plane, count: int) -> None:
-        """Choose from the `count` slices of `plane`."""
         with QSignalBlocker(self._slider):
             self._slider.setRange(0, count - 1)
         self._slider.setAccessibleName(f"{plane.name} slice")

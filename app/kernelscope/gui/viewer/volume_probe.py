@@ -28,11 +28,9 @@ class VolumeProbe:
 
     @property
     def is_magnified(self) -> bool:
-        """Whether a magnifier is drawn at the probe."""
         return self._panes[0].views[0].magnified
 
     def toggle_magnifier(self) -> None:
-        """Draw a magnifier at the probe, or none."""
         magnified = not self.is_magnified
         for pane in self._panes:
             for view in pane.views:

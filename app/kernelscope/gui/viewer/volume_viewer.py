@@ -369,7 +369,6 @@ class VolumeViewer(QWidget):
         self.update_overlays()
 
     def update_overlays(self) -> None:
-        """Draw the overlays again."""
         for view in self._views:
             view.update()
 

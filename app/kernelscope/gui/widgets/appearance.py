@@ -76,7 +76,6 @@ class Stylist(QObject):
 
     @property
     def is_dark(self) -> bool:
-        """Whether the window is dark now."""
         if self.appearance.scheme is not Scheme.SYSTEM:
             return self.appearance.scheme is Scheme.DARK
         return self._application.styleHints().colorScheme() is not Qt.ColorScheme.Light

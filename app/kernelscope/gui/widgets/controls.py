@@ -168,7 +168,6 @@ class _Box(_Qt):  # type: ignore[misc]
         self._before = self.value()
 
     def shown(self) -> str:
-        """Return the text of the value."""
         return str(self.textFromValue(self.value()))
 
 

@@ -84,7 +84,6 @@ class FactTable(CopyableTree):
         return max(0, rows * self.visualItemRect(first).height() - self.viewport().height())
 
     def clear_groups(self) -> None:
-        """Take all groups away."""
         self._groups.clear()
         self.clear()
 

@@ -148,7 +148,6 @@ class MaskEditor(QWidget):
         return self._problem
 
     def value(self) -> Mask:
-        """Return the mask in the table."""
         if self._mask is None:
             self._mask = self._parameter.validate(_numbers(self._table.texts()))
         return self._mask

@@ -113,7 +113,6 @@ class Settings:
         self.set_text(key, f"{hashlib.sha256(data).hexdigest()} {text}")
 
     def texts(self, group: str) -> dict[str, str]:
-        """Return all texts in `group` by name."""
         start = f"{group}/"
         return {
             key.removeprefix(start): text

@@ -141,7 +141,6 @@ QProgressBar::chunk { background: {accent}; border-radius: 3px; }
 
 
 def style_sheet(palette: QPalette, size: float) -> str:
-    """Return the style sheet for a palette and a size of labels in points."""
     role = QPalette.ColorRole
     window, text = palette.color(role.Window), palette.color(role.WindowText)
     dark = theme.is_dark(palette)

@@ -146,7 +146,6 @@ class BenchForm(QWidget):
 
     @property
     def preset(self) -> Preset | None:
-        """The preset that is chosen."""
         return PRESETS.get(self._preset.currentData() or OWN_CHOICE)
 
     def set_preset(self, name: str) -> None:
@@ -158,7 +157,6 @@ class BenchForm(QWidget):
         self._devices[GPU].setChecked(available)
 
     def plan(self) -> Plan:
-        """Return the measurement that is set."""
         devices = tuple(name for name, box in self._devices.items() if box.isChecked())
         if not devices:
             raise InvalidParameter("No device is chosen.", "Tick CPU or GPU.")

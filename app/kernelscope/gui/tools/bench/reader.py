@@ -75,5 +75,4 @@ class ReportReader(QObject):
 
 
 def names(paths: Sequence[Path]) -> str:
-    """Return the names of files in a row."""
     return ", ".join(path.name for path in paths)

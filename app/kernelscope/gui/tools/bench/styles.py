@@ -79,7 +79,6 @@ class SeriesStyle:
 
 
 def light() -> QPalette:
-    """Return colours for paper."""
     palette = QPalette(QColor("#f0f0f0"))
     palette.setColor(QPalette.ColorRole.Base, QColor("white"))
     palette.setColor(QPalette.ColorRole.Text, QColor("black"))
