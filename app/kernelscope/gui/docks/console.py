@@ -16,17 +16,16 @@ from PySide6.QtGui import (
     QTextCursor,
 )
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QPlainTextEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.messages import save_text
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.work.relay import Relay
 
 MAX_LINES = 10_000
@@ -89,20 +88,19 @@ class Console(QWidget):
         self.destroyed.connect(detach)
 
     def _build(self) -> None:
-        level = ChoiceBox()
-        level.setObjectName("consoleLevel")
-        level.setAccessibleName("Least level shown")
-        level.setToolTip("Show messages of this level and above.")
+        level = dressed(
+            ChoiceBox(),
+            "consoleLevel",
+            "Least level shown",
+            tip="Show messages of this level and above.",
+        )
         for number in _LEVELS:
             level.addItem(logging.getLevelName(number).capitalize(), number)
         level.currentIndexChanged.connect(lambda: self._filter(level.currentData()))
-        label = QLabel("&Show from")
-        label.setObjectName("consoleLevelLabel")
+        label = dressed(QLabel("&Show from"), "consoleLevelLabel")
         label.setBuddy(level)
 
-        self._view = QPlainTextEdit()
-        self._view.setObjectName("consoleText")
-        self._view.setAccessibleName("Log")
+        self._view = dressed(QPlainTextEdit(), "consoleText", "Log")
         self._view.setReadOnly(True)
         self._view.setTabChangesFocus(True)
         self._view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
@@ -110,24 +108,16 @@ class Console(QWidget):
         self._view.setMaximumBlockCount(MAX_LINES)
         self._view.setPlaceholderText("The log is empty.")
 
-        row = QHBoxLayout()
-        row.addWidget(label)
-        row.addWidget(level)
-        row.addStretch(1)
+        row = in_row(label, level, 1)
         for name, text, tip, action in (
             ("consoleCopy", "Copy all", "Copy all lines shown", self.copy),
             ("consoleSave", "Save…", "Save all lines shown to a file", self.save),
             ("consoleClear", "Clear", "Forget all lines", self.clear),
         ):
-            button = QPushButton(text)
-            button.setObjectName(name)
-            button.setAccessibleName(tip)
-            button.setToolTip(tip)
+            button = dressed(QPushButton(text), name, tip, tip=tip)
             button.clicked.connect(lambda _=False, action=action: action())
             row.addWidget(button)
-        layout = QVBoxLayout(self)
-        layout.addLayout(row)
-        layout.addWidget(self._view, 1)
+        in_column(row, (self._view, 1), of=self)
 
     def text(self) -> str:
         """Return every line kept, whatever level is shown, for a report."""

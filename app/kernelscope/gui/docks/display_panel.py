@@ -24,6 +24,7 @@ from kernelscope.gui.viewer.image_views import ImagePair
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed
 
 _NOTE = (
     "Only the view changes, never the data. In a picture, drag with the right button: across for "
@@ -48,9 +49,11 @@ class DisplayPanel(QFrame):
         self._grid.setVerticalSpacing(6)
 
         self._side = self._choice("displaySide", "&Picture", [each.value for each in PaneSide], 0)
-        self._linked = QCheckBox("&Output as input", self)
-        self._linked.setObjectName("displayLinked")
-        self._linked.setToolTip("Draw the output with the levels of the input")
+        self._linked = dressed(
+            QCheckBox("&Output as input", self),
+            "displayLinked",
+            tip="Draw the output with the levels of the input",
+        )
         self._grid.addWidget(self._linked, 0, 2, 1, 2)
         self._low = self._number("displayLow", "&Black", "The value that is drawn black", 1, 0)
         self._high = self._number("displayHigh", "&White", "The value that is drawn white", 1, 2)
@@ -183,8 +186,7 @@ class DisplayPanel(QFrame):
             ("displayAutomatic", "&Automatic", lambda: self._pair.choose_display(self.side, None)),
             ("displayFull", "&Full Range", lambda: self._pair.choose_full(self.side)),
         ):
-            button = QPushButton(text, self)
-            button.setObjectName(name)
+            button = dressed(QPushButton(text, self), name)
             button.setAutoDefault(False)
             button.clicked.connect(action)
             row.addWidget(button)
@@ -192,19 +194,14 @@ class DisplayPanel(QFrame):
         self._grid.addLayout(row, 6, 0, 1, 4)
 
     def _number(self, name: str, label: str, tip: str, row: int, column: int) -> NumberBox:
-        box = NumberBox(self)
-        box.setObjectName(name)
-        box.setAccessibleName(label.replace("&", ""))
-        box.setToolTip(tip)
+        box = dressed(NumberBox(self), name, label.replace("&", ""), tip=tip)
         box.setKeyboardTracking(False)
         box.setMinimumWidth(104)
         self._place(label, box, row, column)
         return box
 
     def _choice(self, name: str, label: str, texts: Iterable[str], row: int) -> ChoiceBox:
-        box = ChoiceBox(self)
-        box.setObjectName(name)
-        box.setAccessibleName(label.replace("&", ""))
+        box = dressed(ChoiceBox(self), name, label.replace("&", ""))
         box.addItems([str(text) for text in texts])
         self._place(label, box, row, 0)
         return box

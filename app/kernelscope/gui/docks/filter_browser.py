@@ -26,7 +26,6 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -34,6 +33,7 @@ from kernelscope.gui.model.filter_groups import Groups, best, narrowed
 from kernelscope.gui.model.sketches import HEIGHT, WIDTH
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import HELP_ROLE
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.teach.manual import filter_page
 
@@ -68,12 +68,14 @@ class FilterBrowser(QWidget):
         self._closed: set[str] = set()
         """Headings of the groups that the user closed."""
         self._current = ""
-        self.search = QLineEdit(self)
-        self.search.setObjectName("filterSearch")
-        self.search.setAccessibleName("Search filters")
+        self.search = dressed(
+            QLineEdit(self),
+            "filterSearch",
+            "Search filters",
+            tip="Part of a name, a category or a related word: “blur”, “specks”",
+        )
         self.search.setPlaceholderText("Search filters")
         self.search.setClearButtonEnabled(True)
-        self.search.setToolTip("Part of a name, a category or a related word: “blur”, “specks”")
         self.search.textChanged.connect(self._narrow)
         self.search.installEventFilter(self)
         self.list = _List(self)
@@ -81,17 +83,11 @@ class FilterBrowser(QWidget):
         self.list.left.connect(self._clear)
         self.list.itemCollapsed.connect(lambda item: self._on_folded(item, closed=True))
         self.list.itemExpanded.connect(lambda item: self._on_folded(item, closed=False))
-        self._nothing = QLabel("No filter has such a name.", self)
-        self._nothing.setObjectName("noFilterFound")
+        self._nothing = dressed(QLabel("No filter has such a name.", self), "noFilterFound")
         self._nothing.setWordWrap(True)
         theme.set_role(self._nothing, "note")
         self.setFocusProxy(self.search)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(6, 6, 6, 6)
-        column.setSpacing(4)
-        column.addWidget(self.search)
-        column.addWidget(self._nothing)
-        column.addWidget(self.list, 1)
+        in_column(self.search, self._nothing, (self.list, 1), of=self, margins=6, spacing=4)
         self._narrow()
 
     # --- contents ---

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from kernelscope.gui.model.figures import Figures
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed, in_row
 from kernelscope.gui.widgets.slot import Slot
 
 
@@ -22,21 +23,13 @@ class Headline(QWidget):
         super().__init__(parent)
         self.setObjectName("headline")
         set_help(self, "window#the-list-of-runs")
-        self._text = QLabel(self)
-        self._text.setObjectName("headlineText")
-        self._text.setAccessibleName("Time, rate and quality of the output")
+        self._text = dressed(QLabel(self), "headlineText", "Time, rate and quality of the output")
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         theme.set_role(self._text, "headline")
         self.badge = Slot("badgeSlot", self)
-        self._note = ElidedLabel(self)
-        self._note.setObjectName("headlineNote")
+        self._note = dressed(ElidedLabel(self), "headlineNote")
         theme.set_role(self._note, "note")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(4, 0, 4, 0)
-        row.setSpacing(10)
-        row.addWidget(self._text)
-        row.addWidget(self.badge)
-        row.addWidget(self._note, 1)
+        in_row(self._text, self.badge, (self._note, 1), of=self, margins=(4, 0, 4, 0), spacing=10)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.show_figures(None)
 

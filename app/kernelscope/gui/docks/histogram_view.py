@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.gui.docks.histogram_plot import HistogramPlot, pen_of
 from kernelscope.gui.docks.levels import GreyLevels
@@ -14,6 +14,7 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.histogram_plot import Curve, HeightScale, HistogramCurves
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.work.later import Later
 from kernelscope.images.judging.histogram import Histogram
 
@@ -39,22 +40,14 @@ class HistogramView(QWidget):
         self.levels: GreyLevels | None = None
         self._is_stale = False
         self._later = Later(self._draw, self)
-        self._legend = QLabel(self)
-        self._legend.setObjectName("histogramLegend")
-        self.words = ElidedLabel(self)
-        self.words.setObjectName("histogramReading")
-        self.words.setAccessibleName("Values at the cursor of the histogram")
+        self._legend = dressed(QLabel(self), "histogramLegend")
+        self.words = dressed(
+            ElidedLabel(self), "histogramReading", "Values at the cursor of the histogram"
+        )
         theme.set_role(self.words, "note")
         self.plot = HistogramPlot(self)
-        head = QHBoxLayout()
-        head.setSpacing(10)
-        head.addWidget(self._legend)
-        head.addWidget(self.words, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(_LEFT, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addLayout(head)
-        layout.addWidget(self.plot, 1)
+        head = in_row(self._legend, (self.words, 1), spacing=10)
+        in_column(head, (self.plot, 1), of=self, margins=(_LEFT, 0, 0, 0), spacing=2)
         self.plot.chosen.connect(self._choose)
         self.plot.reset.connect(self.choose_automatic)
         self.plot.dropped.connect(self._draw)

@@ -39,7 +39,6 @@ from PySide6.QtGui import (
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
@@ -56,6 +55,7 @@ from kernelscope.gui.model.ladder import Agreement, KnownRung, TimeScale
 from kernelscope.gui.model.rungs import Rung, RungPlace
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
+from kernelscope.gui.widgets.parts import dressed, in_row
 from kernelscope.schema.level_colours import colour
 from kernelscope.teach.manual import level_page
 
@@ -486,12 +486,9 @@ class Ladder(QWidget):
         self.rungs.why_wanted.connect(self.why_wanted)
         self._title = QLabel("&Levels", self)
         self._title.setBuddy(self.rungs)
-        self._note = QLabel(self)
-        self._note.setObjectName("ladderNote")
+        self._note = dressed(QLabel(self), "ladderNote")
         self._note.setWordWrap(True)
-        self._buttons = QHBoxLayout()
-        self._buttons.setContentsMargins(8, 0, 4, 0)
-        self._buttons.addWidget(self._title, 1)
+        self._buttons = in_row((self._title, 1), margins=(8, 0, 4, 0))
         column = self._column = QVBoxLayout(self)
         column.setContentsMargins(0, 4, 0, 4)
         column.setSpacing(2)

@@ -8,7 +8,6 @@ from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPixmap, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
     QLineEdit,
@@ -30,6 +29,7 @@ from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.folding_row import FoldingRow
 from kernelscope.gui.widgets.messages import save_text
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 
 _HELP = {
     "Samples": "Number of samples: pixels times channels. A pixel counts if its centre is within.\n"
@@ -70,16 +70,14 @@ class MeasurePanel(QWidget):
         self.units = Units.STORED
         self.regions = Regions()
         self.rows: tuple[RegionRow, ...] = ()
-        self._hint = QLabel(_EMPTY, self)
-        self._hint.setObjectName("measureHint")
+        self._hint = dressed(QLabel(_EMPTY, self), "measureHint")
         self._hint.setWordWrap(True)
         theme.set_role(self._hint, "note")
         self._table = self._make_table()
         layout = QVBoxLayout(self)
         layout.addWidget(self._make_tools())
         self.profile = ProfileView(self)
-        split = QSplitter(self)
-        split.setObjectName("measureSplit")
+        split = dressed(QSplitter(self), "measureSplit")
         split.setChildrenCollapsible(False)
         for widget in (self._make_figures(), self.profile):
             split.addWidget(widget)
@@ -91,9 +89,7 @@ class MeasurePanel(QWidget):
     # --- building ---
 
     def _make_table(self) -> CopyableTree:
-        table = CopyableTree(self.text)
-        table.setObjectName("measureTable")
-        table.setAccessibleName("Figures of the regions")
+        table = dressed(CopyableTree(self.text), "measureTable", "Figures of the regions")
         titles = [*COLUMNS, "CNR"]
         table.setHeaderLabels(titles)
         table.setRootIsDecorated(False)
@@ -115,23 +111,22 @@ class MeasurePanel(QWidget):
         self._add = self._button("addRegion", "Add", "Add a region in the middle of the view")
         self._add.setMenu(self.add_menu)
         self._add.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._name = QLineEdit(self)
-        self._name.setObjectName("regionName")
-        self._name.setAccessibleName("Name of the region")
+        self._name = dressed(QLineEdit(self), "regionName", "Name of the region")
         self._name.setMaximumWidth(12 * self.fontMetrics().averageCharWidth())
         self._name.editingFinished.connect(self._on_named)
         self._boxes = [self._make_box(name) for name, _ in _BOX]
         self._labels = [QLabel(self) for _ in _BOX]
         self._remove = self._button("removeRegion", "Delete", "Delete the selected region")
         self._remove.clicked.connect(lambda: self.regions.remove())
-        self._size = QLabel(self)
-        self._size.setObjectName("regionSize")
-        self._size.setToolTip("Size of the region, or length of the line, in the slice")
+        self._size = dressed(
+            QLabel(self),
+            "regionSize",
+            tip="Size of the region, or length of the line, in the slice",
+        )
         theme.set_role(self._size, "note")
-        self._against = ChoiceBox(self)
-        self._against.setObjectName("cnrRegion")
-        self._against.setAccessibleName("Region that CNR compares with")
-        self._against.setToolTip(_HELP["CNR"])
+        self._against = dressed(
+            ChoiceBox(self), "cnrRegion", "Region that CNR compares with", tip=_HELP["CNR"]
+        )
         self._against.currentIndexChanged.connect(lambda _: self.wanted.emit())
         self._copy = self._button("copyMeasurements", "Copy", "Copy the table (Ctrl+C)")
         self._copy.clicked.connect(self.copy)
@@ -147,31 +142,20 @@ class MeasurePanel(QWidget):
     def _make_figures(self) -> QWidget:
         """Return the table under its bar; the plot beside them is as high as both."""
         figures = QWidget(self)
-        bar = QHBoxLayout()
-        bar.setSpacing(4)
-        bar.addWidget(QLabel("CNR against", figures))
-        for widget in (self._against, self._copy, self._save):
-            bar.addWidget(widget)
-        bar.addStretch(1)
-        column = QVBoxLayout(figures)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(bar)
-        column.addWidget(self._table, 1)
+        bar = in_row(
+            QLabel("CNR against", figures), *(self._against, self._copy, self._save), 1, spacing=4
+        )
+        in_column(bar, (self._table, 1), of=figures, margins=0, spacing=4)
         return figures
 
     def _button(self, name: str, text: str, tip: str) -> QToolButton:
-        button = QToolButton(self)
-        button.setObjectName(name)
+        button = dressed(QToolButton(self), name, tip, tip=tip)
         button.setText(text)
-        button.setAccessibleName(tip)
-        button.setToolTip(tip)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         return button
 
     def _make_box(self, name: str) -> WholeBox:
-        box = WholeBox(self)
-        box.setObjectName(f"region{name.upper()}")
+        box = dressed(WholeBox(self), f"region{name.upper()}")
         box.setMaximumWidth(10 * self.fontMetrics().averageCharWidth())
         box.valueChanged.connect(lambda _: self._on_typed())
         return box

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QGroupBox,
-    QHBoxLayout,
     QLabel,
     QPushButton,
     QScrollArea,
@@ -26,6 +25,7 @@ from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import shrink
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.teach.manual import filter_page
 
 _WIDTH = 300
@@ -48,34 +48,25 @@ class ParameterPanel(QScrollArea):
         self._shows = False
         """Whether the form is being filled in: its changes are no edits."""
 
-        self._filter = ChoiceBox(self)
-        self._filter.setObjectName("filter")
-        self._filter.setAccessibleName("Filter")
+        self._filter = dressed(ChoiceBox(self), "filter", "Filter")
         self._filter.setMaxVisibleItems(30)
         shrink(self._filter)
         self._fill_filters()
         label = QLabel("F&ilter", self)
         label.setBuddy(self._filter)
-        self._summary = QLabel(self)
-        self._summary.setObjectName("summary")
+        self._summary = dressed(QLabel(self), "summary")
         self._summary.setWordWrap(True)
 
         self._make_parameters()
-        run_box = QGroupBox("Options", self)
-        run_box.setObjectName("runBox")
+        run_box = dressed(QGroupBox("Options", self), "runBox")
         self._options = RunOptionsForm(session, run_box)
         self._options.kernel_wanted.connect(self.kernel_wanted)
         QVBoxLayout(run_box).addWidget(self._options)
 
         content = QWidget(self)
-        layout = QVBoxLayout(content)
-        layout.setSpacing(8)
-        layout.addWidget(label)
-        layout.addWidget(self._filter)
-        layout.addWidget(self._summary)
-        layout.addWidget(self._parameters)
-        layout.addWidget(run_box)
-        layout.addStretch(1)
+        in_column(
+            label, self._filter, self._summary, self._parameters, run_box, 1, of=content, spacing=8
+        )
         self.setWidget(content)  # which also filters the events of the content
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -89,22 +80,20 @@ class ParameterPanel(QScrollArea):
 
     def _make_parameters(self) -> None:
         """Make the box into which the form of the filter comes."""
-        self._parameters = QGroupBox("Parameters", self)
-        self._parameters.setObjectName("parameters")
+        self._parameters = dressed(QGroupBox("Parameters", self), "parameters")
         self._form_space = QVBoxLayout(self._parameters)
-        self._reset = QPushButton("Reset to Def&aults", self._parameters)
-        self._reset.setObjectName("reset")
-        self._reset.setAccessibleName("Reset to defaults")
-        self._reset.setToolTip("Set this filter's parameters to their defaults.")
+        self._reset = dressed(
+            QPushButton("Reset to Def&aults", self._parameters),
+            "reset",
+            "Reset to defaults",
+            tip="Set this filter's parameters to their defaults.",
+        )
         self._reset.clicked.connect(self._session.reset)
-        self._problem = QLabel(self._parameters)
-        self._problem.setObjectName("problem")
+        self._problem = dressed(QLabel(self._parameters), "problem")
         self._problem.setWordWrap(True)
         self._problem.hide()
         self._form_space.addWidget(self._problem)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(self._reset)
+        row = in_row(1, self._reset)
         self._form_space.addLayout(row)
 
     def minimumSizeHint(self) -> QSize:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from kernelscope.gui.docks.picture_inks import PICTURE_STYLES, channel_colour, picture_colour
 from kernelscope.gui.model.arrangement import Units
@@ -15,6 +15,7 @@ from kernelscope.gui.model.profiles import Profile, profiles_as_csv
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.messages import save_text
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.widgets.plots import look_at_every_item
 
 _CSV_FILES = "Tables (*.csv);;All files (*)"
@@ -31,8 +32,7 @@ class ProfileView(QWidget):
         self.setObjectName("profile")
         self.profiles: tuple[Profile, ...] = ()
         self.units = Units.STORED
-        self._heading = ElidedLabel(self)
-        self._heading.setObjectName("profileHeading")
+        self._heading = dressed(ElidedLabel(self), "profileHeading")
         self._plot = pg.PlotWidget(self, enableMenu=False)
         look_at_every_item(self._plot)
         self._plot.setObjectName("profilePlot")
@@ -41,29 +41,18 @@ class ProfileView(QWidget):
         self._plot.hideButtons()
         self._plot.setMinimumSize(180, 60)
         self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # nothing to do in it
-        self._legend = QLabel(self)
-        self._legend.setObjectName("profileLegend")
-        head = QHBoxLayout()
-        head.setSpacing(8)
-        head.addWidget(self._legend)
-        head.addWidget(self._heading, 1)
+        self._legend = dressed(QLabel(self), "profileLegend")
+        head = in_row(self._legend, (self._heading, 1), spacing=8)
         for name, text, tip, act in (
             ("copyProfile", "Copy", "Copy the profile, as CSV with all digits", self.copy),
             ("saveProfile", "Save…", "Save the profile as CSV with all digits", self.save),
         ):
-            button = QToolButton(self)
-            button.setObjectName(name)
+            button = dressed(QToolButton(self), name, tip, tip=tip)
             button.setText(text)
-            button.setToolTip(tip)
-            button.setAccessibleName(tip)
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             button.clicked.connect(act)
             head.addWidget(button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addLayout(head)
-        layout.addWidget(self._plot, 1)
+        in_column(head, (self._plot, 1), of=self, margins=0, spacing=2)
 
     def show_profiles(self, profiles: Sequence[Profile], units: Units) -> None:
         self.profiles, self.units = tuple(profiles), units

@@ -27,6 +27,7 @@ from kernelscope.gui.model.histogram_plot import HeightScale
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import save_text
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.images.judging.histogram import Histogram, as_csv
 from kernelscope.images.judging.metrics import Quality
 
@@ -50,8 +51,7 @@ class QualityPanel(QWidget):
         super().__init__(parent)
         self.setObjectName("qualityPanel")
 
-        splitter = QSplitter(self)
-        splitter.setObjectName("qualitySplitter")
+        splitter = dressed(QSplitter(self), "qualitySplitter")
         splitter.setChildrenCollapsible(False)
         splitter.addWidget(self._make_figures())
         splitter.addWidget(self._make_histograms())
@@ -66,8 +66,7 @@ class QualityPanel(QWidget):
         self.show_histograms({})
 
     def _make_figures(self) -> QWidget:
-        self._reference = QLabel(self)
-        self._reference.setObjectName("referenceName")
+        self._reference = dressed(QLabel(self), "referenceName")
         self._reference.setTextFormat(Qt.TextFormat.PlainText)
         self._reference.setWordWrap(True)
         choose = self._choose = QToolButton(self)
@@ -81,9 +80,9 @@ class QualityPanel(QWidget):
         top.addWidget(self._reference, 1)
         top.addWidget(choose, 0, Qt.AlignmentFlag.AlignTop)
 
-        self._table = CopyableTree(self.text)
-        self._table.setObjectName("qualityFigures")
-        self._table.setAccessibleName("Quality of input and output")
+        self._table = dressed(
+            CopyableTree(self.text), "qualityFigures", "Quality of input and output"
+        )
         self._table.setHeaderLabels(list(_COLUMNS))
         self._table.setRootIsDecorated(False)
         self._table.setUniformRowHeights(True)
@@ -95,62 +94,61 @@ class QualityPanel(QWidget):
             self._table.headerItem().setTextAlignment(column, _RIGHT)
         figures = QWidget(self)
         figures.setMinimumWidth(54 * self.fontMetrics().averageCharWidth())
-        column_layout = QVBoxLayout(figures)
-        column_layout.setContentsMargins(0, 0, 0, 0)
-        column_layout.addLayout(top)
-        column_layout.addWidget(self._table, 1)
+        in_column(top, (self._table, 1), of=figures, margins=0)
         return figures
 
     def _make_histograms(self) -> QWidget:
         self.histograms = HistogramView(self)
-        self._scale = ChoiceBox(self)
-        self._scale.setObjectName("histogramScale")
-        self._scale.setAccessibleName("Scale of the histogram")
-        self._scale.setToolTip("How heights grow with counts; rare values are seen in all but one")
+        self._scale = dressed(
+            ChoiceBox(self),
+            "histogramScale",
+            "Scale of the histogram",
+            tip="How heights grow with counts; rare values are seen in all but one",
+        )
         self._scale.addItems([each.value for each in HeightScale])
         self._scale.currentTextChanged.connect(self.histograms.set_scale)
-        self._channels = QCheckBox("&Channels", self)
-        self._channels.setObjectName("histogramChannels")
-        self._channels.setAccessibleName("Histogram of each channel")
-        self._channels.setToolTip("A curve for each channel of the output")
+        self._channels = dressed(
+            QCheckBox("&Channels", self),
+            "histogramChannels",
+            "Histogram of each channel",
+            tip="A curve for each channel of the output",
+        )
         self._channels.toggled.connect(self.histograms.set_by_channel)
-        self.side_box = ChoiceBox(self)
-        self.side_box.setObjectName("histogramSide")
-        self.side_box.setAccessibleName("Picture whose levels the handles set")
-        self.side_box.setToolTip("Input and output have separate levels: those of this one are set")
+        self.side_box = dressed(
+            ChoiceBox(self),
+            "histogramSide",
+            "Picture whose levels the handles set",
+            tip="Input and output have separate levels: those of this one are set",
+        )
         self.side_box.addItems([each.value for each in PaneSide])
         self.side_box.setCurrentText(PaneSide.OUTPUT)
         self.side_box.currentTextChanged.connect(self._choose_side)
         self.side_box.hide()
-        self._auto = QToolButton(self)
-        self._auto.setObjectName("histogramAutomatic")
+        self._auto = dressed(
+            QToolButton(self),
+            "histogramAutomatic",
+            "Choose the contrast automatically",
+            tip="Choose the contrast automatically (or double-click the histogram)",
+        )
         self._auto.setText("Auto")
-        self._auto.setAccessibleName("Choose the contrast automatically")
-        self._auto.setToolTip("Choose the contrast automatically (or double-click the histogram)")
         self._auto.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._auto.clicked.connect(self.histograms.choose_automatic)
         self.histograms.followed.connect(self._show_sides)
-        self._save = QToolButton(self)
-        self._save.setObjectName("saveHistogram")
+        self._save = dressed(
+            QToolButton(self),
+            "saveHistogram",
+            "Save histograms",
+            tip="Save both histograms as a table (CSV)",
+        )
         self._save.setText("Save…")
-        self._save.setAccessibleName("Save histograms")
-        self._save.setToolTip("Save both histograms as a table (CSV)")
         self._save.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._save.clicked.connect(self.save_histograms)
-        tools = QVBoxLayout()
-        tools.addWidget(self._scale)
-        tools.addWidget(self.side_box)
-        tools.addWidget(self._channels)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self._auto)
-        buttons.addWidget(self._save)
+        tools = in_column(self._scale, self.side_box, self._channels)
+        buttons = in_row(self._auto, self._save)
         tools.addLayout(buttons)
         tools.addStretch(1)
         spread = QWidget(self)
-        row = QHBoxLayout(spread)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.histograms, 1)
-        row.addLayout(tools)
+        in_row((self.histograms, 1), tools, of=spread, margins=0)
         return spread
 
     def set_menu(self, menu: QMenu) -> None:

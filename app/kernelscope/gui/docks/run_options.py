@@ -11,6 +11,7 @@ from kernelscope.gui.session.session import FILTER, KIND, OPTIONS, Fields, Sessi
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import shrink
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
 
@@ -30,29 +31,32 @@ class RunOptionsForm(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setVerticalSpacing(8)
         layout.setColumnStretch(1, 1)
-        self._border = ChoiceBox(self)
-        self._border.setObjectName("border")
-        self._border.setAccessibleName("Border")
-        self._border.setToolTip("Values of the image beyond its edges.")
+        self._border = dressed(
+            ChoiceBox(self), "border", "Border", tip="Values of the image beyond its edges."
+        )
         shrink(self._border)
         caption = QLabel("&Border", self)
         caption.setBuddy(self._border)
         layout.addWidget(caption, 0, 0)
         layout.addWidget(self._border, 0, 1, 1, 2)
-        self._grey = QCheckBox("Convert to &greyscale first", self)
-        self._grey.setObjectName("grey")
-        self._grey.setAccessibleName("Convert to greyscale first")
-        self._grey.setToolTip("ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B")
+        self._grey = dressed(
+            QCheckBox("Convert to &greyscale first", self),
+            "grey",
+            "Convert to greyscale first",
+            tip="ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B",
+        )
         layout.addWidget(self._grey, 1, 0, 1, 3)
         self._within = WithinBox(session, self)
         layout.addWidget(self._within, 2, 0, 1, 3)
         self._gpu_options = GpuOptions(session, self)
         layout.addWidget(self._gpu_options, 3, 0, 1, 3)
-        kernel = QToolButton(self)
-        kernel.setObjectName("viewKernelButton")
+        kernel = dressed(
+            QToolButton(self),
+            "viewKernelButton",
+            "View kernel",
+            tip="The CUDA source of the filter at this level (Ctrl+K)",
+        )
         kernel.setText("View kernel…")
-        kernel.setAccessibleName("View kernel")
-        kernel.setToolTip("The CUDA source of the filter at this level (Ctrl+K)")
         kernel.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         kernel.clicked.connect(self.kernel_wanted)
         layout.addWidget(kernel, 4, 1, 1, 2, Qt.AlignmentFlag.AlignRight)

@@ -26,6 +26,7 @@ from kernelscope.gui.model.runs import Run
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.switch import Switch
 
 _WIDE = 140
@@ -65,8 +66,7 @@ class RunsPanel(QWidget):
         self.strip = RunStrip(gallery)
         self.table = RunTable(gallery)
         self._legend = Legend()
-        self._note = _Note()
-        self._note.setObjectName("runsNote")
+        self._note = dressed(_Note(), "runsNote")
         theme.set_role(self._note, "note")
         self._empty = QLabel(
             "No runs yet. Run (F5) measures the filter and keeps the picture here."
@@ -89,21 +89,22 @@ class RunsPanel(QWidget):
     # --- building ---
 
     def _order_box(self) -> ChoiceBox:
-        box = ChoiceBox(self)
-        box.setObjectName("runsOrder")
-        box.setAccessibleName("Order of the pictures")
-        box.setToolTip("Order of the pictures; a click on a heading sorts the table")
+        box = dressed(
+            ChoiceBox(self),
+            "runsOrder",
+            "Order of the pictures",
+            tip="Order of the pictures; a click on a heading sorts the table",
+        )
         for order in RunOrder:
             box.addItem(order.value[0].upper() + order.value[1:], order.value)
         box.currentIndexChanged.connect(self._on_order)
         return box
 
     def _table_switch(self) -> Switch:
-        switch = Switch(self)
-        switch.setObjectName("runsTableSwitch")
+        switch = dressed(
+            Switch(self), "runsTableSwitch", "Table", tip="Times and quality of all runs in a table"
+        )
         switch.setText("Table")
-        switch.setAccessibleName("Table")
-        switch.setToolTip("Times and quality of all runs in a table")
         switch.setCheckable(True)
         switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         switch.toggled.connect(lambda: self._arrange())
@@ -114,8 +115,7 @@ class RunsPanel(QWidget):
         self._tools.addWidget(self._note, 1)
         self._tools.addWidget(self._legend)
         self._tools.addWidget(self._switch)
-        self._splitter = QSplitter()
-        self._splitter.setObjectName("runsSplitter")
+        self._splitter = dressed(QSplitter(), "runsSplitter")
         self._splitter.setChildrenCollapsible(False)
         self._splitter.addWidget(self.strip)
         self._splitter.addWidget(self.table)

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QSplitter,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -25,6 +24,7 @@ from kernelscope.gui.docks.time_line import TimeLine
 from kernelscope.gui.model.runs import Run, added_up, part_of
 from kernelscope.gui.model.times import WHY_NOT_TIMED, Spread, duration
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.gui.widgets.theme import quiet_text
 
@@ -57,8 +57,7 @@ class StageView(QWidget):
         super().__init__()
         self._title = ElidedLabel()  # the settings of a run can be longer than the panel is high
         self._title.setObjectName("timingTitle")
-        self._total = QLabel()
-        self._total.setObjectName("timingTotal")
+        self._total = dressed(QLabel(), "timingTotal")
         self._total.setWordWrap(True)
         self._total.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         font = self._total.font()
@@ -66,26 +65,22 @@ class StageView(QWidget):
         self._total.setFont(font)
         self._stages = _stage_table()
         self._line = TimeLine()
-        self._views = QSplitter()
-        self._views.setObjectName("timingViews")
+        self._views = dressed(QSplitter(), "timingViews")
         self._views.setChildrenCollapsible(False)
         self._views.addWidget(self._stages)
         self._views.addWidget(self._line)
         self._views.setSizes([350, 650])
-        self._switch = Switch()
-        self._switch.setObjectName("timingShowLine")
+        self._switch = dressed(
+            Switch(),
+            "timingShowLine",
+            "Time line",
+            tip="The stages of the run on a time axis, in place of the table",
+        )
         self._switch.setText("Time line")
-        self._switch.setAccessibleName("Time line")
-        self._switch.setToolTip("The stages of the run on a time axis, in place of the table")
         self._switch.setCheckable(True)
         self._switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._switch.toggled.connect(self._arrange)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._title)
-        column.addWidget(self._total)
-        column.addWidget(self._views, 1)
-        column.addWidget(self._switch)
+        in_column(self._title, self._total, (self._views, 1), self._switch, of=self, margins=0)
 
     def show_run(self, run: Run | None) -> None:
         self._stages.clear()
@@ -148,9 +143,7 @@ class StageView(QWidget):
 
 
 def _stage_table() -> QTreeWidget:
-    table = QTreeWidget()
-    table.setObjectName("timingStages")
-    table.setAccessibleName("Stages of the run")
+    table = dressed(QTreeWidget(), "timingStages", "Stages of the run")
     table.setHeaderLabels(["Stage", "Time", "Share"])
     table.headerItem().setTextAlignment(1, _RIGHT)
     table.setRootIsDecorated(False)

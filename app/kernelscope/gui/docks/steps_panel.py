@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
 from kernelscope.gui.docks.card_list import CardList
 from kernelscope.gui.model.card_rows import StepRow
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import icon
+from kernelscope.gui.widgets.parts import dressed, in_column
 
 _BUTTONS = ("duplicateStep", "deleteStep", "stepUp", "stepDown", "stepAlone")
 
@@ -26,18 +27,12 @@ class StepsPanel(QWidget):
         super().__init__(parent)
         self.setObjectName("stepsPanel")
         self.cards = CardList()
-        self._hint = QLabel(_HINT)
-        self._hint.setObjectName("stepsHint")
+        self._hint = dressed(QLabel(_HINT), "stepsHint")
         self._hint.setWordWrap(True)
         theme.set_role(self._hint, "note")
         self._buttons = QHBoxLayout()
         self._buttons.setSpacing(2)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(4, 4, 4, 4)
-        column.setSpacing(4)
-        column.addWidget(self.cards, 1)
-        column.addWidget(self._hint)
-        column.addLayout(self._buttons)
+        in_column((self.cards, 1), self._hint, self._buttons, of=self, margins=4, spacing=4)
 
     def set_actions(self, actions: Mapping[str, QAction], menu: Sequence[str]) -> None:
         """Offer the actions of steps as buttons, and those of `menu` in the context menu."""
@@ -69,8 +64,7 @@ class StepsPanel(QWidget):
         button.setAccessibleName(action.text().replace("&", ""))
 
     def _plain_button(self, name: str) -> QToolButton:
-        button = QToolButton(self)
-        button.setObjectName(name)
+        button = dressed(QToolButton(self), name)
         button.setAutoRaise(True)
         button.setIconSize(QSize(16, 16))
         self._buttons.addWidget(button)

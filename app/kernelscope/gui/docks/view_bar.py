@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
 from kernelscope.gui.widgets.controls import WholeBox
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.judging.gains import GAINS
 
@@ -49,11 +50,13 @@ class ViewBar(QWidget):
         self._steps = self._group(steps)
         row.addWidget(self._steps)
         row.addStretch(1)
-        self._more = QToolButton(self)
-        self._more.setObjectName("moreButton")
+        self._more = dressed(
+            QToolButton(self),
+            "moreButton",
+            "More buttons",
+            tip="Buttons for which the window is too narrow",
+        )
         self._more.setText("»")
-        self._more.setAccessibleName("More buttons")
-        self._more.setToolTip("Buttons for which the window is too narrow")
         self._more.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._more.setAutoRaise(True)
         self._more.setMinimumHeight(26)
@@ -67,20 +70,21 @@ class ViewBar(QWidget):
             row.addWidget(self._button(action))
         row.addSpacing(4)
 
-        self._gain = _GainBox(self)
-        self._gain.setObjectName("gain")
-        self._gain.setAccessibleName("Gain of differences")
-        self._gain.setToolTip("How much differences are amplified")
+        self._gain = dressed(
+            _GainBox(self), "gain", "Gain of differences", tip="How much differences are amplified"
+        )
         self._gain.setRange(GAINS[0], GAINS[-1])
         self._gain.setPrefix("× ")
         self._gain.setMinimumWidth(68)
         self._gain.setKeyboardTracking(False)
         self._gain.valueChanged.connect(self._on_gain)
-        self._auto = Switch(self)
-        self._auto.setObjectName("autoGain")
+        self._auto = dressed(
+            Switch(self),
+            "autoGain",
+            "Choose the gain automatically",
+            tip="The largest gain with which few differences saturate",
+        )
         self._auto.setText("Auto")
-        self._auto.setAccessibleName("Choose the gain automatically")
-        self._auto.setToolTip("The largest gain with which few differences saturate")
         self._auto.setCheckable(True)
         self._auto.setChecked(True)
         self._auto.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

@@ -9,16 +9,15 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 
@@ -83,27 +82,19 @@ class ComponentsPanel(QWidget):
         super().__init__()
         self.setObjectName("components")
         set_help(self, "volumes")
-        self._list = _List(self)
-        self._list.setObjectName("componentList")
-        self._list.setAccessibleName("Components")
-        self._list.setToolTip(
-            "Volumes of one head that are filtered together. Drag them into another order, "
-            "drop files to add them, choose the one to look at."
+        self._list = dressed(
+            _List(self),
+            "componentList",
+            "Components",
+            tip="Volumes of one head that are filtered together. Drag them into another order, "
+            "drop files to add them, choose the one to look at.",
         )
         label = QLabel("&Components", self)
         label.setBuddy(self._list)
         self._add = self._button("addComponent", "Add…", "Add a volume of the same head")
         self._remove = self._button("removeComponent", "Remove", "Remove the selected volume")
-        row = QHBoxLayout()
-        row.addWidget(label)
-        row.addStretch(1)
-        row.addWidget(self._add)
-        row.addWidget(self._remove)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(9, 6, 9, 0)
-        column.setSpacing(4)
-        column.addLayout(row)
-        column.addWidget(self._list)
+        row = in_row(label, 1, self._add, self._remove)
+        in_column(row, self._list, of=self, margins=(9, 6, 9, 0), spacing=4)
         self._list.currentRowChanged.connect(self._on_row)
         self._list.moved.connect(self._on_moved)
         self._list.dropped.connect(self.add_wanted)
@@ -151,10 +142,7 @@ class ComponentsPanel(QWidget):
             self.reordered.emit(volumes)
 
     def _button(self, name: str, text: str, tip: str) -> QToolButton:
-        button = QToolButton(self)
-        button.setObjectName(name)
+        button = dressed(QToolButton(self), name, tip, tip=tip)
         button.setText(text)
-        button.setAccessibleName(tip)
-        button.setToolTip(tip)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         return button

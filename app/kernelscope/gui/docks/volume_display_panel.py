@@ -13,6 +13,7 @@ from kernelscope.gui.model.display import GAMMAS
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
+from kernelscope.gui.widgets.parts import dressed
 
 _NOTE = (
     "Only the view changes, never the data. In a slice, drag with the right button: across for "
@@ -32,10 +33,12 @@ class VolumeDisplayPanel(QFrame):
         form = QFormLayout(self)
         form.setContentsMargins(12, 10, 12, 10)
         form.setVerticalSpacing(6)
-        self._gamma = NumberBox(self)
-        self._gamma.setObjectName("volumeGamma")
-        self._gamma.setAccessibleName("Gamma")
-        self._gamma.setToolTip("Below 1 the middle becomes lighter, above 1 darker")
+        self._gamma = dressed(
+            NumberBox(self),
+            "volumeGamma",
+            "Gamma",
+            tip="Below 1 the middle becomes lighter, above 1 darker",
+        )
         self._gamma.setRange(*GAMMAS)
         self._gamma.setSingleStep(0.1)
         self._gamma.setKeyboardTracking(False)
@@ -50,8 +53,7 @@ class VolumeDisplayPanel(QFrame):
             ("volumeAutomatic", "&Automatic", viewer.control.choose_automatic),
             ("volumeFull", "&Full Range", viewer.control.choose_full),
         ):
-            button = QPushButton(text, self)
-            button.setObjectName(name)
+            button = dressed(QPushButton(text, self), name)
             button.setAutoDefault(False)
             button.clicked.connect(action)
             buttons.addWidget(button)
@@ -95,8 +97,6 @@ class VolumeDisplayPanel(QFrame):
 
 
 def _choice(name: str, title: str, maps: list[ColourMap], parent: QWidget) -> ChoiceBox:
-    box = ChoiceBox(parent)
-    box.setObjectName(name)
-    box.setAccessibleName(title)
+    box = dressed(ChoiceBox(parent), name, title)
     box.addItems([each.value for each in maps])
     return box

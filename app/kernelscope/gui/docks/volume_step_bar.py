@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed, in_row
 
 _NOTE = 12
 """Most room for a name, in heights of a line."""
@@ -24,22 +25,15 @@ class VolumeStepBar(QWidget):
         super().__init__(parent)
         self.setObjectName("volumeSteps")
         set_help(self, "volumes#volumes-of-a-file")
-        self._label = QLabel(self)
-        self._label.setObjectName("volumeStep")
-        self._slider = Slider(self)
-        self._slider.setObjectName("volumeStepSlider")
-        self._slider.setToolTip("Full stop and comma step forwards and backwards")
+        self._label = dressed(QLabel(self), "volumeStep")
+        self._slider = dressed(
+            Slider(self), "volumeStepSlider", tip="Full stop and comma step forwards and backwards"
+        )
         self._label.setBuddy(self._slider)
-        self._play = QToolButton(self)
-        self._play.setObjectName("playVolumesButton")
+        self._play = dressed(QToolButton(self), "playVolumesButton")
         self._play.setCheckable(True)
         self._play.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(2, 0, 2, 0)
-        row.setSpacing(6)
-        row.addWidget(self._label)
-        row.addWidget(self._slider, 1)
-        row.addWidget(self._play)
+        in_row(self._label, (self._slider, 1), self._play, of=self, margins=(2, 0, 2, 0), spacing=6)
         self._slider.valueChanged.connect(self.chosen)
         self._play.toggled.connect(self._on_toggled)
         self._on_toggled(False)

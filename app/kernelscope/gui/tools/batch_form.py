@@ -25,6 +25,7 @@ from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import shrink
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.schema.devices import Device
 
 _STEPS = "Steps of the main window"
@@ -196,8 +197,7 @@ class BatchForm(QWidget):
             self.changed.emit()
 
     def _choose_out(self) -> None:
-        dialog = QFileDialog(self, "Output Folder", self.out.text())
-        dialog.setObjectName("batchOutDialog")
+        dialog = dressed(QFileDialog(self, "Output Folder", self.out.text()), "batchOutDialog")
         dialog.setFileMode(QFileDialog.FileMode.Directory)
 
         def use(text: str) -> None:

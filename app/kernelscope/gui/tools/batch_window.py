@@ -26,7 +26,6 @@ from PySide6.QtWidgets import (
     QProgressBar,
     QPushButton,
     QStackedLayout,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -46,6 +45,7 @@ from kernelscope.gui.tools.places import folder_for, name_filter
 from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 
@@ -124,18 +124,16 @@ class BatchWindow(QDialog):
             button.setToolTip(tip)
             button.setAutoDefault(False)
         theme.set_role(self._buttons["Start"], "primary")
-        self.only_failed = QCheckBox("On&ly failed", self)
-        self.only_failed.setObjectName("batchOnlyFailed")
-        self.only_failed.setAccessibleName("Only failed")
-        self.only_failed.setToolTip("Show only the files that failed")
-        self._note = ElidedLabel(self)
-        self._note.setObjectName("batchNote")
+        self.only_failed = dressed(
+            QCheckBox("On&ly failed", self),
+            "batchOnlyFailed",
+            "Only failed",
+            tip="Show only the files that failed",
+        )
+        self._note = dressed(ElidedLabel(self), "batchNote")
         theme.set_role(self._note, "note")
-        self._state = QLabel(self)
-        self._state.setObjectName("batchState")
-        self._bar = QProgressBar(self)
-        self._bar.setObjectName("batchProgress")
-        self._bar.setAccessibleName("Progress of the batch")
+        self._state = dressed(QLabel(self), "batchState")
+        self._bar = dressed(QProgressBar(self), "batchProgress", "Progress of the batch")
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(6)
 
@@ -148,20 +146,13 @@ class BatchWindow(QDialog):
         bottom.addWidget(self._state, 1)
         for id_ in ("Start", "Cancel", "Close"):
             bottom.addWidget(self._buttons[id_])
-        empty = QLabel(_EMPTY, self)
-        empty.setObjectName("batchEmpty")
+        empty = dressed(QLabel(_EMPTY, self), "batchEmpty")
         empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         theme.set_role(empty, "drop")
         self._stack = QStackedLayout()
         self._stack.addWidget(empty)
         self._stack.addWidget(self.table)
-        column = QVBoxLayout(self)
-        column.setSpacing(10)
-        column.addLayout(top)
-        column.addLayout(self._stack, 1)
-        column.addWidget(self.form)
-        column.addWidget(self._bar)
-        column.addLayout(bottom)
+        in_column(top, (self._stack, 1), self.form, self._bar, bottom, of=self, spacing=10)
         unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
         self.resize(min(140 * unit, 1060), min(44 * line, 660))
         # Smaller, the queue would have room for one file, and the lists would be cut off.
@@ -255,8 +246,9 @@ class BatchWindow(QDialog):
             self.broken.emit(error)
 
     def _choose_files(self) -> None:
-        dialog = QFileDialog(self, "Add Files", folder_for(self._settings, "open"))
-        dialog.setObjectName("batchAddDialog")
+        dialog = dressed(
+            QFileDialog(self, "Add Files", folder_for(self._settings, "open")), "batchAddDialog"
+        )
         dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         kinds = (*READABLE, *READABLE_VOLUMES)
@@ -268,8 +260,9 @@ class BatchWindow(QDialog):
         messages.open_dialog(dialog)
 
     def _choose_folder(self) -> None:
-        dialog = QFileDialog(self, "Add Folder", folder_for(self._settings, "open"))
-        dialog.setObjectName("batchFolderDialog")
+        dialog = dressed(
+            QFileDialog(self, "Add Folder", folder_for(self._settings, "open")), "batchFolderDialog"
+        )
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.fileSelected.connect(lambda text: self.add([Path(text)]))
         messages.open_dialog(dialog)

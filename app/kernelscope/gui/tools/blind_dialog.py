@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QImage, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from kernelscope.gui.model.blind_test import BlindTest
 from kernelscope.gui.viewer.still import draw_still
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import in_column
 
 
 class _Side(QWidget):
@@ -66,10 +67,7 @@ class BlindDialog(QDialog):
         for side, button in zip(self.sides, self.buttons, strict=True):
             pictures.addWidget(side, 1)
             answers.addWidget(button, 1)
-        column = QVBoxLayout(self)
-        column.addWidget(self.question)
-        column.addLayout(pictures, 1)
-        column.addLayout(answers)
+        in_column(self.question, (pictures, 1), answers, of=self)
         self._ask()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -20,11 +20,11 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.widgets.theme import quiet_text
 
 _WIDTH, _ROWS = 100, 14
@@ -105,35 +105,25 @@ class CommandPalette(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._commands = tuple(commands)
         self._found: list[Command] = []
-        self._wanted = QLineEdit()
-        self._wanted.setObjectName("paletteSearch")
-        self._wanted.setAccessibleName("Search commands")
+        self._wanted = dressed(QLineEdit(), "paletteSearch", "Search commands")
         self._wanted.setPlaceholderText("Type a part of a command; Enter runs it, Esc closes")
         self._wanted.textChanged.connect(self._search)
         self._wanted.returnPressed.connect(self._run)
         self._wanted.installEventFilter(self)
         self._list = self._make_list()
-        self._note = QLabel()
-        self._note.setObjectName("paletteNote")
+        self._note = dressed(QLabel(), "paletteNote")
         self._note.setTextFormat(Qt.TextFormat.PlainText)
         self._note.setWordWrap(True)
         self._note.setMinimumHeight(self.fontMetrics().height())
         frame = QFrame()
         frame.setFrameShape(QFrame.Shape.StyledPanel)
-        inside = QVBoxLayout(frame)
-        inside.addWidget(self._wanted)
-        inside.addWidget(self._list, 1)
-        inside.addWidget(self._note)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(frame)
+        in_column(self._wanted, (self._list, 1), self._note, of=frame)
+        in_column(frame, of=self, margins=0)
         self._place()
         self._search("")
 
     def _make_list(self) -> QTreeWidget:
-        tree = QTreeWidget()
-        tree.setObjectName("paletteCommands")
-        tree.setAccessibleName("Commands")
+        tree = dressed(QTreeWidget(), "paletteCommands", "Commands")
         tree.setHeaderHidden(True)
         tree.setColumnCount(3)
         tree.setRootIsDecorated(False)

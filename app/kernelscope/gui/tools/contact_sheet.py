@@ -38,6 +38,7 @@ from kernelscope.gui.tools.sheet_tile import SheetTile
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.schema.parameters import Parameter
 
@@ -91,9 +92,7 @@ class ContactSheet(QDialog):
         self._tasks, self._request, self._display = tasks, request, display
         self._shown: Request | None = None
         self._pinned: list[SheetTile] = []
-        self.parameters = ChoiceBox(self)
-        self.parameters.setObjectName("sheetParameter")
-        self.parameters.setAccessibleName("Parameter that varies")
+        self.parameters = dressed(ChoiceBox(self), "sheetParameter", "Parameter that varies")
         self.note = QLabel(self)
         self.note.setWordWrap(True)
         theme.set_role(self.note, "note")
@@ -134,9 +133,7 @@ class ContactSheet(QDialog):
             top.addWidget(button)
         self._grid = QGridLayout()
         self._grid.setSpacing(6)
-        column = QVBoxLayout(self)
-        column.addLayout(top)
-        column.addLayout(self._grid, 1)
+        in_column(top, (self._grid, 1), of=self)
 
     # --- following the window ---
 
@@ -345,8 +342,7 @@ class ContactSheet(QDialog):
         pair = self._pair()
         if pair is None:
             return
-        dialog = QDialog(self)
-        dialog.setObjectName("sheetSwipe")
+        dialog = dressed(QDialog(self), "sheetSwipe")
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setWindowTitle(f"{pair[0].caption} and {pair[1].caption}")
         dialog.resize(800, 620)

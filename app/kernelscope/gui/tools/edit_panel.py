@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -37,6 +36,7 @@ from kernelscope.gui.widgets.messages import (
     open_dialog,
     write_text,
 )
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.work.background import Background
 
 ORIGINAL = "Original"
@@ -82,20 +82,17 @@ class EditPanel(QWidget):
         self._wrong: Version | None = None
         """What the map of wrong pixels shows."""
         self._name = ""  # of the version in the editor, which the box may be about to leave
-        self.version_box = ChoiceBox()
-        self.version_box.setObjectName("kernelVersion")
-        self.version_box.setAccessibleName("Version of the source")
-        self.version_box.setToolTip(
-            "The program's own source, or a version of yours, which you can edit"
+        self.version_box = dressed(
+            ChoiceBox(),
+            "kernelVersion",
+            "Version of the source",
+            tip="The program's own source, or a version of yours, which you can edit",
         )
         self.version_box.currentIndexChanged.connect(self._on_version)
         self._case.connect(self._show_case)
         self._timer = QTimer(self, singleShot=True, interval=_KEEP_AFTER)
         self._timer.timeout.connect(self._on_pause)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addLayout(self._make_buttons())
-        column.addWidget(self._state)
+        column = in_column(self._make_buttons(), self._state, of=self, margins=0)
         row = QHBoxLayout()
         row.addWidget(self._make_list(), 1)
         self._result = WrongPixelsBox(_ROWS)
@@ -132,17 +129,16 @@ class EditPanel(QWidget):
             button.clicked.connect(action)
             row.addWidget(button)
         self._buttons["stopTrial"].setEnabled(False)
-        self._state = QLabel()
-        self._state.setObjectName("editState")
+        self._state = dressed(QLabel(), "editState")
         self._state.setWordWrap(True)
         self._state.setTextFormat(Qt.TextFormat.PlainText)
         row.addStretch(1)
         return row
 
     def _make_list(self) -> CopyableTree:
-        self._list = CopyableTree(self._as_text)
-        self._list.setObjectName("compilerMessages")
-        self._list.setAccessibleName("Messages of the compiler")
+        self._list = dressed(
+            CopyableTree(self._as_text), "compilerMessages", "Messages of the compiler"
+        )
         self._list.setHeaderLabels(["Place", "Kind", "Message"])
         self._list.setRootIsDecorated(False)
         self._list.setUniformRowHeights(True)
@@ -314,8 +310,7 @@ class EditPanel(QWidget):
 
     def ask_copy(self) -> None:
         """Let the user name a copy of the version in view."""
-        dialog = QInputDialog(self)
-        dialog.setObjectName("copyDialog")
+        dialog = dressed(QInputDialog(self), "copyDialog")
         dialog.setWindowTitle("Save a copy")
         dialog.setLabelText("Name of the copy")
         dialog.setTextValue(f"{self.version} 2")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialog,
-    QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
@@ -15,7 +14,6 @@ from PySide6.QtWidgets import (
     QSplitter,
     QTabWidget,
     QTextBrowser,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -30,6 +28,7 @@ from kernelscope.gui.tools.editor_keys import make_keys
 from kernelscope.gui.tools.find_bar import FindBar
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 
@@ -64,8 +63,7 @@ class ExerciseWindow(QDialog):
         self.panel.chosen.connect(self._show_version)
         self.panel.graded.connect(self._on_graded)
         self._find = FindBar()
-        self._tabs = QTabWidget()
-        self._tabs.setObjectName("exerciseFiles")
+        self._tabs = dressed(QTabWidget(), "exerciseFiles")
         self._tabs.setDocumentMode(True)
         splitter = QSplitter()
         splitter.setChildrenCollapsible(False)
@@ -73,11 +71,7 @@ class ExerciseWindow(QDialog):
         splitter.addWidget(self._make_work())
         box = close_box(self)
         box.button(box.StandardButton.Close).setAutoDefault(False)
-        layout = QVBoxLayout(self)
-        layout.addWidget(splitter, 1)
-        layout.addWidget(self._find)
-        layout.addWidget(self.panel)
-        layout.addWidget(box)
+        in_column((splitter, 1), self._find, self.panel, box, of=self)
         unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
         self.resize(min(200 * unit, 1280), min(46 * line, 720))
         splitter.setSizes([66 * unit, 134 * unit])
@@ -87,9 +81,7 @@ class ExerciseWindow(QDialog):
 
     def _make_side(self) -> QWidget:
         """Return the list, and below it the text with its hints."""
-        self._list = QListWidget()
-        self._list.setObjectName("exerciseList")
-        self._list.setAccessibleName("Exercises")
+        self._list = dressed(QListWidget(), "exerciseList", "Exercises")
         for number, exercise in enumerate(exercises(), start=1):
             item = QListWidgetItem(self._title(number, exercise))
             item.setData(Qt.ItemDataRole.UserRole, exercise)
@@ -97,27 +89,17 @@ class ExerciseWindow(QDialog):
         rows = self._list.count() + 1
         self._list.setMaximumHeight(rows * (self.fontMetrics().height() + 4))
         self._list.currentRowChanged.connect(self._show_exercise)
-        self._text = QTextBrowser()
-        self._text.setObjectName("exerciseText")
-        self._text.setAccessibleName("Text of the exercise")
+        self._text = dressed(QTextBrowser(), "exerciseText", "Text of the exercise")
         self._hint = self._button("exerciseHint", self._show_hint)
         self._solution = self._button("exerciseSolution", self._show_solution)
         self._solution.setText("Show the &solution")
-        row = QHBoxLayout()
-        row.addWidget(self._hint)
-        row.addWidget(self._solution)
-        row.addStretch(1)
+        row = in_row(self._hint, self._solution, 1)
         side = QWidget()
-        column = QVBoxLayout(side)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._list)
-        column.addWidget(self._text, 1)
-        column.addLayout(row)
+        in_column(self._list, (self._text, 1), row, of=side, margins=0)
         return side
 
     def _button(self, name: str, action: Callable[[], None]) -> QPushButton:
-        button = QPushButton()
-        button.setObjectName(name)
+        button = dressed(QPushButton(), name)
         button.setAutoDefault(False)
         button.clicked.connect(action)
         return button
@@ -126,15 +108,9 @@ class ExerciseWindow(QDialog):
         """Return the sources, with the choice of a version above them."""
         caption = QLabel("Vers&ion")
         caption.setBuddy(self.panel.version_box)
-        row = QHBoxLayout()
-        row.addWidget(caption)
-        row.addWidget(self.panel.version_box)
-        row.addStretch(1)
+        row = in_row(caption, self.panel.version_box, 1)
         work = QWidget()
-        column = QVBoxLayout(work)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addLayout(row)
-        column.addWidget(self._tabs, 1)
+        in_column(row, (self._tabs, 1), of=work, margins=0)
         return work
 
     def leave(self) -> None:

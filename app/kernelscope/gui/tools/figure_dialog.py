@@ -31,6 +31,7 @@ from kernelscope.gui.viewer.figure_painter import UNITS, FigurePainter
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, WholeBox
 from kernelscope.gui.widgets.messages import add_button, close_box, open_dialog, show_error
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 
@@ -110,17 +111,13 @@ class FigureDialog(QDialog):
         self.figure: Figure | None = None
         self.preview = _Preview(self)
         self._make_controls(changes, has_parts)
-        right = QVBoxLayout()
-        right.addLayout(self._form())
-        right.addWidget(self.caption, 1)
+        right = in_column(self._form(), (self.caption, 1))
         if note:
             label = QLabel(note, self)
             label.setWordWrap(True)
             theme.set_role(label, "warning")
             right.addWidget(label)
-        columns = QHBoxLayout()
-        columns.addWidget(self.preview, 1)
-        columns.addLayout(right)
+        columns = in_row((self.preview, 1), right)
         rows = QVBoxLayout(self)
         rows.addLayout(columns, 1)
         buttons = close_box(self)
@@ -164,9 +161,7 @@ class FigureDialog(QDialog):
         self.titles = QCheckBox("&Titles", self)
         self.scale_bar = QCheckBox("Scale &bar", self)
         self.with_caption = QCheckBox("C&aption", self)
-        self.caption = QPlainTextEdit(self)
-        self.caption.setObjectName("figureCaption")
-        self.caption.setAccessibleName("Caption")
+        self.caption = dressed(QPlainTextEdit(self), "figureCaption", "Caption")
         self.caption.setTabChangesFocus(True)
         usual = FigureStyle()
         self.widths.setCurrentIndex(self.widths.findData(usual.width))
@@ -269,8 +264,9 @@ class FigureDialog(QDialog):
         """Let the user choose a file, and write it."""
         if self.figure is None:
             return
-        dialog = QFileDialog(self, "Save figure", folder_for(self._settings, "save"))
-        dialog.setObjectName("figureFile")
+        dialog = dressed(
+            QFileDialog(self, "Save figure", folder_for(self._settings, "save")), "figureFile"
+        )
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         filters = {f"{kind} (*{suffix})": suffix for kind, (suffix, _) in _SAVERS.items()}
         dialog.setNameFilters(list(filters))

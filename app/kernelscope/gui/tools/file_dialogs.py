@@ -30,6 +30,7 @@ from kernelscope.gui.tools.volumes_together import VolumesTogether
 from kernelscope.gui.viewer.rendering import from_clipboard, to_clipboard
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.messages import open_dialog, show_error
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -153,8 +154,7 @@ class Pictures(QObject):
 
         `many` lets the user choose several, which are opened together.
         """
-        dialog = QFileDialog(self._window, title, folder_for(self.settings, "open"))
-        dialog.setObjectName(name)
+        dialog = dressed(QFileDialog(self._window, title, folder_for(self.settings, "open")), name)
         dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
         mode = QFileDialog.FileMode
         dialog.setFileMode(mode.ExistingFiles if many else mode.ExistingFile)
@@ -278,8 +278,7 @@ class Pictures(QObject):
                 then(number)
 
         self.announced.emit("")
-        dialog = QInputDialog(self._window)
-        dialog.setObjectName("nan")
+        dialog = dressed(QInputDialog(self._window), "nan")
         dialog.setWindowTitle("Kernelscope")
         dialog.setLabelText(
             f"{error.message}\nNumber to filter in their place (saved files have NaN there again):"
@@ -291,8 +290,7 @@ class Pictures(QObject):
     def _ask_number(self, error: SeveralVolumes, again: Callable[[int], None]) -> None:
         self.announced.emit("")
         names = [f"{number}: {name}" for number, name in enumerate(error.names, 1)]
-        dialog = QInputDialog(self._window)
-        dialog.setObjectName("volumeNumber")
+        dialog = dressed(QInputDialog(self._window), "volumeNumber")
         dialog.setWindowTitle("Kernelscope")
         dialog.setLabelText(f"{error.message}\nWhich one?")
         dialog.setComboBoxItems(names)

@@ -17,6 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kernelscope.gui.widgets.parts import dressed
+
 _AROUND_TAB = 6
 """Horizontal padding of a tab in pixels, both sides together."""
 
@@ -64,10 +66,12 @@ class SourceTabs(QTabWidget):
         self.setObjectName("kernelFiles")
         self.setTabBar(FileTabs())
         self.setDocumentMode(True)
-        self._others = QToolButton()
-        self._others.setObjectName("kernelOtherFiles")
-        self._others.setAccessibleName("Files left out")
-        self._others.setToolTip("Headers of which the macros of the launch leave nothing")
+        self._others = dressed(
+            QToolButton(),
+            "kernelOtherFiles",
+            "Files left out",
+            tip="Headers of which the macros of the launch leave nothing",
+        )
         self._others.setAutoRaise(True)
         self._others.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._others.setMenu(QMenu(self._others))

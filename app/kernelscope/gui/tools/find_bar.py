@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+
+from kernelscope.gui.widgets.parts import dressed, in_row
 
 
 class FindBar(QWidget):
@@ -14,28 +16,19 @@ class FindBar(QWidget):
         super().__init__(parent)
         self.setObjectName("findBar")
         self._editor: QPlainTextEdit | None = None
-        self._text = QLineEdit()
-        self._text.setObjectName("findText")
-        self._text.setAccessibleName("Find in the source")
+        self._text = dressed(QLineEdit(), "findText", "Find in the source")
         self._text.setPlaceholderText("Find in the source")
         self._text.setClearButtonEnabled(True)
         self._text.textChanged.connect(self._on_text)
         self._text.installEventFilter(self)
-        self._count = QLabel()
-        self._count.setObjectName("findCount")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._text, 1)
-        row.addWidget(self._count)
+        self._count = dressed(QLabel(), "findCount")
+        row = in_row((self._text, 1), self._count, of=self, margins=0)
         for name, text, tip, action in (
             ("findPrevious", "Previous", "Previous place (Shift+F3)", self.find_previous),
             ("findNext", "Next", "Next place (F3)", self.find_next),
             ("findClose", "Close", "Close the bar (Escape)", self.leave),
         ):
-            button = QPushButton(text)
-            button.setObjectName(name)
-            button.setToolTip(tip)
-            button.setAccessibleName(tip)
+            button = dressed(QPushButton(text), name, tip, tip=tip)
             button.setAutoDefault(False)
             button.clicked.connect(action)
             row.addWidget(button)

@@ -22,6 +22,7 @@ from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import SELECTABLE, add_button, close_box, headline
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.theme import fixed_font
 from kernelscope.gui.work.background import Background
@@ -70,16 +71,13 @@ class GpuDialog(QDialog):
             else "GPU filters cannot be used now"
         )
 
-        reason = QLabel(availability.summary)
-        reason.setObjectName("reason")
+        reason = dressed(QLabel(availability.summary), "reason")
         reason.setTextFormat(Qt.TextFormat.PlainText)
         reason.setWordWrap(True)
         reason.setTextInteractionFlags(SELECTABLE)
         reason.setMinimumWidth(70 * self.fontMetrics().averageCharWidth())
 
-        layout = QVBoxLayout(self)
-        layout.addWidget(headline(self._headline))
-        layout.addWidget(reason)
+        layout = in_column(headline(self._headline), reason, of=self)
         if not availability.available:
             layout.addWidget(_rest(without))
         if availability.steps:
@@ -89,8 +87,7 @@ class GpuDialog(QDialog):
         if availability.available and backend is not None and background is not None:
             self._table = FactTable("facts", "Facts of the GPU")
             layout.addWidget(self._table, 1)
-            self._state = QLabel("Asking the GPU…")
-            self._state.setObjectName("state")
+            self._state = dressed(QLabel("Asking the GPU…"), "state")
             layout.addWidget(self._state)
             self.resize(
                 100 * self.fontMetrics().averageCharWidth(), 36 * self.fontMetrics().height()
@@ -109,8 +106,9 @@ class GpuDialog(QDialog):
             f"<li style='margin-bottom: 4px'>{_with_commands(step)}</li>"
             for step in self._availability.steps
         )
-        label = QLabel(f"<p>To use a GPU:</p><ol style='margin-top: 0'>{items}</ol>")
-        label.setObjectName("steps")
+        label = dressed(
+            QLabel(f"<p>To use a GPU:</p><ol style='margin-top: 0'>{items}</ol>"), "steps"
+        )
         label.setWordWrap(True)
         label.setTextInteractionFlags(SELECTABLE)
         commands = re.findall("`([^`]+)`", " ".join(self._availability.steps))
@@ -135,8 +133,10 @@ class GpuDialog(QDialog):
             numbers = (str(number) for number, each in enumerate(boxes) if each.isChecked())
             settings.set_text("gpu", ",".join(numbers))
 
-        caption = QLabel("Use, from the next start on; several share volumes and large pictures:")
-        caption.setObjectName("chooserCaption")
+        caption = dressed(
+            QLabel("Use, from the next start on; several share volumes and large pictures:"),
+            "chooserCaption",
+        )
         column = QVBoxLayout()
         column.addWidget(caption)
         for number, box in enumerate(boxes):
@@ -212,8 +212,7 @@ class GpuDialog(QDialog):
 def _rest(without: str) -> QLabel:
     """Return the label for the ways that are left without a GPU."""
     usual = "Filters run on the CPU; everything else works as usual."
-    label = QLabel(f"{usual} {without}".rstrip())
-    label.setObjectName("rest")
+    label = dressed(QLabel(f"{usual} {without}".rstrip()), "rest")
     label.setWordWrap(True)
     return label
 

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QSplitter,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -55,6 +54,7 @@ from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.work.background import Background
 from kernelscope.schema.devices import Device
 
@@ -97,8 +97,7 @@ class KernelViewer(QDialog):
         self._launches = launches
 
         self._headline = headline("")
-        self._help = QLabel()
-        self._help.setObjectName("levelHelp")
+        self._help = dressed(QLabel(), "levelHelp")
         self._help.setWordWrap(True)
 
         self.panel = EditPanel(background, edits)
@@ -111,14 +110,9 @@ class KernelViewer(QDialog):
         box = close_box(self)
         add_button(box, "copyButton", "Copy &source", "Copy the file in view", self.copy_source)
         add_button(box, "copyFactsButton", "Copy &facts", "Copy the table", self._copy_facts)
-        layout = QVBoxLayout(self)
-        layout.addWidget(self._headline)
-        layout.addLayout(top)
-        layout.addWidget(self._help)
-        layout.addWidget(splitter, 1)
-        layout.addWidget(self._find)
-        layout.addWidget(self.panel)
-        layout.addWidget(box)
+        in_column(
+            self._headline, top, self._help, (splitter, 1), self._find, self.panel, box, of=self
+        )
         unit = self.fontMetrics().averageCharWidth()
         size = QSize(210 * unit, 40 * self.fontMetrics().height())
         self.resize(size.boundedTo(self.screen().availableSize()))
@@ -130,8 +124,7 @@ class KernelViewer(QDialog):
     def _make_middle(self) -> QSplitter:
         """Return the files, and the facts beside them."""
         self._tabs = SourceTabs()
-        splitter = QSplitter()
-        splitter.setObjectName("kernelSplitter")
+        splitter = dressed(QSplitter(), "kernelSplitter")
         splitter.setChildrenCollapsible(False)
         splitter.addWidget(self._tabs)
         splitter.addWidget(self._make_side())
@@ -141,18 +134,17 @@ class KernelViewer(QDialog):
 
     def _make_top(self) -> QHBoxLayout:
         """Return the choice of two levels."""
-        self._level = ChoiceBox()
-        self._level.setObjectName("kernelLevel")
-        self._level.setAccessibleName("Level")
-        self._level.setToolTip("Another memory level of the same filter")
+        self._level = dressed(
+            ChoiceBox(), "kernelLevel", "Level", tip="Another memory level of the same filter"
+        )
         self._level.currentIndexChanged.connect(self._show_level)
         caption = QLabel("&Level")
         caption.setBuddy(self._level)
-        self._other = ChoiceBox()
-        self._other.setObjectName("kernelOther")
-        self._other.setAccessibleName("Compare with level")
-        self._other.setToolTip(
-            "Another level; differing lines of the kernel and facts of the launch are marked"
+        self._other = dressed(
+            ChoiceBox(),
+            "kernelOther",
+            "Compare with level",
+            tip="Another level; differing lines of the kernel and facts of the launch are marked",
         )
         self._other.currentIndexChanged.connect(lambda: self._show_difference(raised=True))
         compare = QLabel("Compare &with")
@@ -175,24 +167,20 @@ class KernelViewer(QDialog):
     def _make_side(self) -> QWidget:
         """Return the facts of the kernel, with the button that compiles it."""
         self._facts = FactTable("kernelFacts", "Launch and resources of the kernel")
-        self._state = QLabel()
-        self._state.setObjectName("kernelState")
+        self._state = dressed(QLabel(), "kernelState")
         self._state.setWordWrap(True)
-        self._compile = QPushButton("Compile &report")
-        self._compile.setObjectName("compileReport")
-        self._compile.setAccessibleName("Compile report")
-        self._compile.setToolTip(
-            f"Compile this kernel for {' and '.join(map(with_generation, REPORTED))} and see its "
-            "registers; needs no GPU"
+        self._compile = dressed(
+            QPushButton("Compile &report"),
+            "compileReport",
+            "Compile report",
+            tip=f"Compile this kernel for {' and '.join(map(with_generation, REPORTED))} and see "
+            "its registers; needs no GPU",
         )
         self._compile.setAutoDefault(False)  # a default button is bold, and wider than its hint
         self._compile.clicked.connect(self._on_compile)
         side = QWidget()
         side.setMinimumWidth(_SIDE * self.fontMetrics().averageCharWidth())
-        column = QVBoxLayout(side)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._facts, 1)
-        column.addWidget(self._state)
+        column = in_column((self._facts, 1), self._state, of=side, margins=0)
         column.addWidget(self._compile, 0, Qt.AlignmentFlag.AlignLeft)
         return side
 

@@ -21,7 +21,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSplitter,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -39,6 +38,7 @@ from kernelscope.gui.widgets.messages import (
     open_dialog,
     show_error,
 )
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.work.background import Background
 from kernelscope.images.source import Source
 from kernelscope.teach.lecture import (
@@ -123,26 +123,19 @@ class LectureWindow(QDialog):
         self._count.clicked.connect(self.count)
         self._form = QFormLayout()
         self._form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        left = QWidget(self)
-        left.setObjectName("lectureColumn")
-        column = QVBoxLayout(left)
-        column.addWidget(self._text)
-        column.addLayout(self._form)
+        left = dressed(QWidget(self), "lectureColumn")
+        column = in_column(self._text, self._form, of=left)
         column.addWidget(self._count, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self._facts)
         column.addWidget(self._sources)
         column.addStretch(1)
-        area = _Column(self)
-        area.setObjectName("lectureScroll")
-        area.setAccessibleName("Text and numbers of the page")
+        area = dressed(_Column(self), "lectureScroll", "Text and numbers of the page")
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         area.setWidget(left)
         right = QWidget(self)
-        beside = QVBoxLayout(right)
-        beside.addWidget(self.view, 1)
-        beside.addWidget(self._about)
+        in_column((self.view, 1), self._about, of=right)
         parts = QSplitter(self)
         parts.addWidget(area)
         parts.addWidget(right)
@@ -150,16 +143,12 @@ class LectureWindow(QDialog):
         parts.setStretchFactor(0, 2)
         parts.setStretchFactor(1, 3)
         parts.setSizes([470, 700])
-        rows = QVBoxLayout(self)
-        rows.addWidget(self._title)
-        rows.addWidget(parts, 1)
-        rows.addLayout(self._bar())
+        in_column(self._title, (parts, 1), self._bar(), of=self)
 
     def _bar(self) -> QHBoxLayout:
-        self._chooser = ChoiceBox(self)
-        self._chooser.setObjectName("lecturePages")
-        self._chooser.setAccessibleName("Page of the lecture")
-        self._chooser.setToolTip("Page of the lecture")
+        self._chooser = dressed(
+            ChoiceBox(self), "lecturePages", "Page of the lecture", tip="Page of the lecture"
+        )
         for number, page in enumerate(_PAGES, 1):
             self._chooser.addItem(f"{number}. {page.title}", page.id)
         self._chooser.currentIndexChanged.connect(self._open_page)
@@ -178,20 +167,14 @@ class LectureWindow(QDialog):
         save.clicked.connect(self.save)
         print_.clicked.connect(self.print)
         close.clicked.connect(self.reject)
-        row = QHBoxLayout()
-        row.addWidget(self._back)
-        row.addWidget(self._chooser, 1)
-        row.addWidget(self._next)
-        row.addStretch(1)
-        for button in (self.projector, save, print_, close):
-            row.addWidget(button)
-        return row
+        return in_row(
+            self._back, (self._chooser, 1), self._next, 1, *(self.projector, save, print_, close)
+        )
 
     def _button(self, name: str, text: str, tip: str) -> QPushButton:
-        button = QPushButton(text, self)
-        button.setObjectName(name)
-        button.setAccessibleName(text.replace("&", "").removesuffix("…"))
-        button.setToolTip(tip)
+        button = dressed(
+            QPushButton(text, self), name, text.replace("&", "").removesuffix("…"), tip=tip
+        )
         button.setAutoDefault(False)
         return button
 
@@ -384,8 +367,7 @@ class LectureWindow(QDialog):
         """Let the user choose a printer for all pages."""
         printer = QPrinter(QPrinter.PrinterMode.HighResolution)
         set_up(printer)
-        dialog = QPrintDialog(printer, self)
-        dialog.setObjectName("lecturePrinter")
+        dialog = dressed(QPrintDialog(printer, self), "lecturePrinter")
 
         def then(sheets: list[Sheet]) -> None:
             paint(printer, sheets, self._foot)

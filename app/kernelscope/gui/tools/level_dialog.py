@@ -6,13 +6,14 @@ from html import escape
 
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette, QPixmap
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QWidget
 
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import KnownRung
 from kernelscope.gui.tools.handbook_view import drawn
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
@@ -44,10 +45,8 @@ class LevelDialog(QDialog):
         self._entry: KnownRung | None = None
         self._request: Request | None = None
         self._ready = False
-        self._drawing = QLabel(self)
-        self._drawing.setObjectName("levelDrawing")
-        self._text = QLabel(self)
-        self._text.setObjectName("levelText")
+        self._drawing = dressed(QLabel(self), "levelDrawing")
+        self._text = dressed(QLabel(self), "levelText")
         self._text.setWordWrap(True)
         self._text.setTextFormat(Qt.TextFormat.RichText)
         self._text.setTextInteractionFlags(
@@ -65,17 +64,12 @@ class LevelDialog(QDialog):
         manual = self._add(buttons, "levelManual", "&Manual")
         manual.clicked.connect(lambda: self.manual_wanted.emit(self._page()))
         buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
-        column.setSpacing(12)
-        column.addWidget(self._text)
-        column.addWidget(self._drawing)
-        column.addWidget(buttons)
+        in_column(self._text, self._drawing, buttons, of=self, spacing=12)
         self._ready = True
 
     @staticmethod
     def _add(buttons: QDialogButtonBox, name: str, text: str) -> QPushButton:
-        button = QPushButton(text)
-        button.setObjectName(name)
+        button = dressed(QPushButton(text), name)
         button.setAutoDefault(False)
         buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
         return button

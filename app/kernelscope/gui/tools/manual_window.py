@@ -13,20 +13,19 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QTextCursor
 from PySide6.QtWidgets import (
     QDialog,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
     QSplitter,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from kernelscope.gui.tools.handbook_view import PICTURE_WIDTH, PageView
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.work.background import Background
 from kernelscope.teach import handbook, manual
 
@@ -43,26 +42,23 @@ class ManualWindow(QDialog):
         self.setWindowTitle("Manual")
         self.page = _NAMES[0]
         """Name of the page that is shown."""
-        self._titles = QTreeWidget()
-        self._titles.setObjectName("manualPages")
-        self._titles.setAccessibleName("Pages of the manual")
+        self._titles = dressed(QTreeWidget(), "manualPages", "Pages of the manual")
         self._titles.setHeaderHidden(True)
         self._titles.setRootIsDecorated(False)
         self._items = self._list_pages()
-        self._view = PageView(background)
-        self._view.setObjectName("manualPage")
-        self._view.setAccessibleName("Page of the manual")
+        self._view = dressed(PageView(background), "manualPage", "Page of the manual")
         self._view.setOpenLinks(False)
         self._view.anchorClicked.connect(self.follow)
-        self._wanted = QLineEdit()
-        self._wanted.setObjectName("manualSearch")
-        self._wanted.setAccessibleName("Search all pages")
+        self._wanted = dressed(
+            QLineEdit(),
+            "manualSearch",
+            "Search all pages",
+            tip="Enter finds the next place, on this page or a later one",
+        )
         self._wanted.setPlaceholderText("Search all pages")
-        self._wanted.setToolTip("Enter finds the next place, on this page or a later one")
         self._wanted.setClearButtonEnabled(True)
         self._wanted.returnPressed.connect(self.find_next)
-        self._note = QLabel()
-        self._note.setObjectName("manualNote")
+        self._note = dressed(QLabel(), "manualNote")
         self._note.setTextFormat(Qt.TextFormat.PlainText)
 
         parts = QSplitter()
@@ -73,13 +69,8 @@ class ManualWindow(QDialog):
         buttons = close_box(self)
         for button in buttons.findChildren(QPushButton):
             button.setAutoDefault(False)  # Enter searches
-        below = QHBoxLayout()
-        below.addWidget(self._wanted, 1)
-        below.addWidget(self._note)
-        below.addWidget(buttons)
-        layout = QVBoxLayout(self)
-        layout.addWidget(parts, 1)
-        layout.addLayout(below)
+        below = in_row((self._wanted, 1), self._note, buttons)
+        in_column((parts, 1), below, of=self)
         self.resize(1160, 720)
         self._titles.currentItemChanged.connect(self._show_item)
         self._titles.setCurrentItem(self._items[_NAMES[0]])

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -31,6 +30,7 @@ from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.tools.memory_ladder_view import MemoryLadderView
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box, save_text
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.widgets.theme import set_role
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -76,13 +76,11 @@ class MemoryLadderWindow(QDialog):
         self._times = times or SessionTimes()
         self._found: tuple[CountedRung, ...] = ()
         self._left: tuple[Level, ...] = ()
-        self._title = QLabel()
-        self._title.setObjectName("memoryLadderTitle")
+        self._title = dressed(QLabel(), "memoryLadderTitle")
         self._title.setWordWrap(True)
         set_role(self._title, "title")
         self._bars = MemoryLadderView()
-        self._remarks = QLabel()
-        self._remarks.setObjectName("memoryLadderRemarks")
+        self._remarks = dressed(QLabel(), "memoryLadderRemarks")
         self._remarks.setWordWrap(True)
         self._remarks.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         note = QLabel(_NOTE)
@@ -100,14 +98,16 @@ class MemoryLadderWindow(QDialog):
             button.setAutoDefault(False)
             button.clicked.connect(slot)
             box.addButton(button, box.ButtonRole.ActionRole)
-        layout = QVBoxLayout(self)
-        layout.addLayout(self._make_choice())
-        layout.addWidget(self._title)
-        layout.addWidget(self._bars)
-        layout.addWidget(self._remarks)
-        layout.addWidget(note)
-        layout.addWidget(self._make_table(), 1)
-        layout.addWidget(box)
+        in_column(
+            self._make_choice(),
+            self._title,
+            self._bars,
+            self._remarks,
+            note,
+            (self._make_table(), 1),
+            box,
+            of=self,
+        )
         unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
         self.resize(min(150 * unit, 1180), min(48 * line, 690))
         self.finished.connect(self.leave)
@@ -137,10 +137,10 @@ class MemoryLadderWindow(QDialog):
         return row
 
     def _make_table(self) -> QTableWidget:
-        self._table = QTableWidget(0, 0)
-        self._table.setObjectName("memoryLadderTable")
-        self._table.setAccessibleName(
-            "Times and traffic of the levels, for each pixel of the output"
+        self._table = dressed(
+            QTableWidget(0, 0),
+            "memoryLadderTable",
+            "Times and traffic of the levels, for each pixel of the output",
         )
         self._table.verticalHeader().hide()
         self._table.verticalHeader().setDefaultSectionSize(

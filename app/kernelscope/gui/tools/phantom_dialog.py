@@ -13,12 +13,12 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
     QLabel,
-    QVBoxLayout,
     QWidget,
 )
 
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, WholeBox
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.images.phantom import (
     BRIGHTEST,
     Contrast,
@@ -97,10 +97,12 @@ class PhantomDialog(QDialog):
             if number:
                 size.addWidget(QLabel("×", self))
             size.addWidget(box, 1)
-        self._has_voxel = QCheckBox("Voxels in mm", self)
-        self._has_voxel.setObjectName("hasVoxel")
-        self._has_voxel.setAccessibleName("Voxels have a size")
-        self._has_voxel.setToolTip("Off: voxels of 1 mm, and the head fills the volume")
+        self._has_voxel = dressed(
+            QCheckBox("Voxels in mm", self),
+            "hasVoxel",
+            "Voxels have a size",
+            tip="Off: voxels of 1 mm, and the head fills the volume",
+        )
         self._voxel = [self._side_in_mm(name) for name in ("width", "height", "depth")]
         voxel = QHBoxLayout()
         for number, side in enumerate(self._voxel):
@@ -130,10 +132,7 @@ class PhantomDialog(QDialog):
         cancel.setAccessibleName("Cancel")
         self._buttons.accepted.connect(self._order)
         self._buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.addWidget(about)
-        layout.addLayout(form)
-        layout.addWidget(self._buttons)
+        in_column(about, form, self._buttons, of=self)
 
     def _make_contrasts(self) -> QHBoxLayout:
         """Return a row with a box to tick for each weighting."""
@@ -149,20 +148,18 @@ class PhantomDialog(QDialog):
         return contrasts
 
     def _make_noise(self) -> None:
-        self._noise = ChoiceBox(self)
-        self._noise.setObjectName("noiseKind")
+        self._noise = dressed(ChoiceBox(self), "noiseKind")
         for noise, (name, origin) in _NOISES.items():
             self._noise.addItem(f"{name[0].upper()}{name[1:]} ({origin})", noise)
-        self._sigma = NumberBox(self)
-        self._sigma.setObjectName("noiseSigma")
+        self._sigma = dressed(NumberBox(self), "noiseSigma")
         self._sigma.setRange(0, 100)
         self._sigma.setDecimals(1)
         self._sigma.setValue(9)
         self._sigma.setSuffix(" % of the brightest tissue")
-        self._seed = WholeBox(self)
-        self._seed.setObjectName("noiseSeed")
+        self._seed = dressed(
+            WholeBox(self), "noiseSeed", tip="The same number gives the same noise"
+        )
         self._seed.setRange(0, 10**6)
-        self._seed.setToolTip("The same number gives the same noise")
 
     @property
     def order(self) -> PhantomOrder:
@@ -180,19 +177,18 @@ class PhantomDialog(QDialog):
         )
 
     def _side(self, name: str, value: int) -> WholeBox:
-        box = WholeBox(self)
-        box.setObjectName(name)
-        box.setAccessibleName(f"{name.capitalize()} in voxels")
-        box.setToolTip(name.capitalize())
+        box = dressed(WholeBox(self), name, f"{name.capitalize()} in voxels", tip=name.capitalize())
         box.setRange(8, _MOST)
         box.setValue(value)
         return box
 
     def _side_in_mm(self, name: str) -> NumberBox:
-        box = NumberBox(self)
-        box.setObjectName(f"{name}InMillimetres")
-        box.setAccessibleName(f"{name.capitalize()} of a voxel in millimetres")
-        box.setToolTip(f"{name.capitalize()} of a voxel")
+        box = dressed(
+            NumberBox(self),
+            f"{name}InMillimetres",
+            f"{name.capitalize()} of a voxel in millimetres",
+            tip=f"{name.capitalize()} of a voxel",
+        )
         box.setRange(0.1, 20)
         box.setSingleStep(0.1)
         box.setValue(1)

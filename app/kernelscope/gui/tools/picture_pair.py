@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from PySide6.QtGui import QAction, QActionGroup
-from PySide6.QtWidgets import QToolBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QToolBar, QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.viewer.image_views import ImagePair
+from kernelscope.gui.widgets.parts import in_column
 from kernelscope.images.image import Image
 
 _ARRANGEMENTS = (Arrangement.SWIPE, Arrangement.SPLIT, Arrangement.SIDE_BY_SIDE)
@@ -45,10 +46,7 @@ class PicturePair(QWidget):
         images.displays.show_input(first.image, display, follows=False)
         images.displays.show_output(second.image, display)
         images.apply_displays()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._tools())
-        column.addWidget(images, 1)
+        in_column(self._tools(), (images, 1), of=self, margins=0)
         images.arrange(Arrangement.SWIPE.value)
         images.fit()
         self.setFocusProxy(images.output.canvas)  # Space and the brackets work at once

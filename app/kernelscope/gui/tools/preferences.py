@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QDialog, QFormLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFormLayout, QLabel, QSpinBox, QWidget
 
 from kernelscope.files.pictures.pillow import JPEG_QUALITY as USUAL_QUALITY
 from kernelscope.gui.widgets import theme
@@ -10,6 +10,7 @@ from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, styli
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.widgets.settings import Settings
 
 _SCHEMES = {
@@ -42,26 +43,29 @@ class Preferences(QDialog):
         self._settings = settings
         chosen = Appearance.load(settings)
 
-        self._scheme = ChoiceBox(self)
-        self._scheme.setObjectName("scheme")
-        self._scheme.setAccessibleName("Theme")
-        self._scheme.setToolTip("Colours of the window; pictures have a dark background in both")
+        self._scheme = dressed(
+            ChoiceBox(self),
+            "scheme",
+            "Theme",
+            tip="Colours of the window; pictures have a dark background in both",
+        )
         for scheme, name in _SCHEMES.items():
             self._scheme.addItem(name, scheme.value)
         self._scheme.setCurrentIndex(self._scheme.findData(chosen.scheme.value))
 
-        self._scale = ChoiceBox(self)
-        self._scale.setObjectName("textSize")
-        self._scale.setAccessibleName("Size of text")
-        self._scale.setToolTip("Relative to the font of the desktop")
+        self._scale = dressed(
+            ChoiceBox(self), "textSize", "Size of text", tip="Relative to the font of the desktop"
+        )
         for scale in SCALES:
             self._scale.addItem(f"{100 * scale:.0f} %", scale)
         self._scale.setCurrentIndex(SCALES.index(chosen.scale))
 
-        self._quality = QSpinBox(self)
-        self._quality.setObjectName("jpegQuality")
-        self._quality.setAccessibleName("JPEG quality")
-        self._quality.setToolTip("Of JPEG files that are saved: 100 is the best, and the largest")
+        self._quality = dressed(
+            QSpinBox(self),
+            "jpegQuality",
+            "JPEG quality",
+            tip="Of JPEG files that are saved: 100 is the best, and the largest",
+        )
         self._quality.setRange(1, 100)
         self._quality.setValue(jpeg_quality(settings))
 
@@ -71,11 +75,7 @@ class Preferences(QDialog):
         self._row(form, "&JPEG quality", self._quality)
         note = QLabel("Changes take effect immediately and are saved.", self)
         theme.set_role(note, "note")
-        column = QVBoxLayout(self)
-        column.addLayout(form)
-        column.addWidget(note)
-        column.addStretch(1)
-        column.addWidget(close_box(self))
+        in_column(form, note, 1, close_box(self), of=self)
         self._scheme.currentIndexChanged.connect(self._apply)
         self._scale.currentIndexChanged.connect(self._apply)
         self._quality.valueChanged.connect(

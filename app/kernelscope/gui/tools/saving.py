@@ -18,6 +18,7 @@ from kernelscope.files.volumes import WRITABLE_VOLUMES, write_volume
 from kernelscope.gui.tools.places import folder_for, name_filter
 from kernelscope.gui.tools.preferences import jpeg_quality
 from kernelscope.gui.widgets.messages import open_dialog, show_error
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -72,8 +73,10 @@ class Saver(QObject):
             if isinstance(images[0], Image)
             else ("Volume" + "s" * (len(images) > 1), "saveVolumeFormat", WRITABLE_VOLUMES)
         )
-        dialog = QFileDialog(self._window, f"Save {what}", folder_for(self._settings, "save"))
-        dialog.setObjectName("saveDialog")
+        dialog = dressed(
+            QFileDialog(self._window, f"Save {what}", folder_for(self._settings, "save")),
+            "saveDialog",
+        )
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         kinds = {name_filter(kind): kind for kind in writable}
         dialog.setNameFilters(list(kinds))
@@ -177,8 +180,7 @@ class Saver(QObject):
         then: Callable[[str], None],
     ) -> None:
         """Ask a question with buttons for `answers` and Cancel; call ``then(answer)``."""
-        box = QMessageBox(self._window)
-        box.setObjectName(name)
+        box = dressed(QMessageBox(self._window), name)
         box.setIcon(QMessageBox.Icon.Warning)
         box.setWindowTitle("Kernelscope")
         box.setTextFormat(Qt.TextFormat.PlainText)  # a name may look like HTML

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QDialog, QHeaderView, QTreeWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHeaderView, QTreeWidgetItem, QWidget
 
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box
+from kernelscope.gui.widgets.parts import dressed, in_column
 
 
 class ShortcutDialog(QDialog):
@@ -24,9 +25,7 @@ class ShortcutDialog(QDialog):
         self.setObjectName("shortcutDialog")
         set_help(self, "window#keyboard-shortcuts")
         self.setWindowTitle("Keyboard Shortcuts")
-        self._list = CopyableTree(self.text)
-        self._list.setObjectName("shortcutList")
-        self._list.setAccessibleName("Keyboard shortcuts")
+        self._list = dressed(CopyableTree(self.text), "shortcutList", "Keyboard shortcuts")
         self._list.setHeaderLabels(["Command", "Keys"])
         self._list.setRootIsDecorated(False)
         self._list.setUniformRowHeights(True)
@@ -35,9 +34,7 @@ class ShortcutDialog(QDialog):
         self._fill()
         box = close_box(self)
         add_button(box, "copyButton", "&Copy", "Copy the list", self._list.copy)
-        layout = QVBoxLayout(self)
-        layout.addWidget(self._list)
-        layout.addWidget(box)
+        in_column(self._list, box, of=self)
         metrics = self.fontMetrics()
         self.resize(70 * metrics.averageCharWidth(), 30 * metrics.height())
 

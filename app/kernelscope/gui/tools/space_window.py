@@ -20,13 +20,14 @@ from PySide6.QtGui import (
     QTransform,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from kernelscope.gui.model.shear_warp import Camera, Rendering, SpaceStyle, ViewedVolume, render
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.camera import ZOOM_STEP
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, Slider
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.planes import GreyWindow
@@ -186,9 +187,7 @@ class SpaceWindow(QDialog):
         return not self._busy
 
     def _lay_out(self) -> None:
-        self._kind = ChoiceBox(self)
-        self._kind.setObjectName("spaceKind")
-        self._kind.setAccessibleName("Kind of picture")
+        self._kind = dressed(ChoiceBox(self), "spaceKind", "Kind of picture")
         # A head is seen at once as a surface; its maximum is that of the scalp, nearly white.
         self._kind.addItems(["Surface", "Maximum"])
         self._kind.setToolTip("The first visible value on each line of sight, or the largest")
@@ -217,22 +216,16 @@ class SpaceWindow(QDialog):
         views.setSpacing(6)
         for view in self.views:
             views.addWidget(view, 1)
-        self._note = QLabel(self)
-        self._note.setObjectName("spaceNote")
+        self._note = dressed(QLabel(self), "spaceNote")
         theme.set_role(self._note, "note")
-        column = QVBoxLayout(self)
-        column.addLayout(row)
-        column.addLayout(views, 1)
-        column.addWidget(self._note)
+        in_column(row, (views, 1), self._note, of=self)
         self._kind.currentIndexChanged.connect(self._on_style)
         self._threshold.valueChanged.connect(self._on_style)
         self._opacity.valueChanged.connect(self._on_style)
         self._show_state()
 
     def _slider(self, name: str, title: str, most: int, value: int) -> Slider:
-        slider = Slider(self)
-        slider.setObjectName(name)
-        slider.setAccessibleName(title)
+        slider = dressed(Slider(self), name, title)
         slider.setRange(0, most)
         slider.setValue(value)
         return slider

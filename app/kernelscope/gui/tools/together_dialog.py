@@ -19,18 +19,17 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
     QDialogButtonBox,
-    QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from kernelscope.gui.model.together import FoundFile, misfit
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 
@@ -83,28 +82,16 @@ class TogetherDialog(QDialog):
             self,
         )
         about.setWordWrap(True)
-        self.list = _List(self)
-        self.list.setObjectName("volumeList")
-        self.list.setAccessibleName("Volumes in the order of the components")
+        self.list = dressed(_List(self), "volumeList", "Volumes in the order of the components")
         for each in found:
             self._add(each)
-        self.state = QLabel(self)
-        self.state.setObjectName("fit")
+        self.state = dressed(QLabel(self), "fit")
         self.state.setWordWrap(True)
         self._up = self._mover("moveUp", "Move &Up", -1)
         self._down = self._mover("moveDown", "Move &Down", 1)
-        side = QVBoxLayout()
-        side.addWidget(self._up)
-        side.addWidget(self._down)
-        side.addStretch(1)
-        middle = QHBoxLayout()
-        middle.addWidget(self.list, 1)
-        middle.addLayout(side)
-        column = QVBoxLayout(self)
-        column.addWidget(about)
-        column.addLayout(middle, 1)
-        column.addWidget(self.state)
-        column.addWidget(self._buttons())
+        side = in_column(self._up, self._down, 1)
+        middle = in_row((self.list, 1), side)
+        in_column(about, (middle, 1), self.state, self._buttons(), of=self)
         self.list.itemChanged.connect(self._follow)
         self.list.moved.connect(self._follow)
         self.list.currentRowChanged.connect(self._follow)
@@ -137,11 +124,13 @@ class TogetherDialog(QDialog):
         self.list.addItem(item)
 
     def _mover(self, name: str, text: str, steps: int) -> QPushButton:
-        button = QPushButton(text, self)
-        button.setObjectName(name)
+        button = dressed(
+            QPushButton(text, self),
+            name,
+            f"Move the selected volume {'up' if steps < 0 else 'down'}",
+            tip=f"Alt+{'Up' if steps < 0 else 'Down'}",
+        )
         button.setAutoDefault(False)
-        button.setToolTip(f"Alt+{'Up' if steps < 0 else 'Down'}")
-        button.setAccessibleName(f"Move the selected volume {'up' if steps < 0 else 'down'}")
         button.clicked.connect(lambda: self._move(steps))
         return button
 

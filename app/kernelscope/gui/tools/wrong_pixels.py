@@ -15,11 +15,12 @@ from PySide6.QtGui import (
     QPalette,
     QPen,
 )
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from kernelscope.backends.trial.comparison import Comparison
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.messages import SELECTABLE
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 
 _STEPS = {Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1, Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1}
 _RING = 7.0
@@ -170,23 +171,19 @@ class WrongPixelsBox(QWidget):
         self.map.setMinimumWidth(self.map.sizeHint().width())
         self.map.wrong_pixel_chosen.connect(self._show_pixel)
         self._comparison: Comparison | None = None
-        self._pixel = QLabel()
-        self._pixel.setObjectName("wrongPixel")
+        self._pixel = dressed(QLabel(), "wrongPixel")
         self._pixel.setTextInteractionFlags(SELECTABLE)
         self._pixel.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pixel.setMinimumWidth(30 * self.fontMetrics().averageCharWidth())
-        self.xray_button = QPushButton("&X-ray of this pixel")
-        self.xray_button.setObjectName("wrongPixelXray")
-        self.xray_button.setToolTip("Show which cells your kernel reads for it, step by step (X)")
+        self.xray_button = dressed(
+            QPushButton("&X-ray of this pixel"),
+            "wrongPixelXray",
+            tip="Show which cells your kernel reads for it, step by step (X)",
+        )
         self.xray_button.setAutoDefault(False)
         self.xray_button.clicked.connect(self._on_xray)
-        side = QVBoxLayout()
-        side.addWidget(self._pixel, 1)
-        side.addWidget(self.xray_button)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.map)
-        row.addLayout(side)
+        side = in_column((self._pixel, 1), self.xray_button)
+        in_row(self.map, side, of=self, margins=0)
         self.show_comparison(None)
 
     def show_comparison(self, comparison: Comparison | None) -> None:

@@ -37,6 +37,7 @@ from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.tools.xray_view import XrayView
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.widgets.theme import set_role
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -100,14 +101,16 @@ class XrayWindow(QDialog):
         splitter.addWidget(self._make_side())
         box = close_box(self)
         box.button(box.StandardButton.Close).setAutoDefault(False)
-        layout = QVBoxLayout(self)
-        layout.addLayout(self._make_choice())
-        layout.addWidget(self._title)
-        layout.addWidget(splitter, 1)
-        layout.addWidget(legend)
-        layout.addLayout(self._make_steps())
-        layout.addWidget(self._step)
-        layout.addWidget(box)
+        in_column(
+            self._make_choice(),
+            self._title,
+            (splitter, 1),
+            legend,
+            self._make_steps(),
+            self._step,
+            box,
+            of=self,
+        )
         unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
         self.resize(min(190 * unit, 1240), min(46 * line, 690))
         splitter.setSizes([100 * unit, 90 * unit])
@@ -155,13 +158,12 @@ class XrayWindow(QDialog):
         return row
 
     def _make_side(self) -> QTabWidget:
-        self._tabs = QTabWidget()
-        self._tabs.setObjectName("xrayTabs")
+        self._tabs = dressed(QTabWidget(), "xrayTabs")
         self._tabs.setDocumentMode(True)
         self._code = CodeView("kernel", "")
-        self._table = QTableWidget(0, 4)
-        self._table.setObjectName("xrayFigures")
-        self._table.setAccessibleName("Figures of the thread, its warp and its block")
+        self._table = dressed(
+            QTableWidget(0, 4), "xrayFigures", "Figures of the thread, its warp and its block"
+        )
         self._table.verticalHeader().hide()
         self._table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
         self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
@@ -172,9 +174,9 @@ class XrayWindow(QDialog):
 
     def _make_steps(self) -> QHBoxLayout:
         row = QHBoxLayout()
-        self._slider = QSlider(Qt.Orientation.Horizontal)
-        self._slider.setObjectName("xraySlider")
-        self._slider.setAccessibleName("Steps of the thread that are done")
+        self._slider = dressed(
+            QSlider(Qt.Orientation.Horizontal), "xraySlider", "Steps of the thread that are done"
+        )
         self._slider.valueChanged.connect(self._show_steps)
         self._play = QPushButton("&Play")
         self._play.setCheckable(True)

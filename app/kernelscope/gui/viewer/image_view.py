@@ -19,6 +19,7 @@ from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.viewer.picture_canvas import PictureCanvas
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.images.image import Image
 from kernelscope.schema.samples import white_level
 
@@ -42,11 +43,8 @@ class ImageView(Pane):
         self.image: Image | None = None
         self.layer: Layer | None = None
 
-        self._details = ElidedLabel(self)
-        self._details.setObjectName(f"{side}Details")
-        self.canvas = PictureCanvas(side, self)
-        self.canvas.setObjectName(f"{side}Canvas")
-        self.canvas.setAccessibleName(heading)
+        self._details = dressed(ElidedLabel(self), f"{side}Details")
+        self.canvas = dressed(PictureCanvas(side, self), f"{side}Canvas", heading)
         self.hint.setParent(self.canvas)
 
         layout = QVBoxLayout(self)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.widgets.controls import NumberBox, Slider
+from kernelscope.gui.widgets.parts import dressed, in_row
 from kernelscope.gui.widgets.switch import Switch
 
 
@@ -22,33 +23,30 @@ class OverlayBar(QWidget):
         super().__init__(parent)
         self.setObjectName("overlayBar")
         self._look = Look()
-        self._switch = Switch(self)
-        self._switch.setObjectName("overlay")
-        self._switch.setText("Over the anatomy")
-        self._switch.setAccessibleName("Draw differences over the anatomy")
-        self._switch.setToolTip(
-            "Blue: darker than before, or than the reference; orange: brighter. Grey: the volume "
-            "that was subtracted"
+        self._switch = dressed(
+            Switch(self),
+            "overlay",
+            "Draw differences over the anatomy",
+            tip="Blue: darker than before, or than the reference; orange: brighter. Grey: the "
+            "volume that was subtracted",
         )
+        self._switch.setText("Over the anatomy")
         self._switch.setCheckable(True)
         self._switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._opacity = Slider(self)
-        self._opacity.setObjectName("overlayOpacity")
-        self._opacity.setAccessibleName("Opacity of the differences")
+        self._opacity = dressed(Slider(self), "overlayOpacity", "Opacity of the differences")
         self._opacity.setRange(0, 100)
         self._opacity.setPageStep(10)
         self._percent = QLabel(self)
-        self._threshold = NumberBox(self)
-        self._threshold.setObjectName("overlayThreshold")
-        self._threshold.setAccessibleName("Threshold of the differences")
-        self._threshold.setToolTip("Smaller differences are not drawn, in units of the voxels")
+        self._threshold = dressed(
+            NumberBox(self),
+            "overlayThreshold",
+            "Threshold of the differences",
+            tip="Smaller differences are not drawn, in units of the voxels",
+        )
         self._threshold.setRange(0, 1e9)
         self._threshold.setKeyboardTracking(False)
         self._threshold.setMinimumWidth(84)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        row.addWidget(self._switch)
+        row = in_row(self._switch, of=self, margins=0, spacing=4)
         for text, widget in (("&Opacity", self._opacity), ("&Threshold", self._threshold)):
             label = QLabel(text, self)
             label.setBuddy(widget)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.parts import dressed
 
 EARLIER = "Earlier settings – "
 """Precedes the caption of an output that Run would not produce with the current settings."""
@@ -36,11 +37,9 @@ class Pane(QWidget):
         self._stale = False
         self._caption = heading, ""
         self._title_colours = QPalette()
-        self.title = ElidedLabel(self)
-        self.title.setObjectName(f"{name}Title")
+        self.title = dressed(ElidedLabel(self), f"{name}Title")
         theme.set_role(self.title, "title")
-        self.hint = QLabel(hint, self)
-        self.hint.setObjectName(f"{name}Hint")
+        self.hint = dressed(QLabel(hint, self), f"{name}Hint")
         self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.hint.setWordWrap(True)
         self.hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)

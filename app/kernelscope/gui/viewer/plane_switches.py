@@ -8,6 +8,7 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.planes import Plane
 
@@ -28,11 +29,13 @@ class PlaneSwitches(QWidget):
         row.setSpacing(4)
         self._switches: dict[int, Switch] = {}
         for number, name in ((_ALL, "All"), (0, "Axial"), (1, "Coronal"), (2, "Sagittal")):
-            switch = Switch(self)
-            switch.setObjectName(f"plane{number}Button")
+            switch = dressed(
+                Switch(self),
+                f"plane{number}Button",
+                "Show all planes",
+                tip="Double-click a plane to see it alone, and again to see all",
+            )
             switch.setText(name)
-            switch.setAccessibleName("Show all planes")
-            switch.setToolTip("Double-click a plane to see it alone, and again to see all")
             switch.setCheckable(True)
             switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             switch.clicked.connect(partial(self._on_click, number if number != _ALL else None))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
+from kernelscope.gui.widgets.parts import dressed, in_row
 
 _MOST = 999
 
@@ -23,24 +24,24 @@ class ProjectionControl(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._look = Look()
-        self._kind = ChoiceBox(self)
-        self._kind.setObjectName("projection")
-        self._kind.setAccessibleName("Projection")
-        self._kind.setToolTip("Show one slice, or the largest, smallest or mean value of several")
+        self._kind = dressed(
+            ChoiceBox(self),
+            "projection",
+            "Projection",
+            tip="Show one slice, or the largest, smallest or mean value of several",
+        )
         self._kind.addItems([each.value for each in Projection])
-        self._slices = WholeBox(self)
-        self._slices.setObjectName("slabSlices")
-        self._slices.setAccessibleName("Slices of the slab")
-        self._slices.setToolTip("How many slices around the crosshair are projected; below 2: all")
+        self._slices = dressed(
+            WholeBox(self),
+            "slabSlices",
+            "Slices of the slab",
+            tip="How many slices around the crosshair are projected; below 2: all",
+        )
         self._slices.setRange(1, _MOST)
         self._slices.setSpecialValueText("all")
         self._slices.setKeyboardTracking(False)
         self._slices.setMinimumWidth(56)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(4, 0, 0, 0)
-        row.setSpacing(4)
-        row.addWidget(self._kind)
-        row.addWidget(self._slices)
+        in_row(self._kind, self._slices, of=self, margins=(4, 0, 0, 0), spacing=4)
         self._kind.currentTextChanged.connect(self._on_change)
         self._slices.valueChanged.connect(self._on_change)
         self.show_look(self._look)

@@ -7,13 +7,14 @@ from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, QSizeF, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QWidget
 
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.plane_rows import lies_beside
 from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.viewer.volume_plane_view import PlaneView
 from kernelscope.gui.widgets.controls import Slider
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.images.planes import Plane
 from kernelscope.images.volume import Volume
 
@@ -37,10 +38,7 @@ class VolumePane(Pane):
         self.views = tuple(
             PlaneView(f"{name}Plane{number}", number, side, self) for number in range(3)
         )
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addWidget(self.title)
+        column = in_column(self.title, of=self, margins=0, spacing=2)
         row = QHBoxLayout()
         row.setSpacing(4)
         for view in self.views:
@@ -145,10 +143,8 @@ class SliceSlider(QWidget):
         super().__init__(parent)
         row = QHBoxLayout(self)
         row.setContentsMargins(2, 0, 2, 0)
-        self._label = QLabel(self)
-        self._label.setObjectName(f"slice{number}")
-        self._slider = Slider(self)
-        self._slider.setObjectName(f"slice{number}Slider")
+        self._label = dressed(QLabel(self), f"slice{number}")
+        self._slider = dressed(Slider(self), f"slice{number}Slider")
         self._slider.setPageStep(10)
         self._label.setBuddy(self._slider)
         row.addWidget(self._label)

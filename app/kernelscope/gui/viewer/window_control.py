@@ -8,6 +8,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from kernelscope.gui.widgets.controls import NumberBox
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.planes import GreyWindow, auto_window
 from kernelscope.images.volume import Volume
@@ -39,11 +40,13 @@ class WindowControl(QWidget):
             "Distance between the values drawn black and white; drag with the right button",
             row,
         )
-        self.auto_button = Switch(self)
-        self.auto_button.setObjectName("autoWindow")
+        self.auto_button = dressed(
+            Switch(self),
+            "autoWindow",
+            "Choose level and window automatically",
+            tip="From the 1st to the 99th percentile of the input",
+        )
         self.auto_button.setText("Auto")
-        self.auto_button.setAccessibleName("Choose level and window automatically")
-        self.auto_button.setToolTip("From the 1st to the 99th percentile of the input")
         self.auto_button.setCheckable(True)
         self.auto_button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         row.addWidget(self.auto_button)
@@ -117,10 +120,7 @@ class WindowControl(QWidget):
             self._chosen[self._volume] = self.window_
 
     def _box(self, name: str, label: str, tip: str, row: QHBoxLayout) -> NumberBox:
-        box = NumberBox(self)
-        box.setObjectName(name)
-        box.setAccessibleName(label.replace("&", ""))
-        box.setToolTip(tip)
+        box = dressed(NumberBox(self), name, label.replace("&", ""), tip=tip)
         box.setKeyboardTracking(False)
         box.setMinimumWidth(68)  # the row must fit into the narrowest window
         caption = QLabel(label, self)

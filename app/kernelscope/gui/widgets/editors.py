@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.mask_editor import MaskEditor
+from kernelscope.gui.widgets.parts import dressed, in_row
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.schema.parameters import (
     ChoiceParameter,
@@ -64,13 +65,15 @@ class OddEditor(QWidget):
         self._buttons: dict[int, QToolButton] = {}
         for size in _QUICK_SIZES:
             if parameter.minimum <= size <= parameter.maximum:
-                button = Switch(self)
+                button = dressed(
+                    Switch(self),
+                    f"{parameter.name}{size}",
+                    f"{parameter.label} {size} {parameter.unit}",
+                    tip=f"{size}×{size}",
+                )
                 button.setText(str(size))
                 button.setCheckable(True)
                 button.setMinimumWidth(30)
-                button.setObjectName(f"{parameter.name}{size}")
-                button.setAccessibleName(f"{parameter.label} {size} {parameter.unit}")
-                button.setToolTip(f"{size}×{size}")
                 button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
                 button.clicked.connect(lambda _=False, size=size: self._pick(size))
                 self._buttons[size] = button
@@ -141,17 +144,14 @@ class NumberEditor(QWidget):
         tell_of_refusals(self._box, self.changed)
         _dress_box(self._box, parameter)
 
-        self._slider = Slider(self)
+        self._slider = dressed(
+            Slider(self), f"{parameter.name}Slider", f"{parameter.label}, slider"
+        )
         self._slider.setRange(0, steps)
         self._slider.setPageStep(max(1, steps // 10))
         self._slider.setSingleStep(max(1, steps // 100))
-        self._slider.setObjectName(f"{parameter.name}Slider")
-        self._slider.setAccessibleName(f"{parameter.label}, slider")
 
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._slider, 1)
-        row.addWidget(self._box)
+        row = in_row((self._slider, 1), self._box, of=self, margins=0)
         if parameter.has_estimate:
             self._button = self._estimate_button(parameter)
             row.addWidget(self._button)

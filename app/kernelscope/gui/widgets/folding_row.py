@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QWidget
+
+from kernelscope.gui.widgets.parts import in_row
 
 
 class FoldingRow(QWidget):
@@ -30,11 +32,7 @@ class FoldingRow(QWidget):
         self._box.setSpacing(spacing)
         self._groups = [QWidget(self), QWidget(self)]
         for group, widgets in zip(self._groups, (first, second), strict=True):
-            row = QHBoxLayout(group)
-            row.setContentsMargins(0, 0, 0, 0)
-            row.setSpacing(spacing)
-            for widget in widgets:
-                row.addWidget(widget)
+            row = in_row(*widgets, of=group, margins=0, spacing=spacing)
             if not apart:
                 row.addStretch(1)
             self._box.addWidget(group, int(not apart and group is self._groups[1]))

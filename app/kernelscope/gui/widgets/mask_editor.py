@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QTableWidgetItem,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -30,6 +29,7 @@ from kernelscope.gui.widgets.messages import (
     show_error,
     write_text,
 )
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.schema.parameters import Mask, MaskParameter, MaskPreset
 
 _LARGEST_FILE = 1 << 20
@@ -76,37 +76,35 @@ class MaskEditor(QWidget):
         self._table.copy_asked.connect(self.copy)
         self._table.paste_asked.connect(self.paste)
         self._table.clear_asked.connect(self._clear_cells)
-        self._note = QLabel()
-        self._note.setObjectName("maskNote")
+        self._note = dressed(QLabel(), "maskNote")
         self._note.setTextFormat(Qt.TextFormat.PlainText)
         self._note.setWordWrap(True)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addLayout(self._size_and_presets())
-        layout.addWidget(self._table)
-        layout.addWidget(self._note)
-        layout.addLayout(self._tools())
+        in_column(
+            self._size_and_presets(), self._table, self._note, self._tools(), of=self, margins=0
+        )
 
     def _size_and_presets(self) -> QHBoxLayout:
         """Return the row above the table."""
         parameter = self._parameter
-        self._size = ChoiceBox()
-        self._size.setObjectName("maskSize")
-        self._size.setAccessibleName("Size of the mask")
-        self._size.setToolTip("Rows and columns. The weights stay centred.")
+        self._size = dressed(
+            ChoiceBox(),
+            "maskSize",
+            "Size of the mask",
+            tip="Rows and columns. The weights stay centred.",
+        )
         for size in range(parameter.minimum, parameter.maximum + 1, 2):
             self._size.addItem(f"{size}×{size}", size)
         self._size.currentIndexChanged.connect(lambda: self._resize(self._size.currentData()))
-        size_label = QLabel("Si&ze")
-        size_label.setObjectName("maskSizeLabel")
+        size_label = dressed(QLabel("Si&ze"), "maskSizeLabel")
         size_label.setBuddy(self._size)
 
-        presets = QPushButton("Fill &with")
-        presets.setObjectName("maskPresets")
-        presets.setAccessibleName("Fill the mask with a preset")
-        presets.setToolTip("Replace all weights by a well-known mask of this size.")
-        menu = QMenu(presets)
-        menu.setObjectName("maskPresetsMenu")
+        presets = dressed(
+            QPushButton("Fill &with"),
+            "maskPresets",
+            "Fill the mask with a preset",
+            tip="Replace all weights by a well-known mask of this size.",
+        )
+        menu = dressed(QMenu(presets), "maskPresetsMenu")
         for preset in parameter.presets:
             menu.addAction(preset.name).triggered.connect(
                 lambda _=False, preset=preset: self._fill(preset)
@@ -114,12 +112,7 @@ class MaskEditor(QWidget):
         presets.setMenu(menu)
         presets.setVisible(bool(parameter.presets))
 
-        top = QHBoxLayout()
-        top.addWidget(size_label)
-        top.addWidget(self._size)
-        top.addWidget(presets)
-        top.addStretch(1)
-        return top
+        return in_row(size_label, self._size, presets, 1)
 
     def _tools(self) -> QHBoxLayout:
         """Return the row below the table."""
@@ -131,11 +124,8 @@ class MaskEditor(QWidget):
             ("maskLoad", "Load…", "Load a mask from a text file", self.load),
             ("maskSave", "Save…", "Save the mask to a text file", self.save),
         ):
-            button = QToolButton()
+            button = dressed(QToolButton(), name, tip, tip=tip)
             button.setText(text)
-            button.setObjectName(name)
-            button.setAccessibleName(tip)
-            button.setToolTip(tip)
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             button.clicked.connect(lambda _=False, action=action: action())
             tools.addWidget(button)

@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
     QMessageBox,
     QPlainTextEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -33,6 +32,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.text import printable
 from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed, in_column
 
 _SOURCES = (
     ("R. Korčuška, bachelor’s thesis, Brno 2013", "the window, its filters and memory levels"),
@@ -165,8 +165,7 @@ def save_text(
 
 
 def _plain_label(text: str, name: str) -> QLabel:
-    label = QLabel(text)
-    label.setObjectName(name)
+    label = dressed(QLabel(text), name)
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setWordWrap(True)
     return label
@@ -214,13 +213,12 @@ class AboutDialog(QDialog):
         self.setObjectName("aboutDialog")
         self.setWindowTitle("About Kernelscope")
 
-        icon = QLabel()
-        icon.setObjectName("icon")
+        icon = dressed(QLabel(), "icon")
         size = 2 * self.fontMetrics().height() + 16
         icon.setPixmap(theme.app_icon().pixmap(size, size))
-        titles = QVBoxLayout()
-        titles.addWidget(headline("Kernelscope"))
-        titles.addWidget(_plain_label(f"Version {__version__}", "version"))
+        titles = in_column(
+            headline("Kernelscope"), _plain_label(f"Version {__version__}", "version")
+        )
         top = QHBoxLayout()
         if not icon.pixmap().isNull():
             top.addWidget(icon)
@@ -252,12 +250,7 @@ class AboutDialog(QDialog):
 
         box = close_box(self)
         add_button(box, "copyButton", "&Copy versions", "Copy the versions", self.copy)
-        layout = QVBoxLayout(self)
-        layout.addLayout(top)
-        layout.addWidget(text)
-        layout.addWidget(versions)
-        layout.addWidget(kept)
-        layout.addWidget(box)
+        in_column(top, text, versions, kept, box, of=self)
 
     def copy(self) -> None:
         """Put the versions on the clipboard, for a report."""
@@ -317,17 +310,17 @@ class ReportDialog(QDialog):
         box = close_box(self)
         add_button(box, "copyButton", "&Copy", "Copy the details", self.copy)
         add_button(box, "saveButton", "&Save…", "Save the details to a file", self.save)
-        layout = QVBoxLayout(self)
-        layout.addWidget(headline(texts[0]))
-        layout.addWidget(_plain_label(texts[1], "explanation"))
-        layout.addWidget(self._view(), 1)
-        layout.addWidget(box)
+        in_column(
+            headline(texts[0]),
+            _plain_label(texts[1], "explanation"),
+            (self._view(), 1),
+            box,
+            of=self,
+        )
         self.resize(_characters(self, 110), 28 * self.fontMetrics().height())
 
     def _view(self) -> QPlainTextEdit:
-        view = QPlainTextEdit(self._details)
-        view.setObjectName("details")
-        view.setAccessibleName("Details of the bug")
+        view = dressed(QPlainTextEdit(self._details), "details", "Details of the bug")
         view.setReadOnly(True)
         view.setTabChangesFocus(True)
         view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)

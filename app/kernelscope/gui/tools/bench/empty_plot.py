@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QWidget
 
 from kernelscope.bench.charts import Plot
 from kernelscope.bench.recorded import RecordedReport
 from kernelscope.gui.tools.bench.layout import button
+from kernelscope.gui.widgets.parts import dressed, in_column
 
 FIRST_HINT = "Choose a preset or filters on the left, and press Run (F5)."
 
@@ -27,8 +28,7 @@ class EmptyPlot(QWidget):
 
     def __init__(self, entries: Sequence[RecordedReport]) -> None:
         super().__init__()
-        self._hint = QLabel()
-        self._hint.setObjectName("benchHint")
+        self._hint = dressed(QLabel(), "benchHint")
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._hint.setWordWrap(True)
         self.recorded: QPushButton = button(
@@ -38,15 +38,12 @@ class EmptyPlot(QWidget):
             lambda: None,
         )
         self._has_entries = bool(entries)
-        menu = QMenu(self.recorded)
-        menu.setObjectName("benchRecordedMenu")
+        menu = dressed(QMenu(self.recorded), "benchRecordedMenu")
         for entry in entries:
             action = menu.addAction(entry.title.replace("&", "&&"))
             action.triggered.connect(lambda _=False, path=entry.path: self.chosen.emit(path))
         self.recorded.setMenu(menu)
-        column = QVBoxLayout(self)
-        column.addStretch()
-        column.addWidget(self._hint)
+        column = in_column(0, self._hint, of=self)
         column.addWidget(self.recorded, 0, Qt.AlignmentFlag.AlignHCenter)
         column.addStretch()
 

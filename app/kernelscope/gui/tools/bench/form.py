@@ -27,6 +27,7 @@ from kernelscope.bench.data import kind_of
 from kernelscope.bench.plan import CPU, DEVICES, GPU
 from kernelscope.bench.rules import REPEAT
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.images.source import Source
 from kernelscope.schema.blocks import block_name, read_block
 from kernelscope.schema.samples import Kind
@@ -52,9 +53,11 @@ class BenchForm(QWidget):
         super().__init__()
         self.setObjectName("benchForm")
         self._opened = opened
-        self._preset = ChoiceBox(self)
-        self._preset.setObjectName("benchPreset")
-        self._preset.setToolTip("The experiments of the four sources, or your own choice")
+        self._preset = dressed(
+            ChoiceBox(self),
+            "benchPreset",
+            tip="The experiments of the four sources, or your own choice",
+        )
         self._preset.addItem(OWN_CHOICE)
         for preset in PRESETS.values():
             self._preset.addItem(preset.title, preset.name)
@@ -65,8 +68,7 @@ class BenchForm(QWidget):
         entries = self._preset.view()  # long ones, which the box itself has no room for
         entries.setMinimumWidth(entries.sizeHintForColumn(0) + 2 * self.fontMetrics().height())
         self._preset.currentIndexChanged.connect(self._on_preset)
-        self._summary = _Summary(self)
-        self._summary.setObjectName("benchSummary")
+        self._summary = dressed(_Summary(self), "benchSummary")
         self._summary.setWordWrap(True)
 
         self._build_data()
@@ -82,9 +84,11 @@ class BenchForm(QWidget):
         )
         self._sizes = self._numbers("benchSizes", _SIZES, "Sides of square pictures, in pixels")
         self._masks = self._numbers("benchMasks", _MASKS, "For the filters that have a mask size")
-        self._open_image = QCheckBox("The &open image instead", self)
-        self._open_image.setObjectName("benchOpenImage")
-        self._open_image.setToolTip("Measure on the picture or volume of the main window")
+        self._open_image = dressed(
+            QCheckBox("The &open image instead", self),
+            "benchOpenImage",
+            tip="Measure on the picture or volume of the main window",
+        )
         self._open_image.toggled.connect(self._sizes.setDisabled)
 
     def _build_devices(self) -> QHBoxLayout:
@@ -110,17 +114,19 @@ class BenchForm(QWidget):
             "texture; empty for the filter's own",
         )
         self._blocks.setPlaceholderText("as planned")
-        self._peers = QCheckBox("Also &libraries, where installed", self)
-        self._peers.setObjectName("benchPeers")
-        self._peers.setToolTip(
-            "OpenCV, SciPy, scikit-image, CuPy, NPP and loops in C, on the same data in the same "
-            "run; results are compared first"
+        self._peers = dressed(
+            QCheckBox("Also &libraries, where installed", self),
+            "benchPeers",
+            tip="OpenCV, SciPy, scikit-image, CuPy, NPP and loops in C, on the same data in the "
+            "same run; results are compared first",
         )
-        self._repeat = WholeBox(self)
-        self._repeat.setObjectName("benchRepeat")
+        self._repeat = dressed(
+            WholeBox(self),
+            "benchRepeat",
+            tip="Timed runs of each row, after a warm-up that is not counted",
+        )
         self._repeat.setRange(1, 99)
         self._repeat.setValue(REPEAT)
-        self._repeat.setToolTip("Timed runs of each row, after a warm-up that is not counted")
         return devices
 
     def _lay_out(self, devices: QHBoxLayout) -> None:
@@ -212,11 +218,7 @@ class BenchForm(QWidget):
         return list(dict.fromkeys(map(int, words)))
 
     def _numbers(self, name: str, text: str, tip: str) -> QLineEdit:
-        field = QLineEdit(text, self)
-        field.setObjectName(name)
-        field.setAccessibleName(tip)
-        field.setToolTip(tip)
-        return field
+        return dressed(QLineEdit(text, self), name, tip, tip=tip)
 
     def _offer_levels(self) -> None:
         """Grey the levels of a device that is not ticked: they count for nothing."""
@@ -278,10 +280,9 @@ def _checklist(
     name: str, accessible_name: str, entries: Iterable[tuple[str, str]], ticked: Iterable[str]
 ) -> QListWidget:
     chosen = set(ticked)
-    box = QListWidget()
-    box.setObjectName(name)
-    box.setAccessibleName(accessible_name)
-    box.setToolTip(f"{accessible_name} to measure; Space ticks one")
+    box = dressed(
+        QListWidget(), name, accessible_name, tip=f"{accessible_name} to measure; Space ticks one"
+    )
     for key, text in entries:
         item = QListWidgetItem(text, box)
         item.setData(Qt.ItemDataRole.UserRole, key)

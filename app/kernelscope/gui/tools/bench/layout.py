@@ -20,23 +20,17 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 
 
 def button(name: str, text: str, tip: str, action: Callable[[], object]) -> QPushButton:
-    button = QPushButton(text)
-    button.setObjectName(name)
-    button.setAccessibleName(text.replace("&", "").rstrip("…"))
-    button.setToolTip(tip)
+    button = dressed(QPushButton(text), name, text.replace("&", "").rstrip("…"), tip=tip)
     button.clicked.connect(lambda: action())
     return button
 
 
 def combo(name: str, accessible_name: str, tip: str) -> QComboBox:
-    box = ChoiceBox()
-    box.setObjectName(name)
-    box.setAccessibleName(accessible_name)
-    box.setToolTip(tip)
-    return box
+    return dressed(ChoiceBox(), name, accessible_name, tip=tip)
 
 
 def refill(box: QComboBox, entries: list[tuple[str, Any]], chosen: str) -> None:
@@ -50,9 +44,7 @@ def refill(box: QComboBox, entries: list[tuple[str, Any]], chosen: str) -> None:
 
 
 def progress_bar() -> QProgressBar:
-    bar = QProgressBar()
-    bar.setObjectName("benchProgress")
-    bar.setAccessibleName("Progress")
+    bar = dressed(QProgressBar(), "benchProgress", "Progress")
     bar.setTextVisible(False)
     bar.setFixedHeight(8)
     return bar
@@ -60,8 +52,7 @@ def progress_bar() -> QProgressBar:
 
 def state_label() -> QLabel:
     """Return the label for the progress in words, with room for three lines."""
-    label = QLabel()
-    label.setObjectName("benchState")
+    label = dressed(QLabel(), "benchState")
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setWordWrap(True)
     label.setMinimumHeight(3 * label.fontMetrics().height())
@@ -74,9 +65,7 @@ def side_column(
 ) -> QWidget:
     """Return the column on the left: the form, two buttons beside each other, and the rest."""
     side = QWidget()
-    column = QVBoxLayout(side)
-    column.setContentsMargins(0, 0, 6, 0)
-    column.addWidget(form, 1)
+    column = in_column((form, 1), of=side, margins=(0, 0, 6, 0))
     row = QHBoxLayout()
     for widget, stretch in zip(buttons, (3, 2), strict=True):
         row.addWidget(widget, stretch)
@@ -96,22 +85,14 @@ def results(
 ) -> QSplitter:
     """Return the right side: the plot above, the table below its origin and its buttons."""
     upper = QWidget()
-    picture = QVBoxLayout(upper)
-    picture.setContentsMargins(0, 0, 0, 0)
-    picture.addLayout(bar)
-    picture.addWidget(view, 1)
-    picture.addWidget(hint, 1)
+    in_column(bar, (view, 1), (hint, 1), of=upper, margins=0)
     lower = QWidget()
     column = QVBoxLayout(lower)
     column.setContentsMargins(0, 0, 0, 0)
-    row = QHBoxLayout()
-    row.addWidget(origin, 1)
-    for tool in tools:
-        row.addWidget(tool)
+    row = in_row((origin, 1), *tools)
     column.addLayout(row)
     column.addWidget(table, 1)
-    splitter = QSplitter(Qt.Orientation.Vertical)
-    splitter.setObjectName("benchResults")
+    splitter = dressed(QSplitter(Qt.Orientation.Vertical), "benchResults")
     splitter.setChildrenCollapsible(False)
     splitter.addWidget(upper)
     splitter.addWidget(lower)
@@ -120,8 +101,7 @@ def results(
 
 
 def side_by_side(side: QWidget, right: QWidget) -> QSplitter:
-    splitter = QSplitter()
-    splitter.setObjectName("benchSplitter")
+    splitter = dressed(QSplitter(), "benchSplitter")
     splitter.setChildrenCollapsible(False)
     splitter.addWidget(side)
     splitter.addWidget(right)
@@ -133,8 +113,7 @@ def side_by_side(side: QWidget, right: QWidget) -> QSplitter:
 
 def banner(quick: QWidget, later: QWidget, *, gpu: bool) -> QFrame:
     """Return the offer of a quick look, of a GPU as well unless this machine has none."""
-    frame = QFrame()
-    frame.setObjectName("benchOffer")
+    frame = dressed(QFrame(), "benchOffer")
     frame.setFrameShape(QFrame.Shape.StyledPanel)
     text = QLabel(
         "What do you gain on this machine by using the GPU, and by each level? "
@@ -145,8 +124,5 @@ def banner(quick: QWidget, later: QWidget, *, gpu: bool) -> QFrame:
     )
     text.setObjectName("benchOfferText")
     text.setWordWrap(True)
-    row = QHBoxLayout(frame)
-    row.addWidget(text, 1)
-    row.addWidget(quick)
-    row.addWidget(later)
+    in_row((text, 1), quick, later, of=frame)
     return frame

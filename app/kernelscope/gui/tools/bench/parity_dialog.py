@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage, QPixmap
-from PySide6.QtWidgets import QDialog, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QLabel, QWidget
 
 from kernelscope.bench import Parity
 from kernelscope.gui.widgets.messages import SELECTABLE, close_box, headline
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.schema.samples import Pixels
 
 _SIDE = 480
@@ -33,14 +34,11 @@ class ParityDialog(QDialog):
             *parity.remarks,
             *(f"{level} did not run: {reason}" for level, reason in parity.reasons.items()),
         ]
-        text = QLabel("\n".join(lines))
-        text.setObjectName("parityText")
+        text = dressed(QLabel("\n".join(lines)), "parityText")
         text.setTextFormat(Qt.TextFormat.PlainText)
         text.setTextInteractionFlags(SELECTABLE)
         text.setWordWrap(True)
-        layout = QVBoxLayout(self)
-        layout.addWidget(headline(title))
-        layout.addWidget(text)
+        layout = in_column(headline(title), text, of=self)
         if not agree:
             layout.addWidget(_map(parity), 0, Qt.AlignmentFlag.AlignCenter)
             caption = QLabel(
@@ -59,9 +57,7 @@ def _map(parity: Parity) -> QLabel:
     grey = _reduced(differences, parity.largest)
     height, width = grey.shape
     image = QImage(grey.tobytes(), width, height, width, QImage.Format.Format_Grayscale8).copy()
-    shown = QLabel()
-    shown.setObjectName("parityMap")
-    shown.setAccessibleName("Map of the differences")
+    shown = dressed(QLabel(), "parityMap", "Map of the differences")
     scaled = image.scaled(_SIDE, _SIDE, Qt.AspectRatioMode.KeepAspectRatio)
     shown.setPixmap(QPixmap.fromImage(scaled))
     return shown

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -63,6 +62,7 @@ from kernelscope.gui.tools.bench.reader import ReportReader, names
 from kernelscope.gui.tools.bench.table import BenchTable
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
@@ -416,8 +416,7 @@ class BenchWindow(QWidget):
         self._state = state_label()
         self._hint = EmptyPlot(entries())
         self._hint.chosen.connect(lambda path: self.open_results(with_cpu(path)))
-        self._origin = ElidedLabel()
-        self._origin.setObjectName("benchOrigin")
+        self._origin = dressed(ElidedLabel(), "benchOrigin")
         self._origin.set_full_text("Nothing is measured yet.")
         side = side_column(
             self.form, (self._run, self._cancel), (self._progress, self._state, self._verify)
@@ -425,9 +424,7 @@ class BenchWindow(QWidget):
         plot = (self._plot_bar(), self.chart_view, self._hint)
         right = results(*plot, self._origin, (self._save_data, self._open), self._table)
         self._banner = self._offer()
-        layout = QVBoxLayout(self)
-        layout.addWidget(self._banner)
-        layout.addWidget(side_by_side(side, right), 1)
+        in_column(self._banner, (side_by_side(side, right), 1), of=self)
         self.resize(QSize(1320, 760).boundedTo(self.screen().availableSize() - _FRAME))
 
     def _plot_bar(self) -> QHBoxLayout:
@@ -444,8 +441,7 @@ class BenchWindow(QWidget):
         self._baseline = combo("benchBaseline", "Baseline", "Row that speed-ups refer to")
         self._baseline.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._baseline.textActivated.connect(self._want_baseline)
-        self._waiting = QCheckBox("With &transfers")
-        self._waiting.setObjectName("benchWaiting")
+        self._waiting = dressed(QCheckBox("With &transfers"), "benchWaiting")
         self._waiting.setChecked(True)
         self._waiting.toggled.connect(self._refresh)
         bar = QHBoxLayout()
