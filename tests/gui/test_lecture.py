@@ -122,7 +122,7 @@ def test_a_page_that_fails_does_not_hold_up_the_next(
     pages = {**PAGES, "tiles": replace(PAGES["tiles"], show=fail)}
     monkeypatch.setattr(lecture_window, "PAGES", pages)
     errors: list[AppError] = []
-    monkeypatch.setattr(lecture_window, "show_error", lambda window, error: errors.append(error))
+    monkeypatch.setattr(lecture, "report", errors.append)
     chooser = lecture.findChild(QComboBox, "lecturePages")
     chooser.setCurrentIndex(chooser.findData("tiles"))
     assert lecture.view.accessibleName() == WAITING

@@ -242,11 +242,11 @@ def test_zoom_about_the_middle_is_linked(viewer: VolumeViewer) -> None:
     viewer.show_input(volume(), "")
     view = viewer.input.views[0]
     middle = QPointF(view.width() / 2, view.height() / 2)
-    before = view.place_at(middle)
+    before = view.place_under(middle)
     size = view.point_of(1, 0) - view.point_of(0, 0)
     for _ in range(5):
         wheel(view, 120, Qt.KeyboardModifier.ControlModifier)
-    assert view.place_at(middle) == before
+    assert view.place_under(middle) == before
     grown = view.point_of(1, 0) - view.point_of(0, 0)
     assert grown.x() == pytest.approx(size.x() * 1.25**5)
     linked = viewer.output.views[0]

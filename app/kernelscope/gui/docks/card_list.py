@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QDropEvent, QImage, QKeyEvent, QPainter, QPalette, QPen, QPixmap
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QDropEvent, QKeyEvent, QPainter, QPalette
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QListWidget,
     QListWidgetItem,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionButton,
     QStyleOptionViewItem,
     QWidget,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.card_rows import StepRow
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.tiles import Index, TileDelegate, draw_thumbnail, ink_of, write_line
 
 _ROW = Qt.ItemDataRole.UserRole
 
@@ -49,7 +49,6 @@ class CardList(QListWidget):
         self.setDragDropMode(QListWidget.DragDropMode.InternalMove)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         self._rows: tuple[StepRow, ...] = ()
-        self._pixmaps: dict[int, tuple[int, QPixmap]] = {}
 
     @property
     def rows(self) -> tuple[StepRow, ...]:
@@ -79,21 +78,8 @@ class CardList(QListWidget):
             key = now
         if key in keys:
             self.setCurrentRow(keys.index(key))
-        self._pixmaps = {k: kept for k, kept in self._pixmaps.items() if k in keys}
         self.blockSignals(blocked)
         self.viewport().update()
-
-    def pixmap(self, row: StepRow) -> QPixmap | None:
-        """Return the thumbnail of a card, once it is there."""
-        pixels = row.thumbnail
-        if pixels is None:
-            return None
-        known = self._pixmaps.get(row.key)
-        if known is None or known[0] != row.pictured:
-            height, width, _ = pixels.shape
-            image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
-            known = self._pixmaps[row.key] = row.pictured, QPixmap.fromImage(image)
-        return known[1]
 
     def card_height(self) -> int:
         return _LINES * self.fontMetrics().height() + 2 * _MARGIN + 2
@@ -160,27 +146,16 @@ class CardList(QListWidget):
         return to - (to > place)
 
 
-class _Painter(QStyledItemDelegate):
+class _Painter(TileDelegate):
     """Paints a card: switch, picture, and three lines of text."""
 
     def __init__(self, cards: CardList) -> None:
-        super().__init__(cards)
+        super().__init__(cards, lambda: QSize(0, cards.card_height()))
         self._cards = cards
 
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
-        return QSize(0, self._cards.card_height())
-
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
+    def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         row: StepRow = index.data(_ROW)
         palette, area = option.palette, option.rect
-        painter.save()
         if row.edited:
             painter.fillRect(area, palette.color(QPalette.ColorRole.AlternateBase))
             bar = QRect(area.left(), area.top() + 2, _BAR, area.height() - 4)
@@ -188,32 +163,24 @@ class _Painter(QStyledItemDelegate):
         self._paint_switch(painter, row, area)
         left = self._cards.switch_of(area).right() + _GAP
         side = area.height() - 2 * _MARGIN
-        self._paint_picture(painter, row, QRect(left, area.top() + _MARGIN, side, side))
+        frame = QRect(left, area.top() + _MARGIN, side, side)
+        current = row.on and row.fresh
+        draw_thumbnail(painter, frame, row.thumbnail, opacity=1.0 if current else 0.4)
         left += side + _GAP
         height = option.fontMetrics.height()
         line = QRect(left, area.top() + _MARGIN + 1, area.right() - _MARGIN - left, height)
-        ink = palette.color(QPalette.ColorRole.Text)
-        quiet = theme.quiet_text(palette)
-        bold = painter.font()
-        bold.setBold(True)
-        plain = painter.font()
+        ink, quiet = ink_of(option), theme.quiet_text(palette)
         # Names are short; settings and times need their lines for themselves.
-        gain = row.gain if row.on and row.fresh else ""
+        gain = row.gain if current else ""
         painter.setPen(ink)
         painter.drawText(line, Qt.AlignmentFlag.AlignRight, gain)
         room = line.adjusted(0, 0, -painter.fontMetrics().horizontalAdvance(gain) - _GAP, 0)
-        painter.setFont(bold)
-        _write(painter, room, row.name, ink if row.on else quiet)
-        painter.setFont(plain)
+        write_line(painter, room, row.name, ink if row.on else quiet, bold=True)
         line.translate(0, height)
-        _write(painter, line, row.caption or "defaults", quiet)
+        write_line(painter, line, row.caption or "defaults", quiet)
         line.translate(0, height)
         stale = row.on and not row.fresh
-        _write(painter, line, row.state, theme.warning_text(palette) if stale else quiet)
-        if option.state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(ink, 1, Qt.PenStyle.DotLine))
-            painter.drawRect(area.adjusted(0, 0, -1, -1))
-        painter.restore()
+        write_line(painter, line, row.state, theme.warning_text(palette) if stale else quiet)
 
     def _paint_switch(self, painter: QPainter, row: StepRow, area: QRect) -> None:
         option = QStyleOptionButton()
@@ -225,22 +192,3 @@ class _Painter(QStyledItemDelegate):
         style.drawPrimitive(
             QStyle.PrimitiveElement.PE_IndicatorCheckBox, option, painter, self._cards
         )
-
-    def _paint_picture(self, painter: QPainter, row: StepRow, frame: QRect) -> None:
-        painter.fillRect(frame, QColor("#1b1b1b"))
-        pixmap = self._cards.pixmap(row)
-        if pixmap is None:
-            return
-        size = pixmap.size().scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
-        place = QRect(frame.topLeft(), size)
-        place.moveCenter(frame.center())
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        painter.setOpacity(1.0 if row.on and row.fresh else 0.4)
-        painter.drawPixmap(place, pixmap)
-        painter.setOpacity(1.0)
-
-
-def _write(painter: QPainter, line: QRect, text: str, colour: QColor) -> None:
-    painter.setPen(colour)
-    shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, line.width())
-    painter.drawText(line, Qt.AlignmentFlag.AlignLeft, shown)

@@ -18,14 +18,13 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
-    QPushButton,
     QWidget,
 )
 
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.messages import save_text
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button
 from kernelscope.gui.work.relay import Relay
 
 MAX_LINES = 10_000
@@ -108,16 +107,14 @@ class Console(QWidget):
         self._view.setMaximumBlockCount(MAX_LINES)
         self._view.setPlaceholderText("The log is empty.")
 
-        row = in_row(label, level, 1)
-        for name, text, tip, action in (
-            ("consoleCopy", "Copy all", "Copy all lines shown", self.copy),
-            ("consoleSave", "Save…", "Save all lines shown to a file", self.save),
-            ("consoleClear", "Clear", "Forget all lines", self.clear),
-        ):
-            button = dressed(QPushButton(text), name, tip, tip=tip)
-            button.clicked.connect(lambda _=False, action=action: action())
-            row.addWidget(button)
-        in_column(row, (self._view, 1), of=self)
+        buttons = (
+            push_button("Copy all", "consoleCopy", self.copy, "Copy all lines shown"),
+            push_button("Save…", "consoleSave", self.save, "Save all lines shown to a file"),
+            push_button("Clear", "consoleClear", self.clear, "Forget all lines"),
+        )
+        for button in buttons:
+            button.setToolTip(button.accessibleName())
+        in_column(in_row(label, level, 1, *buttons), (self._view, 1), of=self)
 
     def text(self) -> str:
         """Return every line kept, whatever level is shown, for a report."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QStandardItemModel
@@ -10,9 +11,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
     QWidget,
 )
 
@@ -21,10 +19,9 @@ from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import GAMMAS, Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.viewer.image_views import ImagePair
-from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import dressed, in_row, label_of, push_button, text_label
 
 _NOTE = (
     "Only the view changes, never the data. In a picture, drag with the right button: across for "
@@ -71,10 +68,7 @@ class DisplayPanel(QFrame):
         )
         self._difference.setToolTip("Colours of the residual and the difference of grey pictures")
         self._buttons()
-        note = QLabel(_NOTE, self)
-        note.setWordWrap(True)
-        theme.set_role(note, "note")
-        self._grid.addWidget(note, 7, 0, 1, 4)
+        self._grid.addWidget(text_label(_NOTE, "", "note"), 7, 0, 1, 4)
         self._connect()
         self.refresh()
 
@@ -168,12 +162,8 @@ class DisplayPanel(QFrame):
     def _choose(self, gamma: float | None = None, colour_map: ColourMap | None = None) -> None:
         display = self._pair.displays.of(self.side)
         if display is not None:
-            new = Display(
-                display.low,
-                display.high,
-                display.gamma if gamma is None else gamma,
-                display.colour_map if colour_map is None else colour_map,
-            )
+            gamma = display.gamma if gamma is None else gamma
+            new = replace(display, gamma=gamma, colour_map=colour_map or display.colour_map)
             self._pair.choose_display(self.side, new)
 
     def _on_difference(self, name: str) -> None:
@@ -181,17 +171,11 @@ class DisplayPanel(QFrame):
         self._pair.apply_displays()
 
     def _buttons(self) -> None:
-        row = QHBoxLayout()
-        for name, text, action in (
-            ("displayAutomatic", "&Automatic", lambda: self._pair.choose_display(self.side, None)),
-            ("displayFull", "&Full Range", lambda: self._pair.choose_full(self.side)),
-        ):
-            button = dressed(QPushButton(text, self), name)
-            button.setAutoDefault(False)
-            button.clicked.connect(action)
-            row.addWidget(button)
-        row.addStretch(1)
-        self._grid.addLayout(row, 6, 0, 1, 4)
+        automatic = push_button(
+            "&Automatic", "displayAutomatic", lambda: self._pair.choose_display(self.side, None)
+        )
+        full = push_button("&Full Range", "displayFull", lambda: self._pair.choose_full(self.side))
+        self._grid.addLayout(in_row(automatic, full, 1), 6, 0, 1, 4)
 
     def _number(self, name: str, label: str, tip: str, row: int, column: int) -> NumberBox:
         box = dressed(NumberBox(self), name, label.replace("&", ""), tip=tip)
@@ -207,7 +191,5 @@ class DisplayPanel(QFrame):
         return box
 
     def _place(self, label: str, box: QWidget, row: int, column: int) -> None:
-        caption = QLabel(label, self)
-        caption.setBuddy(box)
-        self._grid.addWidget(caption, row, column)
+        self._grid.addWidget(label_of(label, box), row, column)
         self._grid.addWidget(box, row, column + 1)

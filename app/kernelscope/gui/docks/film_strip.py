@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from PySide6.QtCore import (
     QEvent,
-    QModelIndex,
-    QPersistentModelIndex,
     QPoint,
     QRect,
     QSize,
@@ -16,8 +14,6 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import (
-    QColor,
-    QImage,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -30,13 +26,20 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QWidget,
 )
 
 from kernelscope.gui.model.documents import Document, Documents
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.tiles import (
+    Index,
+    TileDelegate,
+    draw_thumbnail,
+    ink_of,
+    scroll_sideways,
+    write_line,
+)
 
 _DOCUMENT = Qt.ItemDataRole.UserRole
 _FRONT = Qt.ItemDataRole.UserRole + 1
@@ -64,7 +67,7 @@ class FilmStrip(QListWidget):
         self.setMouseTracking(True)
         self.setHorizontalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setItemDelegate(_Tile(self))
+        self.setItemDelegate(_Tile(self, self.tile_size))
         self.setSpacing(1)
         self.hide()
 
@@ -119,9 +122,7 @@ class FilmStrip(QListWidget):
         return QSize(beside + width, max(_PICTURE.height(), text) + 2 * _MARGIN)
 
     def cross_of(self, tile: QRect) -> QRect:
-        place = QRect(0, 0, _CROSS, _CROSS)
-        place.moveTopRight(tile.topRight() + QPoint(-_MARGIN, _MARGIN))
-        return place
+        return _cross_of(tile)
 
     # --- Qt ---
 
@@ -147,10 +148,7 @@ class FilmStrip(QListWidget):
             (self.closing if on_cross else self.wanted).emit(item.data(_DOCUMENT))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll sideways: there is nothing above or below."""
-        delta, bar = event.angleDelta(), self.horizontalScrollBar()
-        bar.setValue(bar.value() - (delta.x() or delta.y()))
-        event.accept()
+        scroll_sideways(self, event)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
@@ -158,81 +156,39 @@ class FilmStrip(QListWidget):
             self.setFixedHeight(self._height())
 
 
-class _Tile(QStyledItemDelegate):
+class _Tile(TileDelegate):
     """Paints a picture, its name and size, and the cross that closes it."""
 
-    def __init__(self, strip: FilmStrip) -> None:
-        super().__init__(strip)
-        self._strip = strip
-
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
-        return self._strip.tile_size()
-
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
+    def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         document: Document = index.data(_DOCUMENT)
         palette, area, front = option.palette, option.rect, bool(index.data(_FRONT))
         hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
-        painter.save()
         if front or hovered:
             painter.fillRect(area, palette.color(QPalette.ColorRole.Button))
         if front:
             bar = QRect(area.left(), area.bottom() - 2, area.width(), 3)
             painter.fillRect(bar, palette.color(QPalette.ColorRole.Accent))
         frame = QRect(QPoint(area.left() + _MARGIN, area.top() + _MARGIN), _PICTURE)
-        _paint_picture(painter, document, frame)
-        ink, quiet = palette.color(QPalette.ColorRole.Text), theme.quiet_text(palette)
+        faded = 0.45 if document.asleep else 1.0
+        draw_thumbnail(painter, frame, document.thumbnail, opacity=faded)
         line = area.adjusted(frame.width() + _MARGIN + _GAP, _MARGIN, -_MARGIN, -_MARGIN)
-        height = painter.fontMetrics().height()
-        self._paint_line(painter, line, document.title, ink, bold=front, room=_CROSS)
-        line.translate(0, height)
-        self._paint_line(painter, line, _state(document), quiet, bold=False, room=0)
+        name, cut = line.adjusted(0, 0, -_CROSS, 0), Qt.TextElideMode.ElideMiddle
+        write_line(painter, name, document.title, ink_of(option), bold=front, cut=cut)
+        line.translate(0, painter.fontMetrics().height())
+        write_line(painter, line, _state(document), theme.quiet_text(palette), cut=cut)
         if front or hovered:
-            self._paint_cross(painter, self._strip.cross_of(area), ink)
-        if option.state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(ink, 1, Qt.PenStyle.DotLine))
-            painter.drawRect(area.adjusted(1, 1, -2, -2))
-        painter.restore()
-
-    @staticmethod
-    def _paint_line(
-        painter: QPainter, line: QRect, text: str, ink: QColor, *, bold: bool, room: int
-    ) -> None:
-        font = painter.font()
-        font.setBold(bold)
-        painter.setFont(font)
-        painter.setPen(ink)
-        width = line.width() - room
-        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, width)
-        painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop, shown)
-
-    @staticmethod
-    def _paint_cross(painter: QPainter, place: QRect, ink: QColor) -> None:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(ink, 1.4))
-        inner = place.adjusted(4, 4, -4, -4)
-        painter.drawLine(inner.topLeft(), inner.bottomRight())
-        painter.drawLine(inner.topRight(), inner.bottomLeft())
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(ink_of(option), 1.4))
+            inner = _cross_of(area).adjusted(4, 4, -4, -4)
+            painter.drawLine(inner.topLeft(), inner.bottomRight())
+            painter.drawLine(inner.topRight(), inner.bottomLeft())
 
 
-def _paint_picture(painter: QPainter, document: Document, frame: QRect) -> None:
-    painter.fillRect(frame, QColor(theme.CANVAS_GROUND))
-    pixels = document.thumbnail
-    height, width, _ = pixels.shape
-    image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
-    size = image.size().scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
-    place = QRect(frame.topLeft(), size)
-    place.moveCenter(frame.center())
-    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-    painter.setOpacity(0.45 if document.asleep else 1.0)
-    painter.drawImage(place, image)
-    painter.setOpacity(1.0)
+def _cross_of(tile: QRect) -> QRect:
+    """Return the place of the cross that closes the picture of a tile."""
+    place = QRect(0, 0, _CROSS, _CROSS)
+    place.moveTopRight(tile.topRight() + QPoint(-_MARGIN, _MARGIN))
+    return place
 
 
 def _state(document: Document) -> str:

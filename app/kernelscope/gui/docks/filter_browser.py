@@ -19,7 +19,6 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QKeyEvent, QPainter, QPalette
 from PySide6.QtWidgets import (
-    QLabel,
     QLineEdit,
     QStyle,
     QStyledItemDelegate,
@@ -33,7 +32,7 @@ from kernelscope.gui.model.filter_groups import Groups, best, narrowed
 from kernelscope.gui.model.sketches import HEIGHT, WIDTH
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import HELP_ROLE
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, text_label
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.teach.manual import filter_page
 
@@ -83,9 +82,9 @@ class FilterBrowser(QWidget):
         self.list.left.connect(self._clear)
         self.list.itemCollapsed.connect(lambda item: self._on_folded(item, closed=True))
         self.list.itemExpanded.connect(lambda item: self._on_folded(item, closed=False))
-        self._nothing = dressed(QLabel("No filter has such a name.", self), "noFilterFound")
-        self._nothing.setWordWrap(True)
-        theme.set_role(self._nothing, "note")
+        self._nothing = text_label(
+            "No filter has such a name.", "noFilterFound", "note", parent=self
+        )
         self.setFocusProxy(self.search)
         in_column(self.search, self._nothing, (self.list, 1), of=self, margins=6, spacing=4)
         self._narrow()

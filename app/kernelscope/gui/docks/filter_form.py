@@ -19,6 +19,7 @@ from kernelscope.gui.widgets.editors import (
 )
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.mask_editor import MaskEditor
+from kernelscope.gui.widgets.parts import label_of
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import MaskPreset
 from kernelscope.teach.handbook import anchor_of
@@ -47,8 +48,7 @@ class FilterForm(QWidget):
         layout.setSpacing(4)
         for parameter in spec.parameters:
             editor = create_editor(parameter, self)
-            label = QLabel(parameter.label, self)
-            label.setBuddy(editor)
+            label = label_of(parameter.label, editor)
             for widget in (label, editor):
                 set_help(widget, f"{page}#{anchor_of(parameter.label)}")
             label.setToolTip(parameter.help)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QFormLayout, QLabel, QWidget
+from PySide6.QtWidgets import QFormLayout, QWidget
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.options import Device
@@ -23,6 +23,7 @@ from kernelscope.gui.session.session import (
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.editors import shrink, tell_of_refusals
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.schema.blocks import USUAL_BLOCKS, Block, block_name
 
 _BLOCK = (
@@ -49,12 +50,7 @@ class GpuOptions(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
 
         def add(name: str, label: str, tip: str, box: _Box) -> _Box:
-            box.setObjectName(name)
-            box.setAccessibleName(label.replace("&", ""))
-            box.setToolTip(tip)
-            caption = QLabel(label, self)
-            caption.setBuddy(box)
-            layout.addRow(caption, box)
+            layout.addRow(label, dressed(box, name, label.replace("&", ""), tip=tip))
             return box
 
         self._block = add("block", "Bloc&k", _BLOCK, ChoiceBox(self))

@@ -39,14 +39,11 @@ from PySide6.QtGui import (
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
-    QLabel,
     QListWidget,
     QListWidgetItem,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -55,7 +52,7 @@ from kernelscope.gui.model.ladder import Agreement, KnownRung, TimeScale
 from kernelscope.gui.model.rungs import Rung, RungPlace
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
-from kernelscope.gui.widgets.parts import dressed, in_row
+from kernelscope.gui.widgets.parts import action_button, in_column, in_row, label_of, text_label
 from kernelscope.schema.level_colours import colour
 from kernelscope.teach.manual import level_page
 
@@ -484,17 +481,11 @@ class Ladder(QWidget):
         self.rungs.run_wanted.connect(self.run_wanted)
         self.rungs.choose_wanted.connect(self.choose_wanted)
         self.rungs.why_wanted.connect(self.why_wanted)
-        self._title = QLabel("&Levels", self)
-        self._title.setBuddy(self.rungs)
-        self._note = dressed(QLabel(self), "ladderNote")
-        self._note.setWordWrap(True)
+        self._title = label_of("&Levels", self.rungs)
+        self._note = text_label("", "ladderNote", parent=self)
         self._buttons = in_row((self._title, 1), margins=(8, 0, 4, 0))
-        column = self._column = QVBoxLayout(self)
-        column.setContentsMargins(0, 4, 0, 4)
-        column.setSpacing(2)
-        column.addLayout(self._buttons)
-        column.addWidget(self.rungs, 1)
-        column.addWidget(self._note)
+        parts = self._buttons, (self.rungs, 1), self._note
+        self._column = in_column(*parts, of=self, margins=(0, 4, 0, 4), spacing=2)
         self._note.setContentsMargins(8, 0, 8, 0)
         self._note.hide()
         self.setMaximumHeight(_MOST_HEIGHT)
@@ -502,13 +493,7 @@ class Ladder(QWidget):
     def add_actions(self, *actions: QAction) -> None:
         """Put buttons for actions into the line over the rungs."""
         for action in actions:
-            button = QToolButton(self)
-            button.setDefaultAction(action)
-            button.setObjectName(f"{action.objectName()}Button")
-            button.setAccessibleName(action.text().replace("&", "").removesuffix("…"))
-            button.setAutoRaise(True)
-            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            self._buttons.addWidget(button)
+            self._buttons.addWidget(action_button(action))
 
     def show_entries(
         self,

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QPixmap, QShowEvent
+from PySide6.QtGui import QGuiApplication, QShowEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
     QLabel,
     QLineEdit,
     QMenu,
-    QSplitter,
-    QToolButton,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -29,7 +24,18 @@ from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.folding_row import FoldingRow
 from kernelscope.gui.widgets.messages import save_text
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import (
+    RIGHT,
+    as_table,
+    dressed,
+    in_column,
+    in_row,
+    refill,
+    swatch,
+    text_label,
+    tool_button,
+    tool_splitter,
+)
 
 _HELP = {
     "Samples": "Number of samples: pixels times channels. A pixel counts if its centre is within.\n"
@@ -70,54 +76,41 @@ class MeasurePanel(QWidget):
         self.units = Units.STORED
         self.regions = Regions()
         self.rows: tuple[RegionRow, ...] = ()
-        self._hint = dressed(QLabel(_EMPTY, self), "measureHint")
-        self._hint.setWordWrap(True)
-        theme.set_role(self._hint, "note")
+        self._hint = text_label(_EMPTY, "measureHint", "note", parent=self)
         self._table = self._make_table()
-        layout = QVBoxLayout(self)
-        layout.addWidget(self._make_tools())
         self.profile = ProfileView(self)
-        split = dressed(QSplitter(self), "measureSplit")
-        split.setChildrenCollapsible(False)
-        for widget in (self._make_figures(), self.profile):
-            split.addWidget(widget)
-            split.setStretchFactor(split.count() - 1, 1)
-        layout.addWidget(split, 1)
-        layout.addWidget(self._hint)
+        tools, sides = self._make_tools(), (self._make_figures(), self.profile)
+        split = tool_splitter(*sides, name="measureSplit", stretch=(1, 1))
+        in_column(tools, (split, 1), self._hint, of=self)
         self.show_regions()
 
     # --- building ---
 
     def _make_table(self) -> CopyableTree:
-        table = dressed(CopyableTree(self.text), "measureTable", "Figures of the regions")
         titles = [*COLUMNS, "CNR"]
-        table.setHeaderLabels(titles)
-        table.setRootIsDecorated(False)
-        table.setUniformRowHeights(True)
-        table.setAllColumnsShowFocus(True)
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        header = table.header()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setStretchLastSection(False)
+        table = as_table(
+            CopyableTree(self.text),
+            *("measureTable", "Figures of the regions", titles),
+            right=range(3, len(titles)),
+        )
+        table.header().setStretchLastSection(False)
         for column, title in enumerate(titles):
             table.headerItem().setToolTip(column, _HELP.get(title, ""))
-            if column > 2:
-                table.headerItem().setTextAlignment(column, _RIGHT)
         table.currentItemChanged.connect(self._on_current)
         return table
 
     def _make_tools(self) -> QWidget:
         self.add_menu = QMenu(self)
-        self._add = self._button("addRegion", "Add", "Add a region in the middle of the view")
-        self._add.setMenu(self.add_menu)
-        self._add.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        tip = "Add a region in the middle of the view"
+        self._add = tool_button("Add", "addRegion", None, tip, menu=self.add_menu)
         self._name = dressed(QLineEdit(self), "regionName", "Name of the region")
         self._name.setMaximumWidth(12 * self.fontMetrics().averageCharWidth())
         self._name.editingFinished.connect(self._on_named)
         self._boxes = [self._make_box(name) for name, _ in _BOX]
         self._labels = [QLabel(self) for _ in _BOX]
-        self._remove = self._button("removeRegion", "Delete", "Delete the selected region")
-        self._remove.clicked.connect(lambda: self.regions.remove())
+        self._remove = tool_button(
+            "Delete", "removeRegion", lambda: self.regions.remove(), "Delete the selected region"
+        )
         self._size = dressed(
             QLabel(self),
             "regionSize",
@@ -128,10 +121,10 @@ class MeasurePanel(QWidget):
             ChoiceBox(self), "cnrRegion", "Region that CNR compares with", tip=_HELP["CNR"]
         )
         self._against.currentIndexChanged.connect(lambda _: self.wanted.emit())
-        self._copy = self._button("copyMeasurements", "Copy", "Copy the table (Ctrl+C)")
-        self._copy.clicked.connect(self.copy)
-        self._save = self._button("saveMeasurements", "Save…", "Save the table with all digits")
-        self._save.clicked.connect(self.save)
+        self._copy = tool_button("Copy", "copyMeasurements", self.copy, "Copy the table (Ctrl+C)")
+        self._save = tool_button(
+            "Save…", "saveMeasurements", self.save, "Save the table with all digits"
+        )
         places: list[QWidget] = []
         for label, box in zip(self._labels, self._boxes, strict=True):
             label.setBuddy(box)
@@ -147,12 +140,6 @@ class MeasurePanel(QWidget):
         )
         in_column(bar, (self._table, 1), of=figures, margins=0, spacing=4)
         return figures
-
-    def _button(self, name: str, text: str, tip: str) -> QToolButton:
-        button = dressed(QToolButton(self), name, tip, tip=tip)
-        button.setText(text)
-        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        return button
 
     def _make_box(self, name: str) -> WholeBox:
         box = dressed(WholeBox(self), f"region{name.upper()}")
@@ -182,10 +169,7 @@ class MeasurePanel(QWidget):
         """Show the place of the selected region, and offer all of them for CNR."""
         chosen, against = self.regions.chosen, self.against
         names = [each.name for each in self.regions.all if each.shape is not Shape.LINE]
-        with QSignalBlocker(self._against):
-            self._against.clear()
-            self._against.addItems([_NONE, *names])
-            self._against.setCurrentIndex(names.index(against) + 1 if against in names else 0)
+        refill(self._against, ((name, name) for name in (_NONE, *names)), against)
         for widget in (self._name, self._remove, *self._boxes):
             widget.setEnabled(chosen is not None)
         self._against.setEnabled(len(names) > 1)
@@ -257,11 +241,11 @@ class MeasurePanel(QWidget):
                 item = QTreeWidgetItem([first, row.picture, row.channel, *row.texts(self.units)])
                 item.setData(0, _REGION, row.region)
                 if first and row.region in colours:
-                    item.setIcon(0, _swatch(colours[row.region]))
+                    item.setIcon(0, swatch(colours[row.region].colour))
                 if row.area is not None:
                     item.setToolTip(3, f"{row.area:.5g} mm²")
                 for column in range(3, 11):
-                    item.setTextAlignment(column, _RIGHT)
+                    item.setTextAlignment(column, RIGHT)
                 self._table.addTopLevelItem(item)
             if (again := self._table.topLevelItem(at)) is not None:
                 self._table.setCurrentItem(again)
@@ -308,12 +292,3 @@ class MeasurePanel(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self.wanted.emit()
-
-
-def _swatch(region: Interest) -> QPixmap:
-    swatch = QPixmap(12, 12)
-    swatch.fill(QColor(region.colour))
-    return swatch
-
-
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

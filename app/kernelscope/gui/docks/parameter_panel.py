@@ -8,8 +8,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QGroupBox,
-    QLabel,
-    QPushButton,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -25,7 +23,14 @@ from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import shrink
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    label_of,
+    push_button,
+    text_label,
+)
 from kernelscope.teach.manual import filter_page
 
 _WIDTH = 300
@@ -52,10 +57,7 @@ class ParameterPanel(QScrollArea):
         self._filter.setMaxVisibleItems(30)
         shrink(self._filter)
         self._fill_filters()
-        label = QLabel("F&ilter", self)
-        label.setBuddy(self._filter)
-        self._summary = dressed(QLabel(self), "summary")
-        self._summary.setWordWrap(True)
+        self._summary = text_label("", "summary", parent=self)
 
         self._make_parameters()
         run_box = dressed(QGroupBox("Options", self), "runBox")
@@ -64,9 +66,8 @@ class ParameterPanel(QScrollArea):
         QVBoxLayout(run_box).addWidget(self._options)
 
         content = QWidget(self)
-        in_column(
-            label, self._filter, self._summary, self._parameters, run_box, 1, of=content, spacing=8
-        )
+        parts = label_of("F&ilter", self._filter), self._filter, self._summary, self._parameters
+        in_column(*parts, run_box, 1, of=content, spacing=8)
         self.setWidget(content)  # which also filters the events of the content
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -81,20 +82,16 @@ class ParameterPanel(QScrollArea):
     def _make_parameters(self) -> None:
         """Make the box into which the form of the filter comes."""
         self._parameters = dressed(QGroupBox("Parameters", self), "parameters")
-        self._form_space = QVBoxLayout(self._parameters)
-        self._reset = dressed(
-            QPushButton("Reset to Def&aults", self._parameters),
+        self._reset = push_button(
+            "Reset to Def&aults",
             "reset",
+            self._session.reset,
             "Reset to defaults",
             tip="Set this filter's parameters to their defaults.",
         )
-        self._reset.clicked.connect(self._session.reset)
-        self._problem = dressed(QLabel(self._parameters), "problem")
-        self._problem.setWordWrap(True)
+        self._problem = text_label("", "problem", parent=self._parameters)
         self._problem.hide()
-        self._form_space.addWidget(self._problem)
-        row = in_row(1, self._reset)
-        self._form_space.addLayout(row)
+        self._form_space = in_column(self._problem, in_row(1, self._reset), of=self._parameters)
 
     def minimumSizeHint(self) -> QSize:
         """Return a width in which no control is cut off, whatever the font."""
@@ -145,10 +142,9 @@ class ParameterPanel(QScrollArea):
             heading.setForeground(QColor("#808080"))  # readable on light and on dark
             for spec in specs:
                 self._filter.addItem(spec.name, spec.id)
-                self._filter.setItemData(
-                    self._filter.count() - 1, spec.summary, Qt.ItemDataRole.ToolTipRole
-                )
-                self._filter.setItemData(self._filter.count() - 1, filter_page(spec), HELP_ROLE)
+                place = self._filter.count() - 1
+                self._filter.setItemData(place, spec.summary, Qt.ItemDataRole.ToolTipRole)
+                self._filter.setItemData(place, filter_page(spec), HELP_ROLE)
 
     def _show(self, fields: Fields) -> None:
         """Show the session, of which these fields are others."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
-from PySide6.QtWidgets import QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.gui.docks.picture_inks import PICTURE_STYLES, channel_colour, picture_colour
 from kernelscope.gui.model.arrangement import Units
@@ -15,7 +15,7 @@ from kernelscope.gui.model.profiles import Profile, profiles_as_csv
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.messages import save_text
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, tool_button
 from kernelscope.gui.widgets.plots import look_at_every_item
 
 _CSV_FILES = "Tables (*.csv);;All files (*)"
@@ -42,16 +42,13 @@ class ProfileView(QWidget):
         self._plot.setMinimumSize(180, 60)
         self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # nothing to do in it
         self._legend = dressed(QLabel(self), "profileLegend")
-        head = in_row(self._legend, (self._heading, 1), spacing=8)
-        for name, text, tip, act in (
-            ("copyProfile", "Copy", "Copy the profile, as CSV with all digits", self.copy),
-            ("saveProfile", "Save…", "Save the profile as CSV with all digits", self.save),
-        ):
-            button = dressed(QToolButton(self), name, tip, tip=tip)
-            button.setText(text)
-            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            button.clicked.connect(act)
-            head.addWidget(button)
+        copy = tool_button(
+            "Copy", "copyProfile", self.copy, "Copy the profile, as CSV with all digits"
+        )
+        save = tool_button(
+            "Save…", "saveProfile", self.save, "Save the profile as CSV with all digits"
+        )
+        head = in_row(self._legend, (self._heading, 1), copy, save, spacing=8)
         in_column(head, (self._plot, 1), of=self, margins=0, spacing=2)
 
     def show_profiles(self, profiles: Sequence[Profile], units: Units) -> None:

@@ -6,16 +6,9 @@ import math
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QCheckBox,
-    QHBoxLayout,
-    QHeaderView,
-    QLabel,
     QMenu,
-    QSplitter,
-    QToolButton,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -27,7 +20,16 @@ from kernelscope.gui.model.histogram_plot import HeightScale
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import save_text
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import (
+    RIGHT,
+    as_table,
+    dressed,
+    in_column,
+    in_row,
+    text_label,
+    tool_button,
+    tool_splitter,
+)
 from kernelscope.images.judging.histogram import Histogram, as_csv
 from kernelscope.images.judging.metrics import Quality
 
@@ -51,14 +53,8 @@ class QualityPanel(QWidget):
         super().__init__(parent)
         self.setObjectName("qualityPanel")
 
-        splitter = dressed(QSplitter(self), "qualitySplitter")
-        splitter.setChildrenCollapsible(False)
-        splitter.addWidget(self._make_figures())
-        splitter.addWidget(self._make_histograms())
-        splitter.setStretchFactor(0, 2)
-        splitter.setStretchFactor(1, 3)
-        layout = QVBoxLayout(self)
-        layout.addWidget(splitter)
+        sides = self._make_figures(), self._make_histograms()
+        in_column(tool_splitter(*sides, name="qualitySplitter", stretch=(2, 3)), of=self)
         self.subject: object = None
         """The content that is shown or being evaluated; it is not evaluated twice."""
         self._part: object = None
@@ -66,32 +62,14 @@ class QualityPanel(QWidget):
         self.show_histograms({})
 
     def _make_figures(self) -> QWidget:
-        self._reference = dressed(QLabel(self), "referenceName")
-        self._reference.setTextFormat(Qt.TextFormat.PlainText)
-        self._reference.setWordWrap(True)
-        choose = self._choose = QToolButton(self)
-        choose.setObjectName("referenceButton")
-        choose.setText("Reference")
-        choose.setAccessibleName("Reference")
-        choose.setToolTip("Picture or volume that input and output are compared with")
-        choose.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        choose.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        top = QHBoxLayout()
-        top.addWidget(self._reference, 1)
-        top.addWidget(choose, 0, Qt.AlignmentFlag.AlignTop)
-
-        self._table = dressed(
-            CopyableTree(self.text), "qualityFigures", "Quality of input and output"
-        )
-        self._table.setHeaderLabels(list(_COLUMNS))
-        self._table.setRootIsDecorated(False)
-        self._table.setUniformRowHeights(True)
-        self._table.setAllColumnsShowFocus(True)
-        self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self._table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._reference = text_label("", "referenceName", plain=True, parent=self)
+        tip = "Picture or volume that input and output are compared with"
+        self._choose = tool_button("Reference", "referenceButton", None, "Reference", tip=tip)
+        top = in_row((self._reference, 1))
+        top.addWidget(self._choose, 0, Qt.AlignmentFlag.AlignTop)
+        names = "qualityFigures", "Quality of input and output"
+        self._table = as_table(CopyableTree(self.text), *names, _COLUMNS, right=(1, 2))
         self._table.header().setStretchLastSection(True)
-        for column in (1, 2):
-            self._table.headerItem().setTextAlignment(column, _RIGHT)
         figures = QWidget(self)
         figures.setMinimumWidth(54 * self.fontMetrics().averageCharWidth())
         in_column(top, (self._table, 1), of=figures, margins=0)
@@ -124,29 +102,23 @@ class QualityPanel(QWidget):
         self.side_box.setCurrentText(PaneSide.OUTPUT)
         self.side_box.currentTextChanged.connect(self._choose_side)
         self.side_box.hide()
-        self._auto = dressed(
-            QToolButton(self),
+        self._auto = tool_button(
+            "Auto",
             "histogramAutomatic",
+            self.histograms.choose_automatic,
             "Choose the contrast automatically",
             tip="Choose the contrast automatically (or double-click the histogram)",
         )
-        self._auto.setText("Auto")
-        self._auto.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._auto.clicked.connect(self.histograms.choose_automatic)
         self.histograms.followed.connect(self._show_sides)
-        self._save = dressed(
-            QToolButton(self),
+        self._save = tool_button(
+            "Save…",
             "saveHistogram",
+            self.save_histograms,
             "Save histograms",
             tip="Save both histograms as a table (CSV)",
         )
-        self._save.setText("Save…")
-        self._save.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._save.clicked.connect(self.save_histograms)
-        tools = in_column(self._scale, self.side_box, self._channels)
         buttons = in_row(self._auto, self._save)
-        tools.addLayout(buttons)
-        tools.addStretch(1)
+        tools = in_column(self._scale, self.side_box, self._channels, buttons, 1)
         spread = QWidget(self)
         in_row((self.histograms, 1), tools, of=spread, margins=0)
         return spread
@@ -181,7 +153,7 @@ class QualityPanel(QWidget):
             item = QTreeWidgetItem([f"{name[0].upper()}{name[1:]}", *texts, ""])
             item.setToolTip(0, _HELP[name])
             for column in (1, 2):
-                item.setTextAlignment(column, _RIGHT)
+                item.setTextAlignment(column, RIGHT)
             if judged.before is not None and judged.after is not None:
                 gain = improvement(name, judged.before, judged.after)
                 item.setText(3, _verdict(name, judged.before, judged.after, gain))
@@ -231,9 +203,6 @@ class QualityPanel(QWidget):
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         return QSize(45 * metrics.averageCharWidth(), 10 * metrics.height())
-
-
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 def _figures(quality: Quality | None) -> dict[str, str]:

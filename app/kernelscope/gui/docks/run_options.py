@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QWidget
 
 from kernelscope.gui.docks.gpu_options import GpuOptions
 from kernelscope.gui.docks.within_box import WithinBox
@@ -11,7 +11,7 @@ from kernelscope.gui.session.session import FILTER, KIND, OPTIONS, Fields, Sessi
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import shrink
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import dressed, label_of, tool_button
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
 
@@ -35,9 +35,7 @@ class RunOptionsForm(QWidget):
             ChoiceBox(self), "border", "Border", tip="Values of the image beyond its edges."
         )
         shrink(self._border)
-        caption = QLabel("&Border", self)
-        caption.setBuddy(self._border)
-        layout.addWidget(caption, 0, 0)
+        layout.addWidget(label_of("&Border", self._border), 0, 0)
         layout.addWidget(self._border, 0, 1, 1, 2)
         self._grey = dressed(
             QCheckBox("Convert to &greyscale first", self),
@@ -50,15 +48,10 @@ class RunOptionsForm(QWidget):
         layout.addWidget(self._within, 2, 0, 1, 3)
         self._gpu_options = GpuOptions(session, self)
         layout.addWidget(self._gpu_options, 3, 0, 1, 3)
-        kernel = dressed(
-            QToolButton(self),
-            "viewKernelButton",
-            "View kernel",
-            tip="The CUDA source of the filter at this level (Ctrl+K)",
+        tip = "The CUDA source of the filter at this level (Ctrl+K)"
+        kernel = tool_button(
+            "View kernel…", "viewKernelButton", self.kernel_wanted.emit, "View kernel", tip=tip
         )
-        kernel.setText("View kernel…")
-        kernel.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        kernel.clicked.connect(self.kernel_wanted)
         layout.addWidget(kernel, 4, 1, 1, 2, Qt.AlignmentFlag.AlignRight)
         self._border.currentIndexChanged.connect(
             lambda _: session.set_border(Border(self._border.currentData()))

@@ -10,7 +10,6 @@ from PySide6.QtCore import (
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
-    QPersistentModelIndex,
     QRect,
     QSize,
     Qt,
@@ -18,18 +17,14 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import (
     QColor,
-    QImage,
     QPainter,
     QPalette,
     QPen,
-    QPixmap,
     QResizeEvent,
     QWheelEvent,
 )
 from PySide6.QtWidgets import (
     QListView,
-    QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QWidget,
 )
@@ -39,6 +34,15 @@ from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import duration
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.tiles import (
+    Index,
+    TileDelegate,
+    draw_thumbnail,
+    ink_of,
+    is_selected,
+    scroll_sideways,
+    write_line,
+)
 
 _RUN = Qt.ItemDataRole.UserRole
 _SETTINGS = Qt.ItemDataRole.UserRole + 1
@@ -53,7 +57,6 @@ _LINES = 2
 
 
 _ROOT = QModelIndex()
-_Index = QModelIndex | QPersistentModelIndex
 
 
 class _Runs(QAbstractListModel):
@@ -71,10 +74,10 @@ class _Runs(QAbstractListModel):
         self.runs, self._settings = tuple(runs), tuple(settings)
         self.endResetModel()
 
-    def rowCount(self, parent: _Index = _ROOT) -> int:
+    def rowCount(self, parent: Index = _ROOT) -> int:
         return 0 if parent.isValid() else len(self.runs)
 
-    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         run, settings = self.runs[index.row()], self._settings[index.row()]
         if role == _RUN:
             return run
@@ -99,7 +102,6 @@ class RunStrip(QListView):
         super().__init__(parent)
         self._gallery = gallery
         self._runs = _Runs(self)
-        self._pixmaps: dict[int, QPixmap] = {}
         self.order = RunOrder.NEWEST
         self.setObjectName("runStrip")
         self.setAccessibleName("Runs as pictures")
@@ -110,7 +112,7 @@ class RunStrip(QListView):
         self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-        self.setItemDelegate(_Tile(self))
+        self.setItemDelegate(_Tile(self, self.tile_size))
         self.setSpacing(2)
         self.setModel(self._runs)
         self.selectionModel().currentChanged.connect(lambda: self.chosen.emit())
@@ -155,22 +157,11 @@ class RunStrip(QListView):
         """Fill the strip with the runs as they are now; the selection stays."""
         current, selected = self.current(), self.selected()
         runs = self._gallery.sorted(self.order)
-        numbers = {run.number for run in runs}
-        self._pixmaps = {n: pixmap for n, pixmap in self._pixmaps.items() if n in numbers}
         settings = [tuple(self._gallery.distinguishing(run)) for run in runs]
         blocked = self.blockSignals(True)
         self._runs.show(runs, settings)
         self.blockSignals(blocked)
         self.select(selected, current)
-
-    def pixmap(self, run: Run) -> QPixmap | None:
-        """Return the thumbnail of a run, once it is there."""
-        pixels = run.thumbnail
-        if run.number not in self._pixmaps and pixels is not None:
-            height, width, _ = pixels.shape
-            image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
-            self._pixmaps[run.number] = QPixmap.fromImage(image)
-        return self._pixmaps.get(run.number)
 
     def sizeHint(self) -> QSize:
         return QSize(3 * self.tile_size().width(), _tile_size(self, 72).height() + self._frame())
@@ -195,11 +186,7 @@ class RunStrip(QListView):
         return QSize(least.width(), max(least.height(), self.height() - self._frame()))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll sideways: there is nothing above or below."""
-        delta = event.angleDelta()
-        bar = self.horizontalScrollBar()
-        bar.setValue(bar.value() - (delta.x() or delta.y()))
-        event.accept()
+        scroll_sideways(self, event)
 
     def mouseReleaseEvent(self, event: Any) -> None:
         """Show a run that was clicked without a modifier."""
@@ -210,85 +197,40 @@ class RunStrip(QListView):
             self.clicked_run.emit(run)
 
 
-class _Tile(QStyledItemDelegate):
-    """Paints a run: its picture over three lines of text."""
+class _Tile(TileDelegate):
+    """Paints a run: its picture over two lines of text."""
 
-    def __init__(self, strip: RunStrip) -> None:
-        super().__init__(strip)
-        self._strip = strip
-
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
-        return self._strip.tile_size()
-
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
+    def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         run: Run = index.data(_RUN)
-        palette, area = option.palette, option.rect
-        selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        painter.save()
+        palette, area, selected = option.palette, option.rect, is_selected(option)
         if selected:
             painter.fillRect(area, palette.color(QPalette.ColorRole.Highlight))
-        text_height = _LINES * option.fontMetrics.height()
-        frame = area.adjusted(_MARGIN, _MARGIN, -_MARGIN, -_MARGIN - _GAP - text_height)
-        self._paint_picture(painter, run, frame, option)
-        text = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text
-        ink = palette.color(text)
+        height = option.fontMetrics.height()
+        frame = area.adjusted(_MARGIN, _MARGIN, -_MARGIN, -_MARGIN - _GAP - _LINES * height)
+        faded = 1.0 if run.result is not None else 0.4
+        draw_thumbnail(painter, frame, run.thumbnail, opacity=faded)
+        self._paint_marks(painter, run, frame, option)
+        ink = ink_of(option, on_selection=selected)
         quiet = ink if selected else theme.quiet_text(palette)
-        line = QRect(frame.left(), frame.bottom() + _GAP, frame.width(), text_height // _LINES)
-        self._paint_title(painter, line, run.title, index.data(_SETTINGS) or run.where, ink, quiet)
-        line.translate(0, line.height())
-        painter.setPen(ink)
-        time = f"{'≈ ' if run.first else ''}{duration(run.seconds)}"
-        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, time)
+        line = QRect(frame.left(), frame.bottom() + _GAP, frame.width(), height)
+        settings = index.data(_SETTINGS) or run.where
+        title = QRect(line)
+        title.setWidth(round(0.62 * line.width()) if settings else line.width())
+        taken = write_line(painter, title, run.title, ink, bold=True)
+        write_line(painter, line.adjusted(taken + 6, 0, 0, 0), settings, quiet)
+        line.translate(0, height)
+        write_line(painter, line, f"{'≈ ' if run.first else ''}{duration(run.seconds)}", ink)
         if run.psnr is not None:
             painter.drawText(line, Qt.AlignmentFlag.AlignRight, decibels(run.psnr))
         if index.data(_SHOWN):
             painter.setPen(QPen(palette.color(QPalette.ColorRole.Highlight), 2))
             painter.drawRect(area.adjusted(1, 1, -1, -1))
-        if option.state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(ink, 1, Qt.PenStyle.DotLine))
-            painter.drawRect(area.adjusted(1, 1, -2, -2))
-        painter.restore()
 
     @staticmethod
-    def _paint_title(
-        painter: QPainter, line: QRect, title: str, settings: str, ink: QColor, quiet: QColor
+    def _paint_marks(
+        painter: QPainter, run: Run, frame: QRect, option: QStyleOptionViewItem
     ) -> None:
-        """Write the title in bold and the settings behind it."""
-        plain = painter.font()
-        bold = painter.font()
-        bold.setBold(True)
-        painter.setFont(bold)
-        painter.setPen(ink)
-        metrics = painter.fontMetrics()
-        most = line.width() if not settings else round(0.62 * line.width())
-        shown = metrics.elidedText(title, Qt.TextElideMode.ElideRight, most)
-        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, shown)
-        painter.setFont(plain)
-        painter.setPen(quiet)
-        rest = line.adjusted(metrics.horizontalAdvance(shown) + 6, 0, 0, 0)
-        text = painter.fontMetrics().elidedText(settings, Qt.TextElideMode.ElideRight, rest.width())
-        painter.drawText(rest, Qt.AlignmentFlag.AlignLeft, text)
-
-    def _paint_picture(
-        self, painter: QPainter, run: Run, frame: QRect, option: QStyleOptionViewItem
-    ) -> None:
-        painter.fillRect(frame, QColor("#1b1b1b"))
-        pixmap = self._strip.pixmap(run)
-        if pixmap is not None:
-            size = pixmap.size().scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
-            place = QRect(frame.topLeft(), size)
-            place.moveCenter(frame.center())
-            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-            painter.setOpacity(1.0 if run.result is not None else 0.4)
-            painter.drawPixmap(place, pixmap)
-            painter.setOpacity(1.0)
+        """Write the number and the star on the picture."""
         marks = [f"{run.number}", "★" * run.starred, "" if run.result else "settings only"]
         text = " ".join(filter(None, marks))
         metrics = option.fontMetrics

@@ -19,7 +19,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QIcon, QPixmap
+from PySide6.QtGui import QFont, QFontMetrics, QIcon
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QWidget
 
 from kernelscope.bench.statistics import short
@@ -28,6 +28,7 @@ from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
 from kernelscope.gui.widgets.copyable_tree import CopyKey
+from kernelscope.gui.widgets.parts import RIGHT, swatch
 from kernelscope.gui.widgets.theme import quiet_text
 from kernelscope.schema.level_colours import colour
 
@@ -80,7 +81,6 @@ _SPARE = (RATE, SSIM, CARRIED, KERNEL_GAIN, KERNEL_TIME, SPREAD)
 _TIMES = (TOTAL_TIME, PARTS, SPREAD, SPEED_UP, KERNEL_TIME, KERNEL_GAIN, CARRIED, RATE)
 
 _LEFT_ALIGNED = (RUN, WHERE, PARTS)
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _ROOT = QModelIndex()
 _Index = QModelIndex | QPersistentModelIndex
 _Roles = Qt.ItemDataRole
@@ -150,7 +150,7 @@ class RunRows(QAbstractTableModel):
         if role == _Roles.ToolTipRole:
             return f"{_COLUMNS[name]}{_BASELINE_HELP if section in _SPEED_UPS else ''}"
         if role == _Roles.TextAlignmentRole and section not in _LEFT_ALIGNED:
-            return _RIGHT
+            return RIGHT
         return None
 
     def data(self, index: _Index, role: int = _Roles.DisplayRole) -> Any:
@@ -164,9 +164,9 @@ class RunRows(QAbstractTableModel):
         if role == _Roles.DisplayRole:
             return row.texts[column]
         if role == _Roles.DecorationRole and column == WHERE:
-            return _swatch(row.run.level, self._table.fontMetrics().height() // 2)
+            return QIcon(swatch(colour(row.run.level), self._table.fontMetrics().height() // 2))
         if role == _Roles.TextAlignmentRole and column not in _LEFT_ALIGNED:
-            return _RIGHT
+            return RIGHT
         if role == _Roles.ForegroundRole and column in row.quiet:
             return quiet_text(self._table.palette())
         if role == _Roles.FontRole and column in row.bold:
@@ -503,12 +503,6 @@ def _heading_width(name: str, metrics: QFontMetrics) -> int:
 def decibels(psnr: float) -> str:
     """Return ``33.21 dB``; of equal pictures ``equal``."""
     return f"{psnr:.2f} dB" if math.isfinite(psnr) else "equal"
-
-
-def _swatch(level: str, side: int) -> QIcon:
-    square = QPixmap(side, side)
-    square.fill(QColor(colour(level)))
-    return QIcon(square)
 
 
 def _carried(run: Run) -> str:

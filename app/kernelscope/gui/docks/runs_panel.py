@@ -7,14 +7,9 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLabel,
     QLayout,
     QSizePolicy,
-    QSplitter,
     QStackedWidget,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -26,7 +21,14 @@ from kernelscope.gui.model.runs import Run
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import (
+    action_button,
+    dressed,
+    in_column,
+    in_row,
+    text_label,
+    tool_splitter,
+)
 from kernelscope.gui.widgets.switch import Switch
 
 _WIDE = 140
@@ -68,13 +70,9 @@ class RunsPanel(QWidget):
         self._legend = Legend()
         self._note = dressed(_Note(), "runsNote")
         theme.set_role(self._note, "note")
-        self._empty = QLabel(
-            "No runs yet. Run (F5) measures the filter and keeps the picture here."
-        )
-        self._empty.setObjectName("runsEmpty")
+        text = "No runs yet. Run (F5) measures the filter and keeps the picture here."
+        self._empty = text_label(text, "runsEmpty")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._empty.setWordWrap(True)
-        self._tools = QHBoxLayout()
         self._order = self._order_box()
         self._switch = self._table_switch()
         self._lay_out()
@@ -111,24 +109,15 @@ class RunsPanel(QWidget):
         return switch
 
     def _lay_out(self) -> None:
-        self._tools.addWidget(self._order)
-        self._tools.addWidget(self._note, 1)
-        self._tools.addWidget(self._legend)
-        self._tools.addWidget(self._switch)
-        self._splitter = dressed(QSplitter(), "runsSplitter")
-        self._splitter.setChildrenCollapsible(False)
-        self._splitter.addWidget(self.strip)
-        self._splitter.addWidget(self.table)
-        self._splitter.setSizes([500, 500])
+        self._tools = in_row(self._order, (self._note, 1), self._legend, self._switch)
+        sides = self.strip, self.table
+        self._splitter = tool_splitter(*sides, name="runsSplitter", sizes=(500, 500))
         self._views = QStackedWidget()
         self._views.addWidget(self._empty)
         self._views.addWidget(self._splitter)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 2, 4, 2)
-        layout.setSpacing(2)
+        parts = (self._views, 1), self._tools
+        layout = in_column(*parts, of=self, margins=(4, 2, 4, 2), spacing=2)
         layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
-        layout.addWidget(self._views, 1)
-        layout.addLayout(self._tools)
 
     def set_actions(self, actions: Mapping[str, QAction], ids: Sequence[str]) -> None:
         """Offer the actions of the menu of runs: some as buttons, all in the context menus."""
@@ -136,14 +125,9 @@ class RunsPanel(QWidget):
         for view in (self.strip, self.table):
             view.addActions([actions[id_] for id_ in ids])
         for place, id_ in enumerate(BUTTONS, start=1):
-            button = QToolButton(self)
-            button.setDefaultAction(actions[id_])
-            button.setObjectName(f"{id_}Button")
-            button.setAccessibleName(actions[id_].iconText())
+            button = action_button(actions[id_], actions[id_].iconText())
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
             button.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            button.setAutoRaise(True)
             self._tools.insertWidget(place, button)
 
     # --- content ---

@@ -7,10 +7,6 @@ from collections.abc import Iterable
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
-    QLabel,
-    QSplitter,
     QTreeWidget,
     QTreeWidgetItem,
     QWidget,
@@ -24,11 +20,16 @@ from kernelscope.gui.docks.time_line import TimeLine
 from kernelscope.gui.model.runs import Run, added_up, part_of
 from kernelscope.gui.model.times import WHY_NOT_TIMED, Spread, duration
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import (
+    RIGHT,
+    as_table,
+    dressed,
+    in_column,
+    text_label,
+    tool_splitter,
+)
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.gui.widgets.theme import quiet_text
-
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 _WIDE = 100
 """Characters from which on the table and the time line have room beside each other."""
@@ -57,19 +58,21 @@ class StageView(QWidget):
         super().__init__()
         self._title = ElidedLabel()  # the settings of a run can be longer than the panel is high
         self._title.setObjectName("timingTitle")
-        self._total = dressed(QLabel(), "timingTotal")
-        self._total.setWordWrap(True)
+        self._total = text_label("", "timingTotal")
         self._total.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         font = self._total.font()
         font.setBold(True)
         self._total.setFont(font)
-        self._stages = _stage_table()
+        headings = "Stage", "Time", "Share"
+        self._stages = as_table(
+            QTreeWidget(), "timingStages", "Stages of the run", headings, right=(1,)
+        )
+        self._stages.setItemDelegateForColumn(2, BarDelegate(self._stages))
+        self._stages.header().setStretchLastSection(True)
+        self._stages.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._line = TimeLine()
-        self._views = dressed(QSplitter(), "timingViews")
-        self._views.setChildrenCollapsible(False)
-        self._views.addWidget(self._stages)
-        self._views.addWidget(self._line)
-        self._views.setSizes([350, 650])
+        sides = self._stages, self._line
+        self._views = tool_splitter(*sides, name="timingViews", sizes=(350, 650))
         self._switch = dressed(
             Switch(),
             "timingShowLine",
@@ -137,24 +140,9 @@ class StageView(QWidget):
     ) -> QTreeWidgetItem:
         title = name if as_is else name.capitalize()
         item = QTreeWidgetItem([title, duration(seconds), share])
-        item.setTextAlignment(1, _RIGHT)
+        item.setTextAlignment(1, RIGHT)
         self._stages.addTopLevelItem(item)
         return item
-
-
-def _stage_table() -> QTreeWidget:
-    table = dressed(QTreeWidget(), "timingStages", "Stages of the run")
-    table.setHeaderLabels(["Stage", "Time", "Share"])
-    table.headerItem().setTextAlignment(1, _RIGHT)
-    table.setRootIsDecorated(False)
-    table.setUniformRowHeights(True)
-    table.setAllColumnsShowFocus(True)
-    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-    table.setItemDelegateForColumn(2, BarDelegate(table))
-    table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-    table.header().setStretchLastSection(True)
-    table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    return table
 
 
 def _rates(metrics: Iterable[Metric]) -> list[str]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from kernelscope.gui.docks.card_list import CardList
 from kernelscope.gui.model.card_rows import StepRow
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import icon
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, text_label
 
 _BUTTONS = ("duplicateStep", "deleteStep", "stepUp", "stepDown", "stepAlone")
 
@@ -27,9 +27,7 @@ class StepsPanel(QWidget):
         super().__init__(parent)
         self.setObjectName("stepsPanel")
         self.cards = CardList()
-        self._hint = dressed(QLabel(_HINT), "stepsHint")
-        self._hint.setWordWrap(True)
-        theme.set_role(self._hint, "note")
+        self._hint = text_label(_HINT, "stepsHint", "note")
         self._buttons = QHBoxLayout()
         self._buttons.setSpacing(2)
         in_column((self.cards, 1), self._hint, self._buttons, of=self, margins=4, spacing=4)
@@ -38,8 +36,8 @@ class StepsPanel(QWidget):
         """Offer the actions of steps as buttons, and those of `menu` in the context menu."""
         add, action = self._plain_button("addStepButton"), actions["reuse"]
         add.setIcon(icon("add"))
-        add.setAccessibleName("Add step")
-        add.setToolTip("Add a step on the output, with the present settings at first (Ctrl+U)")
+        tip = "Add a step on the output, with the present settings at first (Ctrl+U)"
+        dressed(add, "addStepButton", "Add step", tip=tip)
         add.clicked.connect(action.trigger)
         add.setEnabled(action.isEnabled())
         action.enabledChanged.connect(add.setEnabled)

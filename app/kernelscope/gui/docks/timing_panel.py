@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QSize
-from PySide6.QtWidgets import QLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLayout, QWidget
 
 from kernelscope.gui.docks.stage_view import StageView
 from kernelscope.gui.model.runs import Run
+from kernelscope.gui.widgets.parts import in_column
 
 
 class TimingPanel(QWidget):
@@ -17,10 +18,8 @@ class TimingPanel(QWidget):
         self.setObjectName("timingPanel")
         self._run: Run | None = None
         self._stages = StageView()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 2, 4, 2)
+        layout = in_column(self._stages, of=self, margins=(4, 2, 4, 2))
         layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
-        layout.addWidget(self._stages)
         self.show_run(None)
 
     def show_run(self, run: Run | None) -> None:

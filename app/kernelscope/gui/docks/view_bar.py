@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
 from kernelscope.gui.widgets.controls import WholeBox
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import dressed, in_row, tool_button
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.judging.gains import GAINS
 
@@ -50,17 +50,10 @@ class ViewBar(QWidget):
         self._steps = self._group(steps)
         row.addWidget(self._steps)
         row.addStretch(1)
-        self._more = dressed(
-            QToolButton(self),
-            "moreButton",
-            "More buttons",
-            tip="Buttons for which the window is too narrow",
-        )
-        self._more.setText("»")
-        self._more.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        tip = "Buttons for which the window is too narrow"
+        self._more = tool_button("»", "moreButton", None, "More buttons", tip=tip)
         self._more.setAutoRaise(True)
         self._more.setMinimumHeight(26)
-        self._more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._more.setMenu(QMenu(self._more))
         row.addWidget(self._more)
         self._arrangements = self._group(arrangements)
@@ -166,11 +159,8 @@ class ViewBar(QWidget):
     def _group(self, actions: Sequence[QAction]) -> QWidget:
         """Return buttons that are shown together or not at all."""
         group = QWidget(self)
-        row = QHBoxLayout(group)
-        row.setContentsMargins(0, 0, 6, 0)
-        row.setSpacing(2)
-        for action in actions:
-            row.addWidget(self._button(action, icon_only=not action.icon().isNull()))
+        buttons = (self._button(each, icon_only=not each.icon().isNull()) for each in actions)
+        in_row(*buttons, of=group, margins=(0, 0, 6, 0), spacing=2)
         return group
 
     def _button(self, action: QAction, *, icon_only: bool = False) -> Switch:

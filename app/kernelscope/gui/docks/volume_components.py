@@ -9,15 +9,13 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QLabel,
     QListWidget,
     QListWidgetItem,
-    QToolButton,
     QWidget,
 )
 
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, label_of, tool_button
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 
@@ -89,18 +87,21 @@ class ComponentsPanel(QWidget):
             tip="Volumes of one head that are filtered together. Drag them into another order, "
             "drop files to add them, choose the one to look at.",
         )
-        label = QLabel("&Components", self)
-        label.setBuddy(self._list)
-        self._add = self._button("addComponent", "Add…", "Add a volume of the same head")
-        self._remove = self._button("removeComponent", "Remove", "Remove the selected volume")
-        row = in_row(label, 1, self._add, self._remove)
+        self._add = tool_button(
+            "Add…",
+            "addComponent",
+            lambda: self.add_wanted.emit([]),
+            "Add a volume of the same head",
+        )
+        self._remove = tool_button(
+            "Remove", "removeComponent", self._remove_current, "Remove the selected volume"
+        )
+        row = in_row(label_of("&Components", self._list), 1, self._add, self._remove)
         in_column(row, self._list, of=self, margins=(9, 6, 9, 0), spacing=4)
         self._list.currentRowChanged.connect(self._on_row)
         self._list.moved.connect(self._on_moved)
         self._list.dropped.connect(self.add_wanted)
         self._list.delete_pressed.connect(self._remove_current)
-        self._add.clicked.connect(lambda: self.add_wanted.emit([]))
-        self._remove.clicked.connect(self._remove_current)
 
     @property
     def current(self) -> int:
@@ -140,9 +141,3 @@ class ComponentsPanel(QWidget):
         if len(volumes) > 1:
             del volumes[self.current]
             self.reordered.emit(volumes)
-
-    def _button(self, name: str, text: str, tip: str) -> QToolButton:
-        button = dressed(QToolButton(self), name, tip, tip=tip)
-        button.setText(text)
-        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        return button

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtWidgets import QFormLayout, QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QFormLayout, QFrame, QWidget
 
 from kernelscope.gui.docks.popup import place_below
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import GAMMAS
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
-from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import dressed, in_row, push_button, text_label
 
 _NOTE = (
     "Only the view changes, never the data. In a slice, drag with the right button: across for "
@@ -48,21 +47,14 @@ class VolumeDisplayPanel(QFrame):
         form.addRow("&Gamma", self._gamma)
         form.addRow("&Colours", self._map)
         form.addRow("&Differences", self._difference)
-        buttons = QHBoxLayout()
-        for name, text, action in (
-            ("volumeAutomatic", "&Automatic", viewer.control.choose_automatic),
-            ("volumeFull", "&Full Range", viewer.control.choose_full),
-        ):
-            button = dressed(QPushButton(text, self), name)
-            button.setAutoDefault(False)
-            button.clicked.connect(action)
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        form.addRow(buttons)
-        note = QLabel(_NOTE, self)
-        note.setWordWrap(True)
+        automatic = viewer.control.choose_automatic
+        buttons = (
+            push_button("&Automatic", "volumeAutomatic", automatic),
+            push_button("&Full Range", "volumeFull", viewer.control.choose_full),
+        )
+        form.addRow(in_row(*buttons, 1))
+        note = text_label(_NOTE, "", "note", parent=self)
         note.setMinimumWidth(280)
-        theme.set_role(note, "note")
         form.addRow(note)
         viewer.displayed.connect(self.refresh)
         self._gamma.valueChanged.connect(self._choose)

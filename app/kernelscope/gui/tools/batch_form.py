@@ -10,9 +10,7 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
     QGridLayout,
-    QLabel,
     QLineEdit,
-    QPushButton,
     QWidget,
 )
 
@@ -25,7 +23,7 @@ from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import shrink
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import dressed, label_of, push_button
 from kernelscope.schema.devices import Device
 
 _STEPS = "Steps of the main window"
@@ -56,8 +54,6 @@ class BatchForm(QWidget):
         self._make_controls()
         self._lay_out()
         self.recipes.activated.connect(lambda _: self.show_recipe())
-        self._open.clicked.connect(self._choose_recipe)
-        self._choose.clicked.connect(self._choose_out)
         self.out.editingFinished.connect(self.take_out)
         self.formats.activated.connect(lambda _: self.places_changed.emit())
         self.devices.activated.connect(self._on_device)
@@ -67,10 +63,33 @@ class BatchForm(QWidget):
         self.show_recipe()
 
     def _make_controls(self) -> None:
-        self.recipes, self.formats, self.there = (ChoiceBox(self) for _ in range(3))
-        self.devices, self.out = ChoiceBox(self), QLineEdit(self)
-        self._open, self._choose = QPushButton("O&pen Recipe…", self), QPushButton("C&hoose…", self)
-        self.lossy = QCheckBox("Allo&w losses of the format", self)
+        self.recipes = self._choice("Recipe", "Recipe", "The steps that each file goes through")
+        self.formats = self._choice("Format", "Format", "The format of the results")
+        there = "Files in the output folder that have the names of results"
+        self.there = self._choice("There", "Existing results", there)
+        self.devices = self._choice("Device", "Device", "Where to compute")
+        below = "Files of folders keep their places below it"
+        self.out = dressed(QLineEdit(self), "batchOut", "Output folder", tip=below)
+        self._open = push_button(
+            "O&pen Recipe…",
+            "batchOpenRecipe",
+            self._choose_recipe,
+            "Open recipe",
+            tip="Take the steps from a recipe file",
+        )
+        self._choose = push_button(
+            "C&hoose…",
+            "batchChooseOut",
+            self._choose_out,
+            "Choose output folder",
+            tip="Choose the output folder",
+        )
+        self.lossy = dressed(
+            QCheckBox("Allo&w losses of the format", self),
+            "batchLossy",
+            "Allow losses of the format",
+            tip="Round, or drop transparency and colour, where a format cannot keep them",
+        )
         self.description = ElidedLabel(self)
         theme.set_role(self.description, "note")
         self.recipes.addItem(_STEPS)
@@ -80,33 +99,11 @@ class BatchForm(QWidget):
         self.there.addItem(KEEP, False)
         self.there.addItem(REPLACE, True)
         self.set_devices(())
-        for widget, id_, name, tip in (
-            (self.recipes, "Recipe", "Recipe", "The steps that each file goes through"),
-            (self._open, "OpenRecipe", "Open recipe", "Take the steps from a recipe file"),
-            (self.out, "Out", "Output folder", "Files of folders keep their places below it"),
-            (self._choose, "ChooseOut", "Choose output folder", "Choose the output folder"),
-            (self.formats, "Format", "Format", "The format of the results"),
-            (
-                self.there,
-                "There",
-                "Existing results",
-                "Files in the output folder that have the names of results",
-            ),
-            (self.devices, "Device", "Device", "Where to compute"),
-            (
-                self.lossy,
-                "Lossy",
-                "Allow losses of the format",
-                "Round, or drop transparency and colour, where a format cannot keep them",
-            ),
-        ):
-            widget.setObjectName(f"batch{id_}")
-            widget.setAccessibleName(name)
-            widget.setToolTip(tip)
-        for box in (self.recipes, self.formats, self.there, self.devices):
-            shrink(box)
-        for button in (self._open, self._choose):
-            button.setAutoDefault(False)
+
+    def _choice(self, id_: str, name: str, tip: str) -> ChoiceBox:
+        box = dressed(ChoiceBox(self), f"batch{id_}", name, tip=tip)
+        shrink(box)
+        return box
 
     def _lay_out(self) -> None:
         grid = QGridLayout(self)
@@ -121,9 +118,7 @@ class BatchForm(QWidget):
             (0, 3, "For&mat", self.formats),
             (2, 3, "De&vice", self.devices),
         ):
-            label = QLabel(caption, self)
-            label.setBuddy(widget)
-            grid.addWidget(label, row, column)
+            grid.addWidget(label_of(caption, widget), row, column)
             grid.addWidget(widget, row, column + 1)
         grid.addWidget(self._open, 0, 2)
         grid.addWidget(self._choose, 2, 2)

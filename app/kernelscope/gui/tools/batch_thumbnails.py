@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPixmap
+from PySide6.QtCore import QObject, QSize, Signal
+from PySide6.QtGui import QPainter, QPixmap
 
 from kernelscope.base.errors import AppError
 from kernelscope.files import read_image
 from kernelscope.files.volumes import is_dicom, is_volume, read_volume
 from kernelscope.gui.model.gallery import thumbnail
-from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.tiles import draw_thumbnail
 from kernelscope.gui.work.background import Background
 from kernelscope.images.scan import Scan
 
@@ -101,18 +101,8 @@ def _read(path: Path) -> NDArray[np.uint8] | None:
 def _framed(pixels: NDArray[np.uint8] | None) -> QPixmap:
     """Return a picture on the dark ground of pictures, all of one size."""
     frame = QPixmap(SIZE * 2)
-    frame.fill(QColor(theme.CANVAS_GROUND))
-    if pixels is not None:
-        height, width, _ = pixels.shape
-        image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
-        scaled = image.scaled(
-            frame.size(),
-            Qt.AspectRatioMode.KeepAspectRatio,
-            Qt.TransformationMode.SmoothTransformation,
-        )
-        painter = QPainter(frame)
-        x, y = (frame.width() - scaled.width()) // 2, (frame.height() - scaled.height()) // 2
-        painter.drawImage(x, y, scaled)
-        painter.end()
+    painter = QPainter(frame)
+    draw_thumbnail(painter, frame.rect(), pixels)
+    painter.end()
     frame.setDevicePixelRatio(2)
     return frame

@@ -14,13 +14,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDialog,
     QFileDialog,
-    QHBoxLayout,
     QLabel,
     QMessageBox,
     QProgressBar,
@@ -44,16 +42,16 @@ from kernelscope.gui.tools.batch_thumbnails import Thumbnails
 from kernelscope.gui.tools.places import folder_for, name_filter
 from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 
 _NEWS_MS = 100
 _EMPTY = "Drop pictures, volumes or folders here,\nor add them with the buttons above."
 
 
-class BatchWindow(QDialog):
+class BatchWindow(ToolWindow):
     """Adds files to a queue and applies a recipe to them.
 
     `steps` returns the steps of the main window; raises `AppError` without any. `clock` returns the
@@ -73,12 +71,9 @@ class BatchWindow(QDialog):
         parent: QWidget | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("batchWindow")
-        self.setWindowTitle("Batch")
+        super().__init__("batchWindow", "Batch", parent, help_page="window#batches")
         self.setSizeGripEnabled(True)
         self.setAcceptDrops(True)
-        set_help(self, "window#batches")
         self._background, self._backends, self._settings = background, backends, settings
         self._costs, self._clock = costs, clock
         self._inputs: list[Path] = []
@@ -98,8 +93,7 @@ class BatchWindow(QDialog):
         self.form = BatchForm(steps, self)
         self._make_controls()
         self._lay_out()
-        self._timer = QTimer(self)
-        self._timer.setInterval(_NEWS_MS)
+        self._timer = QTimer(self, interval=_NEWS_MS)
         self._timer.timeout.connect(self._take_news)
         self._connect()
         self.form.show_settings(BatchSettings.of(settings.texts("batch")))
@@ -109,20 +103,19 @@ class BatchWindow(QDialog):
 
     def _make_controls(self) -> None:
         self._buttons: dict[str, QPushButton] = {}
-        for id_, text, tip in (
-            ("Add", "&Add Files…", "Add pictures and volumes"),
-            ("AddFolder", "Add F&older…", "Add all pictures and volumes in a folder and below it"),
-            ("Remove", "R&emove", "Take the selected files out of the queue (Delete)"),
-            ("Clear", "Clea&r", "Take all files out of the queue"),
-            ("Start", "&Start", "Filter the files"),
-            ("Cancel", "&Cancel", "Stop; the files that are being written are finished"),
-            ("Close", "Close", "Close this window"),
+        below = "Add all pictures and volumes in a folder and below it"
+        selected = "Take the selected files out of the queue (Delete)"
+        finished = "Stop; the files that are being written are finished"
+        for id_, text, tip, action in (
+            ("Add", "&Add Files…", "Add pictures and volumes", self._choose_files),
+            ("AddFolder", "Add F&older…", below, self._choose_folder),
+            ("Remove", "R&emove", selected, lambda: self.remove(self.table.selected())),
+            ("Clear", "Clea&r", "Take all files out of the queue", self.clear),
+            ("Start", "&Start", "Filter the files", self.press_start),
+            ("Cancel", "&Cancel", finished, self.cancel),
+            ("Close", "Close", "Close this window", self.reject),
         ):
-            button = self._buttons[id_] = QPushButton(text, self)
-            button.setObjectName(f"batch{id_}")
-            button.setAccessibleName(text.replace("&", "").removesuffix("…"))
-            button.setToolTip(tip)
-            button.setAutoDefault(False)
+            self._buttons[id_] = push_button(text, f"batch{id_}", action, tip=tip)
         theme.set_role(self._buttons["Start"], "primary")
         self.only_failed = dressed(
             QCheckBox("On&ly failed", self),
@@ -138,14 +131,10 @@ class BatchWindow(QDialog):
         self._bar.setFixedHeight(6)
 
     def _lay_out(self) -> None:
-        top, bottom = QHBoxLayout(), QHBoxLayout()
-        for id_ in ("Add", "AddFolder", "Remove", "Clear"):
-            top.addWidget(self._buttons[id_])
-        top.addWidget(self._note, 1)
-        top.addWidget(self.only_failed)
-        bottom.addWidget(self._state, 1)
-        for id_ in ("Start", "Cancel", "Close"):
-            bottom.addWidget(self._buttons[id_])
+        queue = [self._buttons[id_] for id_ in ("Add", "AddFolder", "Remove", "Clear")]
+        batch = [self._buttons[id_] for id_ in ("Start", "Cancel", "Close")]
+        top = in_row(*queue, (self._note, 1), self.only_failed)
+        bottom = in_row((self._state, 1), *batch)
         empty = dressed(QLabel(_EMPTY, self), "batchEmpty")
         empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         theme.set_role(empty, "drop")
@@ -153,23 +142,12 @@ class BatchWindow(QDialog):
         self._stack.addWidget(empty)
         self._stack.addWidget(self.table)
         in_column(top, (self._stack, 1), self.form, self._bar, bottom, of=self, spacing=10)
+        self.take_room(140, 44, QSize(1060, 660))
         unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
-        self.resize(min(140 * unit, 1060), min(44 * line, 660))
         # Smaller, the queue would have room for one file, and the lists would be cut off.
         self.setMinimumSize(min(110 * unit, 720), min(30 * line, 420))
 
     def _connect(self) -> None:
-        press = {
-            "Add": self._choose_files,
-            "AddFolder": self._choose_folder,
-            "Remove": lambda: self.remove(self.table.selected()),
-            "Clear": self.clear,
-            "Start": self.press_start,
-            "Cancel": self.cancel,
-            "Close": self.reject,
-        }
-        for id_, slot in press.items():
-            self._buttons[id_].clicked.connect(slot)
         self.table.removing.connect(self.remove)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
         self.only_failed.toggled.connect(lambda _: self._show_rows())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QImage, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from kernelscope.gui.model.blind_test import BlindTest
 from kernelscope.gui.viewer.still import draw_still
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import in_column
+from kernelscope.gui.widgets.parts import in_column, in_row
+from kernelscope.gui.widgets.tool_window import ToolWindow
 
 
 class _Side(QWidget):
@@ -32,7 +32,7 @@ class _Side(QWidget):
             draw_still(painter, self.image, QRectF(self.rect()))
 
 
-class BlindDialog(QDialog):
+class BlindDialog(ToolWindow):
     """Asks for the better one of two pictures in several rounds, then says how sure that is.
 
     `images`: of one size. `names`: only shown with the result.
@@ -45,10 +45,7 @@ class BlindDialog(QDialog):
         parent: QWidget | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("blindTest")
-        set_help(self, "window#contact-sheet")
-        self.setWindowTitle("Blind test")
+        super().__init__("blindTest", "Blind test", parent, help_page="window#contact-sheet")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(960, 600)
         self.test = BlindTest(seed=seed)
@@ -63,10 +60,8 @@ class BlindDialog(QDialog):
         for button, left in zip(self.buttons, (True, False), strict=True):
             button.setAutoDefault(False)
             button.clicked.connect(lambda _=False, left=left: self.choose(left=left))
-        pictures, answers = QHBoxLayout(), QHBoxLayout()
-        for side, button in zip(self.sides, self.buttons, strict=True):
-            pictures.addWidget(side, 1)
-            answers.addWidget(button, 1)
+        pictures = in_row(*((side, 1) for side in self.sides))
+        answers = in_row(*((button, 1) for button in self.buttons))
         in_column(self.question, (pictures, 1), answers, of=self)
         self._ask()
 

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QFrame,
     QHeaderView,
-    QLabel,
     QLineEdit,
     QTreeWidget,
     QTreeWidgetItem,
@@ -24,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, text_label
 from kernelscope.gui.widgets.theme import quiet_text
 
 _WIDTH, _ROWS = 100, 14
@@ -111,9 +110,7 @@ class CommandPalette(QDialog):
         self._wanted.returnPressed.connect(self._run)
         self._wanted.installEventFilter(self)
         self._list = self._make_list()
-        self._note = dressed(QLabel(), "paletteNote")
-        self._note.setTextFormat(Qt.TextFormat.PlainText)
-        self._note.setWordWrap(True)
+        self._note = text_label("", "paletteNote", plain=True)
         self._note.setMinimumHeight(self.fontMetrics().height())
         frame = QFrame()
         frame.setFrameShape(QFrame.Shape.StyledPanel)

@@ -18,9 +18,6 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
@@ -35,10 +32,16 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.tools.blind_dialog import BlindDialog
 from kernelscope.gui.tools.picture_pair import Half, PicturePair
 from kernelscope.gui.tools.sheet_tile import SheetTile
-from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    label_of,
+    push_button,
+    text_label,
+)
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.schema.parameters import Parameter
 
@@ -66,7 +69,7 @@ class _Begun:
     stage: str
 
 
-class ContactSheet(QDialog):
+class ContactSheet(ToolWindow):
     """A grid of results that follows the window's input, view and settings.
 
     `request` returns the request of the current settings with its reference, and the region of it
@@ -84,53 +87,33 @@ class ContactSheet(QDialog):
         display: Callable[[Request], Display],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("contactSheet")
-        set_help(self, "window#contact-sheet")
-        self.setWindowTitle("Contact sheet")
+        super().__init__("contactSheet", "Contact sheet", parent, help_page="window#contact-sheet")
         self.resize(QSize(1080, 820).boundedTo(self.screen().availableSize() - _FRAME))
         self._tasks, self._request, self._display = tasks, request, display
         self._shown: Request | None = None
         self._pinned: list[SheetTile] = []
         self.parameters = dressed(ChoiceBox(self), "sheetParameter", "Parameter that varies")
-        self.note = QLabel(self)
-        self.note.setWordWrap(True)
-        theme.set_role(self.note, "note")
+        self.note = text_label("", "", "note", parent=self)
         self.tiles: list[SheetTile] = []
-        self.swipe_button = QPushButton("S&wipe", self)
-        self.blind_button = QPushButton("&Blind Test", self)
+        tip = "Compare the two pinned results in one view, with a divider"
+        self.swipe_button = push_button("S&wipe", "", self.swipe, tip=tip)
+        tip = "Test whether you see which of the two pinned results is better"
+        self.blind_button = push_button("&Blind Test", "", self.blind_test, tip=tip)
         self._lay_out()
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(_REST_MS)
+        self._timer = QTimer(self, singleShot=True, interval=_REST_MS)
         self._timer.timeout.connect(self.compute)
-        self._compiling = QTimer(self)
-        self._compiling.setSingleShot(True)
+        self._compiling = QTimer(self, singleShot=True)
         self._compiling.timeout.connect(self._on_compiling)
         self._running = 0
         self._task: Task | None = None
         self._waits = False
         self.parameters.activated.connect(lambda _: self.compute())
-        self.finished.connect(self._leave)  # also by Esc, which closes no window
-        self.swipe_button.clicked.connect(self.swipe)
-        self.blind_button.clicked.connect(self.blind_test)
         tasks.ended.connect(self._on_free)
         self._show_pins()
 
     def _lay_out(self) -> None:
-        top = QHBoxLayout()
-        label = QLabel("&Vary", self)
-        label.setBuddy(self.parameters)
-        top.addWidget(label)
-        top.addWidget(self.parameters)
-        top.addWidget(self.note, 1)
-        for button, tip in (
-            (self.swipe_button, "Compare the two pinned results in one view, with a divider"),
-            (self.blind_button, "Test whether you see which of the two pinned results is better"),
-        ):
-            button.setToolTip(tip)
-            button.setAutoDefault(False)
-            top.addWidget(button)
+        varies = label_of("&Vary", self.parameters), self.parameters
+        top = in_row(*varies, (self.note, 1), self.swipe_button, self.blind_button)
         self._grid = QGridLayout()
         self._grid.setSpacing(6)
         in_column(top, (self._grid, 1), of=self)
@@ -146,7 +129,7 @@ class ContactSheet(QDialog):
         super().showEvent(event)
         self.compute()
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """End the work, and close the windows that compare results of this sheet."""
         self._timer.stop()
         self._waits = False

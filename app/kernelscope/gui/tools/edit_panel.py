@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
     QInputDialog,
-    QLabel,
     QPushButton,
     QTreeWidgetItem,
     QWidget,
@@ -36,7 +35,7 @@ from kernelscope.gui.widgets.messages import (
     open_dialog,
     write_text,
 )
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, refill, text_label
 from kernelscope.gui.work.background import Background
 
 ORIGINAL = "Original"
@@ -92,14 +91,11 @@ class EditPanel(QWidget):
         self._case.connect(self._show_case)
         self._timer = QTimer(self, singleShot=True, interval=_KEEP_AFTER)
         self._timer.timeout.connect(self._on_pause)
-        column = in_column(self._make_buttons(), self._state, of=self, margins=0)
-        row = QHBoxLayout()
-        row.addWidget(self._make_list(), 1)
         self._result = WrongPixelsBox(_ROWS)
         self._result.map.wrong_pixel_chosen.connect(self.wrong_pixel_chosen)
         self._result.xray_wanted.connect(self._on_xray)
-        row.addWidget(self._result)
-        column.addLayout(row)
+        buttons, below = self._make_buttons(), in_row((self._make_list(), 1), self._result)
+        in_column(buttons, self._state, below, of=self, margins=0)
         self.hide()
 
     def _make_buttons(self) -> QHBoxLayout:
@@ -129,9 +125,7 @@ class EditPanel(QWidget):
             button.clicked.connect(action)
             row.addWidget(button)
         self._buttons["stopTrial"].setEnabled(False)
-        self._state = dressed(QLabel(), "editState")
-        self._state.setWordWrap(True)
-        self._state.setTextFormat(Qt.TextFormat.PlainText)
+        self._state = text_label("", "editState", plain=True)
         row.addStretch(1)
         return row
 
@@ -171,18 +165,13 @@ class EditPanel(QWidget):
             self._on_version()
 
     def _fill(self, version: str) -> None:
-        box = self.version_box
-        box.blockSignals(True)
-        box.clear()
-        box.addItem(ORIGINAL, "")
+        box, entries = self.version_box, [(ORIGINAL, "")]
         if self._subject is not None:
             names = self._edits.names(self._subject.filter_id, self._subject.level_id)
             if FIRST not in names:
-                box.addItem(f"{FIRST} (new)", FIRST)
-            for name in names:
-                box.addItem(name, name)
-        box.setCurrentIndex(max(0, box.findData(version)))
-        box.blockSignals(False)
+                entries.append((f"{FIRST} (new)", FIRST))
+            entries += [(name, name) for name in names]
+        refill(box, entries, version)
 
     def _on_version(self) -> None:
         subject = self._subject

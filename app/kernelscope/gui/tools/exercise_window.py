@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
-    QDialog,
-    QLabel,
     QListWidget,
     QListWidgetItem,
-    QPushButton,
-    QSplitter,
     QTabWidget,
     QTextBrowser,
     QWidget,
@@ -26,10 +22,17 @@ from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.tools.edit_panel import EditPanel
 from kernelscope.gui.tools.editor_keys import make_keys
 from kernelscope.gui.tools.find_bar import FindBar
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    label_of,
+    push_button,
+    tool_splitter,
+)
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 
 _HEADER = "exercise.cuh"
@@ -38,7 +41,7 @@ _PASSED = "exercises"
 """Group of the settings: which exercises were passed."""
 
 
-class ExerciseWindow(QDialog):
+class ExerciseWindow(ToolWindow):
     """A list of exercises, with the text, the hints and the editor of the chosen one.
 
     `edits`: where the user's answers are kept. `settings`: which exercises were passed.
@@ -51,10 +54,7 @@ class ExerciseWindow(QDialog):
         settings: Settings,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("exerciseWindow")
-        set_help(self, "gpu-levels#exercises")
-        self.setWindowTitle("Exercises")
+        super().__init__("exerciseWindow", "Exercises", parent, help_page="gpu-levels#exercises")
         self.setSizeGripEnabled(True)
         self._settings = settings
         self._exercise: Exercise | None = None
@@ -65,18 +65,14 @@ class ExerciseWindow(QDialog):
         self._find = FindBar()
         self._tabs = dressed(QTabWidget(), "exerciseFiles")
         self._tabs.setDocumentMode(True)
-        splitter = QSplitter()
-        splitter.setChildrenCollapsible(False)
-        splitter.addWidget(self._make_side())
-        splitter.addWidget(self._make_work())
+        unit = self.fontMetrics().averageCharWidth()
+        widths = 66 * unit, 134 * unit
+        splitter = tool_splitter(self._make_side(), self._make_work(), sizes=widths)
         box = close_box(self)
         box.button(box.StandardButton.Close).setAutoDefault(False)
         in_column((splitter, 1), self._find, self.panel, box, of=self)
-        unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
-        self.resize(min(200 * unit, 1280), min(46 * line, 720))
-        splitter.setSizes([66 * unit, 134 * unit])
+        self.take_room(200, 46, QSize(1280, 720))
         make_keys(self, self.panel, self._find, self._in_editor, self._in_view)
-        self.finished.connect(self.leave)
         self._list.setCurrentRow(0)
 
     def _make_side(self) -> QWidget:
@@ -90,25 +86,17 @@ class ExerciseWindow(QDialog):
         self._list.setMaximumHeight(rows * (self.fontMetrics().height() + 4))
         self._list.currentRowChanged.connect(self._show_exercise)
         self._text = dressed(QTextBrowser(), "exerciseText", "Text of the exercise")
-        self._hint = self._button("exerciseHint", self._show_hint)
-        self._solution = self._button("exerciseSolution", self._show_solution)
-        self._solution.setText("Show the &solution")
+        self._hint = push_button("", "exerciseHint", self._show_hint)
+        self._solution = push_button("Show the &solution", "exerciseSolution", self._show_solution)
         row = in_row(self._hint, self._solution, 1)
         side = QWidget()
         in_column(self._list, (self._text, 1), row, of=side, margins=0)
         return side
 
-    def _button(self, name: str, action: Callable[[], None]) -> QPushButton:
-        button = dressed(QPushButton(), name)
-        button.setAutoDefault(False)
-        button.clicked.connect(action)
-        return button
-
     def _make_work(self) -> QWidget:
         """Return the sources, with the choice of a version above them."""
-        caption = QLabel("Vers&ion")
-        caption.setBuddy(self.panel.version_box)
-        row = in_row(caption, self.panel.version_box, 1)
+        version = self.panel.version_box
+        row = in_row(label_of("Vers&ion", version), version, 1)
         work = QWidget()
         in_column(row, (self._tabs, 1), of=work, margins=0)
         return work

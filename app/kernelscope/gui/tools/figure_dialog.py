@@ -10,15 +10,11 @@ from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDialog,
     QDialogButtonBox,
     QFileDialog,
     QFormLayout,
-    QHBoxLayout,
-    QLabel,
     QPlainTextEdit,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -31,8 +27,9 @@ from kernelscope.gui.viewer.figure_painter import UNITS, FigurePainter
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, WholeBox
 from kernelscope.gui.widgets.messages import add_button, close_box, open_dialog, show_error
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, text_label
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 
 _SAVERS = {
@@ -81,7 +78,7 @@ class _Preview(QWidget):
         painter.drawImage(round(left), round(top), self._drawn)
 
 
-class FigureDialog(QDialog):
+class FigureDialog(ToolWindow):
     """Lets the user lay out and save a figure of the result that is shown.
 
     `make`: ``make(third, in_view)`` returns the figure; see `Page.figure`. `changes`: which changes
@@ -103,9 +100,7 @@ class FigureDialog(QDialog):
         settings: Settings,
         parent: QWidget,
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("figureDialog")
-        self.setWindowTitle("Export figure")
+        super().__init__("figureDialog", "Export figure", parent)
         self._make, self._background, self._settings = make, background, settings
         self._name, self.note = name, note
         self.figure: Figure | None = None
@@ -113,13 +108,8 @@ class FigureDialog(QDialog):
         self._make_controls(changes, has_parts)
         right = in_column(self._form(), (self.caption, 1))
         if note:
-            label = QLabel(note, self)
-            label.setWordWrap(True)
-            theme.set_role(label, "warning")
-            right.addWidget(label)
+            right.addWidget(text_label(note, "", "warning"))
         columns = in_row((self.preview, 1), right)
-        rows = QVBoxLayout(self)
-        rows.addLayout(columns, 1)
         buttons = close_box(self)
         add_button(buttons, "copyButton", "&Copy", "Copy the figure as a picture", self.copy)
         self.save_button = add_button(
@@ -130,7 +120,7 @@ class FigureDialog(QDialog):
         self.save_button.setAutoDefault(True)
         self.save_button.setDefault(True)
         self.resize(1040, 640)
-        rows.addWidget(buttons)
+        in_column((columns, 1), buttons, of=self)
         self._collect()
 
     def _make_controls(self, changes: tuple[View, ...], has_parts: bool) -> None:
@@ -158,9 +148,9 @@ class FigureDialog(QDialog):
         self.ground = ChoiceBox(self)
         self.ground.addItem("White", False)
         self.ground.addItem("Black", True)
-        self.titles = QCheckBox("&Titles", self)
-        self.scale_bar = QCheckBox("Scale &bar", self)
-        self.with_caption = QCheckBox("C&aption", self)
+        self.titles = dressed(QCheckBox("&Titles", self), "figureTitles")
+        self.scale_bar = dressed(QCheckBox("Scale &bar", self), "figureScaleBar")
+        self.with_caption = dressed(QCheckBox("C&aption", self), "figureWithCaption")
         self.caption = dressed(QPlainTextEdit(self), "figureCaption", "Caption")
         self.caption.setTabChangesFocus(True)
         usual = FigureStyle()
@@ -191,20 +181,8 @@ class FigureDialog(QDialog):
             ("&Ground", "figureGround", self.ground),
         )
         for text, name, widget in rows:
-            widget.setObjectName(name)
-            label = QLabel(text, self)
-            label.setBuddy(widget)
-            widget.setAccessibleName(text.replace("&", ""))
-            form.addRow(label, widget)
-        ticks = QHBoxLayout()
-        for box, name in (
-            (self.titles, "figureTitles"),
-            (self.scale_bar, "figureScaleBar"),
-            (self.with_caption, "figureWithCaption"),
-        ):
-            box.setObjectName(name)
-            ticks.addWidget(box)
-        form.addRow(ticks)
+            form.addRow(text, dressed(widget, name, text.replace("&", "")))
+        form.addRow(in_row(self.titles, self.scale_bar, self.with_caption))
         return form
 
     # --- the figure ---
@@ -237,9 +215,7 @@ class FigureDialog(QDialog):
         self._draw()
 
     def _on_problem(self, error: Exception) -> None:
-        if not isinstance(error, AppError):
-            raise error
-        show_error(self, error)
+        self.report(error)
         self.third.setCurrentIndex(0)
 
     def _painter(self) -> FigurePainter | None:

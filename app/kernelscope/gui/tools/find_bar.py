@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QWidget
 
-from kernelscope.gui.widgets.parts import dressed, in_row
+from kernelscope.gui.widgets.parts import dressed, in_row, push_button
 
 
 class FindBar(QWidget):
@@ -28,9 +28,7 @@ class FindBar(QWidget):
             ("findNext", "Next", "Next place (F3)", self.find_next),
             ("findClose", "Close", "Close the bar (Escape)", self.leave),
         ):
-            button = dressed(QPushButton(text), name, tip, tip=tip)
-            button.setAutoDefault(False)
-            button.clicked.connect(action)
+            button = push_button(text, name, action, tip, tip=tip)
             row.addWidget(button)
         self.hide()
 

@@ -6,11 +6,10 @@ import html
 import logging
 import re
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDialog,
     QDialogButtonBox,
     QLabel,
     QVBoxLayout,
@@ -20,11 +19,11 @@ from PySide6.QtWidgets import (
 from kernelscope.backends import gpu_numbers
 from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup
 from kernelscope.gui.widgets.fact_table import FactTable
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.messages import SELECTABLE, add_button, close_box, headline
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.messages import add_button, close_box, headline
+from kernelscope.gui.widgets.parts import dressed, in_column, text_label
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.theme import fixed_font
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 
 _logger = logging.getLogger(__name__)
@@ -39,7 +38,7 @@ _REFRESH = 1000
 """Milliseconds between looks at memory and load."""
 
 
-class GpuDialog(QDialog):
+class GpuDialog(ToolWindow):
     """The state of the GPU: the device, or why there is none and how to get one.
 
     `backend`: who is asked for facts and load, on threads of `background`. `settings`: where the
@@ -57,13 +56,10 @@ class GpuDialog(QDialog):
         settings: Settings | None = None,
         without: str = "",
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("gpuDialog")
-        set_help(self, "gpu-levels#several-gpus")
-        self.setWindowTitle("GPU information")
+        page = "gpu-levels#several-gpus"
+        super().__init__("gpuDialog", "GPU information", parent, help_page=page)
         self._availability = availability
         self._background = background
-        self._settings = settings
         self._table: FactTable | None = None
         self._headline = (
             "GPU filters can be used"
@@ -71,15 +67,13 @@ class GpuDialog(QDialog):
             else "GPU filters cannot be used now"
         )
 
-        reason = dressed(QLabel(availability.summary), "reason")
-        reason.setTextFormat(Qt.TextFormat.PlainText)
-        reason.setWordWrap(True)
-        reason.setTextInteractionFlags(SELECTABLE)
+        reason = text_label(availability.summary, "reason", plain=True, selectable=True)
         reason.setMinimumWidth(70 * self.fontMetrics().averageCharWidth())
 
         layout = in_column(headline(self._headline), reason, of=self)
         if not availability.available:
-            layout.addWidget(_rest(without))
+            usual = "Filters run on the CPU; everything else works as usual."
+            layout.addWidget(text_label(f"{usual} {without}".rstrip(), "rest"))
         if availability.steps:
             layout.addWidget(self._steps())
         if settings is not None and len(availability.devices) > 1:
@@ -89,9 +83,8 @@ class GpuDialog(QDialog):
             layout.addWidget(self._table, 1)
             self._state = dressed(QLabel("Asking the GPU…"), "state")
             layout.addWidget(self._state)
-            self.resize(
-                100 * self.fontMetrics().averageCharWidth(), 36 * self.fontMetrics().height()
-            )
+            unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
+            self.resize(100 * unit, 36 * line)
             self._ask(background, backend)
         else:
             layout.addStretch(1)
@@ -106,11 +99,9 @@ class GpuDialog(QDialog):
             f"<li style='margin-bottom: 4px'>{_with_commands(step)}</li>"
             for step in self._availability.steps
         )
-        label = dressed(
-            QLabel(f"<p>To use a GPU:</p><ol style='margin-top: 0'>{items}</ol>"), "steps"
+        label = text_label(
+            f"<p>To use a GPU:</p><ol style='margin-top: 0'>{items}</ol>", "steps", selectable=True
         )
-        label.setWordWrap(True)
-        label.setTextInteractionFlags(SELECTABLE)
         commands = re.findall("`([^`]+)`", " ".join(self._availability.steps))
         metrics = QFontMetrics(fixed_font())
         longest = max((metrics.horizontalAdvance(each) for each in commands), default=0)
@@ -133,18 +124,12 @@ class GpuDialog(QDialog):
             numbers = (str(number) for number, each in enumerate(boxes) if each.isChecked())
             settings.set_text("gpu", ",".join(numbers))
 
-        caption = dressed(
-            QLabel("Use, from the next start on; several share volumes and large pictures:"),
-            "chooserCaption",
-        )
-        column = QVBoxLayout()
-        column.addWidget(caption)
+        text = "Use, from the next start on; several share volumes and large pictures:"
         for number, box in enumerate(boxes):
             box.setObjectName(f"device{number}")
             box.setChecked(number in chosen)
             box.clicked.connect(lambda checked, box=box: choose(box))
-            column.addWidget(box)
-        return column
+        return in_column(dressed(QLabel(text), "chooserCaption"), *boxes)
 
     def _ask(self, background: Background, backend: Backend) -> None:
         """Fill the table group by group, and show the load until the dialog is closed."""
@@ -168,7 +153,6 @@ class GpuDialog(QDialog):
             lambda: background.start("gpu-load", backend.load, self._on_load, self._on_failed)
         )
         self._timer.start(0)
-        self.finished.connect(lambda: self._stop(background))
         self.destroyed.connect(lambda: _forget(background))
 
     def _show_group(self, group: FactGroup, *, on_top: bool = False) -> None:
@@ -184,9 +168,10 @@ class GpuDialog(QDialog):
             below = frame.bottom() + growth - screen.bottom()
             self.move(self.x(), self.y() - max(0, below))
 
-    def _stop(self, background: Background) -> None:
-        self._timer.stop()
-        _forget(background)
+    def leave(self) -> None:
+        if self._table is not None and self._background is not None:
+            self._timer.stop()
+            _forget(self._background)
 
     def _on_load(self, load: tuple[Fact, ...]) -> None:
         if load:  # otherwise there is no source of load values, now or later
@@ -207,14 +192,6 @@ class GpuDialog(QDialog):
     def copy(self) -> None:
         """Put `text` on the clipboard."""
         QGuiApplication.clipboard().setText(self.text())
-
-
-def _rest(without: str) -> QLabel:
-    """Return the label for the ways that are left without a GPU."""
-    usual = "Filters run on the CPU; everything else works as usual."
-    label = dressed(QLabel(f"{usual} {without}".rstrip()), "rest")
-    label.setWordWrap(True)
-    return label
 
 
 def _forget(background: Background) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QDialog,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QSplitter,
     QWidget,
@@ -52,9 +50,16 @@ from kernelscope.gui.tools.find_bar import FindBar
 from kernelscope.gui.tools.kernel_facts import last_run, planned, resources, with_generation
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    label_of,
+    text_label,
+    tool_splitter,
+)
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.schema.devices import Device
 
@@ -65,7 +70,7 @@ _SIDE = 42
 """Least width of the facts, in characters: a launch of three sizes with its unit is readable."""
 
 
-class KernelViewer(QDialog):
+class KernelViewer(ToolWindow):
     """Shows kernels; stays open next to the window, which reports new runs.
 
     `background`: on whose threads kernels are compiled for their report. `launches`: the last
@@ -82,12 +87,8 @@ class KernelViewer(QDialog):
         parent: QWidget | None = None,
         has_card: Callable[[], bool] = lambda: False,
     ) -> None:
-        super().__init__(parent)
+        super().__init__("kernelViewer", "Kernel", parent, help_page="gpu-levels#reading-a-kernel")
         self._has_card = has_card
-        self.setObjectName("kernelViewer")
-        set_help(self, "gpu-levels#reading-a-kernel")
-        self.setWindowTitle("Kernel")
-        self.setModal(False)
         self.setSizeGripEnabled(True)
         self._background = background
         self._request: Request | None = None
@@ -97,8 +98,7 @@ class KernelViewer(QDialog):
         self._launches = launches
 
         self._headline = headline("")
-        self._help = dressed(QLabel(), "levelHelp")
-        self._help.setWordWrap(True)
+        self._help = text_label("", "levelHelp")
 
         self.panel = EditPanel(background, edits)
         self.panel.chosen.connect(self._show_version)
@@ -117,20 +117,13 @@ class KernelViewer(QDialog):
         size = QSize(210 * unit, 40 * self.fontMetrics().height())
         self.resize(size.boundedTo(self.screen().availableSize()))
         splitter.setSizes([152 * unit, 58 * unit])
-        self.finished.connect(lambda: background.forget(_COMPILE))
-        self.finished.connect(self.leave)
         make_keys(self, self.panel, self._find, self._in_editor, self._in_view)
 
     def _make_middle(self) -> QSplitter:
         """Return the files, and the facts beside them."""
         self._tabs = SourceTabs()
-        splitter = dressed(QSplitter(), "kernelSplitter")
-        splitter.setChildrenCollapsible(False)
-        splitter.addWidget(self._tabs)
-        splitter.addWidget(self._make_side())
-        splitter.setStretchFactor(0, 3)
-        splitter.setStretchFactor(1, 2)
-        return splitter
+        side = self._make_side()
+        return tool_splitter(self._tabs, side, name="kernelSplitter", stretch=(3, 2))
 
     def _make_top(self) -> QHBoxLayout:
         """Return the choice of two levels."""
@@ -138,8 +131,6 @@ class KernelViewer(QDialog):
             ChoiceBox(), "kernelLevel", "Level", tip="Another memory level of the same filter"
         )
         self._level.currentIndexChanged.connect(self._show_level)
-        caption = QLabel("&Level")
-        caption.setBuddy(self._level)
         self._other = dressed(
             ChoiceBox(),
             "kernelOther",
@@ -147,28 +138,18 @@ class KernelViewer(QDialog):
             tip="Another level; differing lines of the kernel and facts of the launch are marked",
         )
         self._other.currentIndexChanged.connect(lambda: self._show_difference(raised=True))
-        compare = QLabel("Compare &with")
-        compare.setBuddy(self._other)
-        top = QHBoxLayout()
-        version = QLabel("Vers&ion")
-        version.setBuddy(self.panel.version_box)
-        for widget in (
-            caption,
-            self._level,
-            version,
-            self.panel.version_box,
-            compare,
-            self._other,
-        ):
-            top.addWidget(widget)
-        top.addStretch(1)
-        return top
+        version = self.panel.version_box
+        return in_row(
+            *(label_of("&Level", self._level), self._level),
+            *(label_of("Vers&ion", version), version),
+            *(label_of("Compare &with", self._other), self._other),
+            1,
+        )
 
     def _make_side(self) -> QWidget:
         """Return the facts of the kernel, with the button that compiles it."""
         self._facts = FactTable("kernelFacts", "Launch and resources of the kernel")
-        self._state = dressed(QLabel(), "kernelState")
-        self._state.setWordWrap(True)
+        self._state = text_label("", "kernelState")
         self._compile = dressed(
             QPushButton("Compile &report"),
             "compileReport",
@@ -194,16 +175,14 @@ class KernelViewer(QDialog):
         self._difference = None
         self._tabs.empty()
         self._tabs.leave_out(())
-        self._level.blockSignals(True)
+        blocker = QSignalBlocker(self._level)
         self._level.clear()
-        for level in spec.levels(Device.GPU):
+        for place, level in enumerate(spec.levels(Device.GPU)):
             self._level.addItem(level.name, level.id)
-            self._level.setItemData(
-                self._level.count() - 1, level.help, Qt.ItemDataRole.ToolTipRole
-            )
+            self._level.setItemData(place, level.help, Qt.ItemDataRole.ToolTipRole)
         wanted = self._level.findData(request.options.level)
         self._level.setCurrentIndex(wanted if wanted >= 0 else self._level.count() - 1)
-        self._level.blockSignals(False)
+        blocker.unblock()
         self._offer_others()
         self._plan = None
         self._facts.clear_groups()
@@ -220,6 +199,7 @@ class KernelViewer(QDialog):
 
     def leave(self) -> None:
         """Stop compiling and keep the text."""
+        self._background.forget(_COMPILE)
         self.panel.stop()
         self.panel.keep()
 

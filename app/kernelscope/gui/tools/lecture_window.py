@@ -14,13 +14,10 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtPrintSupport import QPrintDialog, QPrinter
 from PySide6.QtWidgets import (
-    QDialog,
     QFormLayout,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
-    QSplitter,
     QWidget,
 )
 
@@ -31,14 +28,20 @@ from kernelscope.gui.tools.lecture_view import DrawingView, facts_of, sources_of
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import Editor, create_editor
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import (
-    SELECTABLE,
     choose_text_to_save,
     open_dialog,
     show_error,
 )
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    push_button,
+    text_label,
+    tool_splitter,
+)
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.source import Source
 from kernelscope.teach.lecture import (
@@ -58,7 +61,7 @@ _USUAL, _LARGE = 1.15, 1.6
 """Size of text in the window and for a projector, relative to that of the program."""
 
 
-class LectureWindow(QDialog):
+class LectureWindow(ToolWindow):
     """Shows the pages of the lecture. It does not block the main window.
 
     `source` returns the picture or volumes that are open, or None. `measured` returns the runs of
@@ -75,10 +78,8 @@ class LectureWindow(QDialog):
         measured: Callable[[], tuple[MeasuredTime, ...]],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent, Qt.WindowType.Window)
-        self.setObjectName("lectureWindow")
-        self.setWindowTitle("Lecture")
-        set_help(self, "lecture")
+        flags = Qt.WindowType.Window  # it can fill the screen
+        super().__init__("lectureWindow", "Lecture", parent, help_page="lecture", flags=flags)
         self._background, self._source, self._measured = background, source, measured
         self._values = {page.id: page.defaults() for page in _PAGES}
         self._editors: dict[str, Editor] = {}
@@ -95,32 +96,21 @@ class LectureWindow(QDialog):
     # --- layout ---
 
     def _make_text(self) -> None:
-        self._title, self._text = QLabel(self), QLabel(self)
-        self._facts, self._sources, self._about = QLabel(self), QLabel(self), QLabel(self)
-        for label, name in (
-            (self._title, "lectureTitle"),
-            (self._text, "lectureText"),
-            (self._facts, "lectureFacts"),
-            (self._sources, "lectureSources"),
-            (self._about, "lectureAbout"),
-        ):
-            label.setObjectName(name)
-            label.setWordWrap(True)
-            label.setTextInteractionFlags(SELECTABLE)
-        theme.set_role(self._title, "headline")
-        for label in (self._sources, self._about):
-            theme.set_role(label, "note")
-        self._about.setTextFormat(Qt.TextFormat.PlainText)
+        self._title = text_label("", "lectureTitle", "headline", selectable=True)
+        self._text = text_label("", "lectureText", selectable=True)
+        self._facts = text_label("", "lectureFacts", selectable=True)
+        self._sources = text_label("", "lectureSources", "note", selectable=True)
+        self._about = text_label("", "lectureAbout", "note", plain=True, selectable=True)
         self.view = DrawingView(self)
 
     def _lay_out(self) -> None:
-        self._count = self._button(
-            "lectureCount",
+        self._count = push_button(
             "C&ount on the Emulated GPU",
-            "Run these kernels on the emulated GPU and count their accesses, on a part of the "
+            "lectureCount",
+            self.count,
+            tip="Run these kernels on the emulated GPU and count their accesses, on a part of the "
             "picture; needs a C++ compiler and a few seconds",
         )
-        self._count.clicked.connect(self.count)
         self._form = QFormLayout()
         self._form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         left = dressed(QWidget(self), "lectureColumn")
@@ -136,13 +126,7 @@ class LectureWindow(QDialog):
         area.setWidget(left)
         right = QWidget(self)
         in_column((self.view, 1), self._about, of=right)
-        parts = QSplitter(self)
-        parts.addWidget(area)
-        parts.addWidget(right)
-        parts.setChildrenCollapsible(False)
-        parts.setStretchFactor(0, 2)
-        parts.setStretchFactor(1, 3)
-        parts.setSizes([470, 700])
+        parts = tool_splitter(area, right, sizes=(470, 700), stretch=(2, 3))
         in_column(self._title, (parts, 1), self._bar(), of=self)
 
     def _bar(self) -> QHBoxLayout:
@@ -152,31 +136,27 @@ class LectureWindow(QDialog):
         for number, page in enumerate(_PAGES, 1):
             self._chooser.addItem(f"{number}. {page.title}", page.id)
         self._chooser.currentIndexChanged.connect(self._open_page)
-        self._back = self._button("lectureBack", "&Back", "Previous page (Page Up)")
-        self._next = self._button("lectureNext", "&Next", "Next page (Page Down)")
-        self.projector = self._button(
-            "lectureProjector", "P&rojector", "Whole screen with large type (F11); Esc ends it"
+        self._back = push_button(
+            "&Back", "lectureBack", lambda: self.turn(-1), tip="Previous page (Page Up)"
         )
+        self._next = push_button(
+            "&Next", "lectureNext", lambda: self.turn(1), tip="Next page (Page Down)"
+        )
+        screen = "Whole screen with large type (F11); Esc ends it"
+        self.projector = dressed(
+            QPushButton("P&rojector", self), "lectureProjector", "Projector", tip=screen
+        )
+        self.projector.setAutoDefault(False)
         self.projector.setCheckable(True)
-        save = self._button("lectureSave", "&Save as PDF…", "All pages with their values, A4")
-        print_ = self._button("lecturePrint", "&Print…", "Print all pages (Ctrl+P)")
-        close = self._button("lectureClose", "&Close", "Close the lecture")
-        self._back.clicked.connect(lambda: self.turn(-1))
-        self._next.clicked.connect(lambda: self.turn(1))
         self.projector.toggled.connect(self._project)
-        save.clicked.connect(self.save)
-        print_.clicked.connect(self.print)
-        close.clicked.connect(self.reject)
         return in_row(
-            self._back, (self._chooser, 1), self._next, 1, *(self.projector, save, print_, close)
+            *(self._back, (self._chooser, 1), self._next, 1, self.projector),
+            push_button(
+                "&Save as PDF…", "lectureSave", self.save, tip="All pages with their values, A4"
+            ),
+            push_button("&Print…", "lecturePrint", self.print, tip="Print all pages (Ctrl+P)"),
+            push_button("&Close", "lectureClose", self.reject, tip="Close the lecture"),
         )
-
-    def _button(self, name: str, text: str, tip: str) -> QPushButton:
-        button = dressed(
-            QPushButton(text, self), name, text.replace("&", "").removesuffix("…"), tip=tip
-        )
-        button.setAutoDefault(False)
-        return button
 
     def _make_keys(self) -> None:
         for key, action in (
@@ -204,9 +184,7 @@ class LectureWindow(QDialog):
 
     def open(self) -> None:
         """Show the window in front of others, with the picture that is open now."""
-        self.show()
-        self.raise_()
-        self.activateWindow()
+        self.show_in_front()
         self.view.setFocus()
         self._refresh()
 
@@ -239,9 +217,7 @@ class LectureWindow(QDialog):
             editor.set_value(self._values[page.id][control.name])
             editor.changed.connect(self._on_changed)
             self._editors[control.name] = editor
-            label = QLabel(control.label, self)
-            label.setBuddy(editor)
-            self._form.addRow(label, editor)
+            self._form.addRow(control.label, editor)
         self._refresh()
 
     def _on_changed(self) -> None:
@@ -282,7 +258,7 @@ class LectureWindow(QDialog):
             self._busy = False
             if self._late:  # another page is waiting for its picture
                 self._refresh()
-            self._report(error)
+            self.report(error)
 
         self._background.start("lecture", work, then, failed)
 
@@ -312,16 +288,11 @@ class LectureWindow(QDialog):
         def failed(error: Exception) -> None:
             self._count.setEnabled(True)
             self._about.clear()
-            self._report(error)
+            self.report(error)
 
         self._background.start(
             "lecture count", lambda: count(wanted, Subject.of(source)), then, failed
         )
-
-    def _report(self, error: Exception) -> None:
-        if not isinstance(error, AppError):
-            raise error
-        show_error(self, error)
 
     # --- projector ---
 
@@ -394,7 +365,7 @@ class LectureWindow(QDialog):
                 sheets.append(Sheet(page, shown.drawing, page.facts(shown, subject)))
             return sheets
 
-        self._background.start("lecture on paper", work, then, self._report)
+        self._background.start("lecture on paper", work, then, self.report)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._background.forget("lecture")

@@ -6,14 +6,16 @@ from html import escape
 
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette, QPixmap
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QWidget
 
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import KnownRung
+from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.tools.handbook_view import drawn
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, push_button, text_label
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
@@ -26,7 +28,7 @@ _DRAWING = 840
 """Pixels of the text at least, and of the drawing at most."""
 
 
-class LevelDialog(QDialog):
+class LevelDialog(ToolWindow):
     """Explains a level; stays open beside the window, and follows the level that is asked for."""
 
     bench_wanted = Signal(object)
@@ -39,40 +41,33 @@ class LevelDialog(QDialog):
     """Open this page of the manual."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("levelDialog")
-        self.setModal(False)
+        super().__init__("levelDialog", "", parent)
         self._entry: KnownRung | None = None
         self._request: Request | None = None
         self._ready = False
         self._drawing = dressed(QLabel(self), "levelDrawing")
-        self._text = dressed(QLabel(self), "levelText")
-        self._text.setWordWrap(True)
+        self._text = text_label("", "levelText", selectable=True)
         self._text.setTextFormat(Qt.TextFormat.RichText)
-        self._text.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse
-            | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
         self._text.setMinimumWidth(_WIDTH)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        self._bench = self._add(buttons, "levelBench", "")
-        self._bench.clicked.connect(self._open_bench)
-        self._kernel = self._add(buttons, "levelKernel", "View &Kernel")
-        self._kernel.clicked.connect(self._open_kernel)
-        self._xray = self._add(buttons, "levelXray", "&X-ray")
-        self._xray.clicked.connect(self._open_xray)
-        manual = self._add(buttons, "levelManual", "&Manual")
-        manual.clicked.connect(lambda: self.manual_wanted.emit(self._page()))
+        self._bench = push_button("", "levelBench", self._open_bench)
+        self._kernel = push_button(
+            "View &Kernel", "levelKernel", lambda: self.kernel_wanted.emit(self._place())
+        )
+        self._xray = push_button(
+            "&X-ray", "levelXray", lambda: self.xray_wanted.emit(self._place())
+        )
+        manual = push_button(
+            "&Manual", "levelManual", lambda: self.manual_wanted.emit(self._page())
+        )
+        for button in (self._bench, self._kernel, self._xray, manual):
+            buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.rejected.connect(self.reject)
         in_column(self._text, self._drawing, buttons, of=self, spacing=12)
         self._ready = True
 
-    @staticmethod
-    def _add(buttons: QDialogButtonBox, name: str, text: str) -> QPushButton:
-        button = dressed(QPushButton(text), name)
-        button.setAutoDefault(False)
-        buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
-        return button
+    def _place(self) -> RungPlace | None:
+        return self._entry.rung.place if self._entry is not None else None
 
     def show_entry(
         self, entry: KnownRung, spec: FilterSpec, request: Request | None = None
@@ -110,14 +105,14 @@ class LevelDialog(QDialog):
         self.adjustSize()
 
     def _page(self) -> str:
-        place = self._entry.rung.place if self._entry is not None else None
+        place = self._place()
         if place is None or place.level is None:
             return "gpu-levels"
         return level_page(place.kernels.value, place.level)
 
     def _draw(self) -> None:
         """Draw the blocks and memories of the level, for the open picture or as its page does."""
-        place = self._entry.rung.place if self._entry is not None else None
+        place = self._place()
         self._drawing.setVisible(place is not None and place.level is not None)
         if place is None or place.level is None:
             return
@@ -149,14 +144,6 @@ class LevelDialog(QDialog):
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and self._ready:
             QTimer.singleShot(0, self, self._draw)  # Qt goes through all widgets meanwhile
-
-    def _open_kernel(self) -> None:
-        if self._entry is not None:
-            self.kernel_wanted.emit(self._entry.rung.place)
-
-    def _open_xray(self) -> None:
-        if self._entry is not None:
-            self.xray_wanted.emit(self._entry.rung.place)
 
     def _open_bench(self) -> None:
         figure = self._entry.figure if self._entry is not None else None

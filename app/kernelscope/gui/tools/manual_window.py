@@ -12,7 +12,6 @@ from pathlib import Path
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QTextCursor
 from PySide6.QtWidgets import (
-    QDialog,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -23,23 +22,20 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.tools.handbook_view import PICTURE_WIDTH, PageView
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.teach import handbook, manual
 
 _NAMES = [name for names in handbook.SECTIONS.values() for name in names]
 
 
-class ManualWindow(QDialog):
+class ManualWindow(ToolWindow):
     """The pages of the manual. It does not block the main window."""
 
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("manualWindow")
-        set_help(self, "window#help")
-        self.setWindowTitle("Manual")
+        super().__init__("manualWindow", "Manual", parent, help_page="window#help")
         self.page = _NAMES[0]
         """Name of the page that is shown."""
         self._titles = dressed(QTreeWidget(), "manualPages", "Pages of the manual")

@@ -5,17 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QComboBox,
-    QDialog,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
-    QPushButton,
-    QTableWidget,
-    QTableWidgetItem,
     QWidget,
 )
 
@@ -28,10 +23,16 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.tools.memory_ladder_view import MemoryLadderView
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box, save_text
-from kernelscope.gui.widgets.parts import dressed, in_column
-from kernelscope.gui.widgets.theme import set_role
+from kernelscope.gui.widgets.parts import (
+    in_column,
+    in_row,
+    labelled,
+    push_button,
+    refill,
+    text_label,
+)
+from kernelscope.gui.widgets.tool_window import FigureTable, ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
@@ -52,7 +53,7 @@ _NOTE = (
 )
 
 
-class MemoryLadderWindow(QDialog):
+class MemoryLadderWindow(ToolWindow):
     """Counts what each level reads and writes, and predicts its least time on a card."""
 
     def __init__(
@@ -62,11 +63,9 @@ class MemoryLadderWindow(QDialog):
         *,
         times: SessionTimes | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("memoryLadderWindow")
-        self.setWindowTitle("Memory Ladder")
+        page = "gpu-levels#the-memory-ladder"
+        super().__init__("memoryLadderWindow", "Memory Ladder", parent, help_page=page)
         self.setSizeGripEnabled(True)
-        set_help(self, "gpu-levels#the-memory-ladder")
         self._background = background
         self._busy = threading.Lock()
         self._token = CancelToken()
@@ -76,79 +75,44 @@ class MemoryLadderWindow(QDialog):
         self._times = times or SessionTimes()
         self._found: tuple[CountedRung, ...] = ()
         self._left: tuple[Level, ...] = ()
-        self._title = dressed(QLabel(), "memoryLadderTitle")
-        self._title.setWordWrap(True)
-        set_role(self._title, "title")
+        self._title = text_label("", "memoryLadderTitle", "title")
         self._bars = MemoryLadderView()
-        self._remarks = dressed(QLabel(), "memoryLadderRemarks")
-        self._remarks.setWordWrap(True)
+        self._remarks = text_label("", "memoryLadderRemarks", "note")
         self._remarks.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        note = QLabel(_NOTE)
-        note.setWordWrap(True)
-        for label in (note, self._remarks):
-            set_role(label, "note")
         box = close_box(self)
         box.button(box.StandardButton.Close).setAutoDefault(False)
-        self._copy, self._save = QPushButton("C&opy Table"), QPushButton("&Save Table…")
-        for button, name, slot in (
-            (self._copy, "memoryLadderCopy", self._copy_table),
-            (self._save, "memoryLadderSave", self._save_table),
-        ):
-            button.setObjectName(name)
-            button.setAutoDefault(False)
-            button.clicked.connect(slot)
+        self._copy = push_button("C&opy Table", "memoryLadderCopy", self._copy_table)
+        self._save = push_button("&Save Table…", "memoryLadderSave", self._save_table)
+        for button in (self._copy, self._save):
             box.addButton(button, box.ButtonRole.ActionRole)
+        self._table = FigureTable(
+            "memoryLadderTable", "Times and traffic of the levels, for each pixel of the output"
+        )
+        height = self._table.fontMetrics().height()
+        self._table.verticalHeader().setDefaultSectionSize(round(1.5 * height))
         in_column(
             self._make_choice(),
             self._title,
             self._bars,
             self._remarks,
-            note,
-            (self._make_table(), 1),
+            text_label(_NOTE, "", "note"),
+            (self._table, 1),
             box,
             of=self,
         )
-        unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
-        self.resize(min(150 * unit, 1180), min(48 * line, 690))
-        self.finished.connect(self.leave)
+        self.take_room(150, 48, QSize(1180, 690))
 
     # --- widgets ---
 
     def _make_choice(self) -> QHBoxLayout:
-        row = QHBoxLayout()
         self._cards, self._sides = QComboBox(), QComboBox()
         for each in GPUS:
             self._cards.addItem(f"{each.name} ({each.year})", each)
-        names = [each.name for each in GPUS]
-        self._cards.setCurrentIndex(names.index(_USUAL))
-        for caption, widget, name in (
-            ("&Card", self._cards, "memoryLadderCard"),
-            ("&Picture", self._sides, "memoryLadderSide"),
-        ):
-            label = QLabel(caption)
-            label.setBuddy(widget)
-            widget.setObjectName(name)
-            widget.setAccessibleName(caption.replace("&", ""))
-            row.addWidget(label)
-            row.addWidget(widget)
+        self._cards.setCurrentIndex([each.name for each in GPUS].index(_USUAL))
         self._cards.currentIndexChanged.connect(self._show)
         self._sides.currentIndexChanged.connect(self._count)
-        row.addStretch(1)
-        return row
-
-    def _make_table(self) -> QTableWidget:
-        self._table = dressed(
-            QTableWidget(0, 0),
-            "memoryLadderTable",
-            "Times and traffic of the levels, for each pixel of the output",
-        )
-        self._table.verticalHeader().hide()
-        self._table.verticalHeader().setDefaultSectionSize(
-            round(1.5 * self._table.fontMetrics().height())
-        )
-        self._table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
-        self._table.setTabKeyNavigation(False)
-        return self._table
+        card = labelled("&Card", self._cards, "memoryLadderCard")
+        return in_row(*card, *labelled("&Picture", self._sides, "memoryLadderSide"), 1)
 
     # --- counting ---
 
@@ -167,13 +131,10 @@ class MemoryLadderWindow(QDialog):
             )
         self._request, self._recorded = request, recorded
         shape = "×".join(map(str, reversed(request.source.shape[:-1])))
-        self._sides.blockSignals(True)
-        self._sides.clear()
-        self._sides.addItem(f"Open: {shape}", None)
+        entries: list[tuple[str, int | None]] = [(f"Open: {shape}", None)]
         if isinstance(request.source, Image):
-            for side in SIDES:
-                self._sides.addItem(f"Repeated to {side}×{side}", side)
-        self._sides.blockSignals(False)
+            entries += [(f"Repeated to {side}×{side}", side) for side in SIDES]
+        refill(self._sides, entries)
         if gpu is not None and not self._has_own:
             self._background.start(_OWN, lambda: _card_of(gpu), self._add_card, _log)
         self._count()
@@ -249,24 +210,7 @@ class MemoryLadderWindow(QDialog):
         self._copy.setEnabled(bool(rows))
         self._save.setEnabled(bool(rows))
         head, *body = rows or ((),)
-        self._table.clearSpans()
-        self._table.setRowCount(len(body))
-        self._table.setColumnCount(len(head))
-        self._table.setHorizontalHeaderLabels(list(head))
-        for number, row in enumerate(body):
-            if len(row) == 1 and len(head) > 1:
-                self._table.setSpan(number, 0, 1, len(head))
-            for column, text in enumerate(row):
-                item = QTableWidgetItem(text)
-                if len(row) == 1 or row[0] == LEAST:
-                    font = item.font()
-                    font.setBold(True)
-                    item.setFont(font)
-                if column:
-                    item.setTextAlignment(
-                        Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-                    )
-                self._table.setItem(number, column, item)
+        self._table.fill(head, body, strong=(LEAST,))
         header = self._table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         if head:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDialog,
     QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, WholeBox
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.phantom import (
     BRIGHTEST,
     Contrast,
@@ -76,27 +76,19 @@ class PhantomOrder:
         return noisy, truth
 
 
-class PhantomDialog(QDialog):
+class PhantomDialog(ToolWindow):
     """Size, contrasts and noise of a phantom."""
 
     ordered = Signal(object)
     """`PhantomOrder`: The user wants this one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("phantomDialog")
-        set_help(self, "volumes#phantoms")
-        self.setWindowTitle("New phantom")
+        super().__init__("phantomDialog", "New phantom", parent, help_page="volumes#phantoms")
         about = QLabel("A head phantom with scanner noise, and its noise-free original.", self)
         self._sides = [
             self._side(name, value)
             for name, value in zip(("width", "height", "depth"), _FIRST_SIZE, strict=True)
         ]
-        size = QHBoxLayout()
-        for number, box in enumerate(self._sides):
-            if number:
-                size.addWidget(QLabel("×", self))
-            size.addWidget(box, 1)
         self._has_voxel = dressed(
             QCheckBox("Voxels in mm", self),
             "hasVoxel",
@@ -104,32 +96,23 @@ class PhantomDialog(QDialog):
             tip="Off: voxels of 1 mm, and the head fills the volume",
         )
         self._voxel = [self._side_in_mm(name) for name in ("width", "height", "depth")]
-        voxel = QHBoxLayout()
-        for number, side in enumerate(self._voxel):
-            if number:
-                voxel.addWidget(QLabel("×", self))
-            voxel.addWidget(side, 1)
+        for side in self._voxel:
             side.setEnabled(False)
             self._has_voxel.toggled.connect(side.setEnabled)
         contrasts = self._make_contrasts()
         self._make_noise()
         form = QFormLayout()
-        form.addRow("Size in voxels", size)
-        form.addRow(self._has_voxel, voxel)
+        form.addRow("Size in voxels", _times(self._sides))
+        form.addRow(self._has_voxel, _times(self._voxel))
         form.addRow("Weightings", contrasts)
         form.addRow("&Noise", self._noise)
         form.addRow("&Sigma", self._sigma)
         form.addRow("S&eed", self._seed)
-        self._noise.setAccessibleName("Kind of noise")
-        self._sigma.setAccessibleName("Sigma of the noise")
-        self._seed.setAccessibleName("Seed of the noise")
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
         self._make = self._buttons.addButton("Make", QDialogButtonBox.ButtonRole.AcceptRole)
-        self._make.setObjectName("makePhantom")
-        self._make.setAccessibleName("Make the phantom")
+        dressed(self._make, "makePhantom", "Make the phantom")
         cancel = self._buttons.button(QDialogButtonBox.StandardButton.Cancel)
-        cancel.setObjectName("cancelPhantom")
-        cancel.setAccessibleName("Cancel")
+        dressed(cancel, "cancelPhantom", "Cancel")
         self._buttons.accepted.connect(self._order)
         self._buttons.rejected.connect(self.reject)
         in_column(about, form, self._buttons, of=self)
@@ -137,28 +120,23 @@ class PhantomDialog(QDialog):
     def _make_contrasts(self) -> QHBoxLayout:
         """Return a row with a box to tick for each weighting."""
         self._contrasts = {contrast: QCheckBox(contrast.value, self) for contrast in Contrast}
-        contrasts = QHBoxLayout()
         for contrast, switch in self._contrasts.items():
-            switch.setObjectName(contrast.value)
-            switch.setAccessibleName(contrast.value)
+            dressed(switch, contrast.value, contrast.value)
             switch.setChecked(contrast is Contrast.T1W)
             switch.toggled.connect(self._check)
-            contrasts.addWidget(switch)
-        contrasts.addStretch(1)
-        return contrasts
+        return in_row(*self._contrasts.values(), 1)
 
     def _make_noise(self) -> None:
-        self._noise = dressed(ChoiceBox(self), "noiseKind")
+        self._noise = dressed(ChoiceBox(self), "noiseKind", "Kind of noise")
         for noise, (name, origin) in _NOISES.items():
             self._noise.addItem(f"{name[0].upper()}{name[1:]} ({origin})", noise)
-        self._sigma = dressed(NumberBox(self), "noiseSigma")
+        self._sigma = dressed(NumberBox(self), "noiseSigma", "Sigma of the noise")
         self._sigma.setRange(0, 100)
         self._sigma.setDecimals(1)
         self._sigma.setValue(9)
         self._sigma.setSuffix(" % of the brightest tissue")
-        self._seed = dressed(
-            WholeBox(self), "noiseSeed", tip="The same number gives the same noise"
-        )
+        tip = "The same number gives the same noise"
+        self._seed = dressed(WholeBox(self), "noiseSeed", "Seed of the noise", tip=tip)
         self._seed.setRange(0, 10**6)
 
     @property
@@ -200,3 +178,9 @@ class PhantomDialog(QDialog):
     def _order(self) -> None:
         self.ordered.emit(self.order)
         self.accept()
+
+
+def _times(boxes: Sequence[QWidget]) -> QHBoxLayout:
+    """Return boxes in a row, with × between them."""
+    first, *others = boxes
+    return in_row((first, 1), *(part for box in others for part in (QLabel("×"), (box, 1))))

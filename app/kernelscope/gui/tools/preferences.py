@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QDialog, QFormLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QFormLayout, QSpinBox, QWidget
 
 from kernelscope.files.pictures.pillow import JPEG_QUALITY as USUAL_QUALITY
-from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, stylist
 from kernelscope.gui.widgets.controls import ChoiceBox
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, text_label
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.tool_window import ToolWindow
 
 _SCHEMES = {
     Scheme.DARK: "Dark",
@@ -29,17 +28,14 @@ def jpeg_quality(settings: Settings) -> int:
     return int(text) if text.isdecimal() and 1 <= int(text) <= 100 else USUAL_QUALITY
 
 
-class Preferences(QDialog):
+class Preferences(ToolWindow):
     """Theme, size of text, quality of JPEG. It does not block the main window.
 
     `settings`: where the choice is kept, at once.
     """
 
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("preferences")
-        set_help(self, "window")
-        self.setWindowTitle("Preferences")
+        super().__init__("preferences", "Preferences", parent, help_page="window")
         self._settings = settings
         chosen = Appearance.load(settings)
 
@@ -70,22 +66,16 @@ class Preferences(QDialog):
         self._quality.setValue(jpeg_quality(settings))
 
         form = QFormLayout()
-        self._row(form, "&Theme", self._scheme)
-        self._row(form, "Size of te&xt", self._scale)
-        self._row(form, "&JPEG quality", self._quality)
-        note = QLabel("Changes take effect immediately and are saved.", self)
-        theme.set_role(note, "note")
+        form.addRow("&Theme", self._scheme)
+        form.addRow("Size of te&xt", self._scale)
+        form.addRow("&JPEG quality", self._quality)
+        note = text_label("Changes take effect immediately and are saved.", "", "note")
         in_column(form, note, 1, close_box(self), of=self)
         self._scheme.currentIndexChanged.connect(self._apply)
         self._scale.currentIndexChanged.connect(self._apply)
         self._quality.valueChanged.connect(
             lambda value: self._settings.set_text(JPEG_QUALITY, str(value))
         )
-
-    def _row(self, form: QFormLayout, text: str, box: QWidget) -> None:
-        label = QLabel(text, self)
-        label.setBuddy(box)
-        form.addRow(label, box)
 
     def _apply(self) -> None:
         chosen = Appearance(Scheme(self._scheme.currentData()), self._scale.currentData())

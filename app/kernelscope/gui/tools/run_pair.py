@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.gui.model.comparison import offset_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.tools.picture_pair import Half, PicturePair
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
-from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 
 
-class RunPair(QDialog):
+class RunPair(ToolWindow):
     """The outputs of two runs in a viewer of their own; both must be in memory.
 
     `first` and `second`: on the left and on the right. Volumes are shown side by side, their first
@@ -23,10 +23,8 @@ class RunPair(QDialog):
     """
 
     def __init__(self, first: Run, second: Run, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("runPair")
-        set_help(self, "window#the-list-of-runs")
-        self.setWindowTitle(f"Runs {first.number} and {second.number}")
+        title = f"Runs {first.number} and {second.number}"
+        super().__init__("runPair", title, parent, help_page="window#the-list-of-runs")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(960, 720)
         column = QVBoxLayout(self)

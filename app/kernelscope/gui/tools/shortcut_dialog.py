@@ -6,31 +6,25 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QDialog, QHeaderView, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import as_table, in_column
+from kernelscope.gui.widgets.tool_window import ToolWindow
 
 
-class ShortcutDialog(QDialog):
+class ShortcutDialog(ToolWindow):
     """Shortcuts by menu. It does not block the main window."""
 
     def __init__(
         self, shortcuts: Sequence[tuple[str, str, tuple[str, ...]]], parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
+        page = "window#keyboard-shortcuts"
+        super().__init__("shortcutDialog", "Keyboard Shortcuts", parent, help_page=page)
         self._shortcuts = shortcuts
-        self.setObjectName("shortcutDialog")
-        set_help(self, "window#keyboard-shortcuts")
-        self.setWindowTitle("Keyboard Shortcuts")
-        self._list = dressed(CopyableTree(self.text), "shortcutList", "Keyboard shortcuts")
-        self._list.setHeaderLabels(["Command", "Keys"])
-        self._list.setRootIsDecorated(False)
-        self._list.setUniformRowHeights(True)
-        self._list.setAllColumnsShowFocus(True)
-        self._list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        names = "shortcutList", "Keyboard shortcuts"
+        self._list = as_table(CopyableTree(self.text), *names, ("Command", "Keys"))
         self._fill()
         box = close_box(self)
         add_button(box, "copyButton", "&Copy", "Copy the list", self._list.copy)

@@ -20,14 +20,21 @@ from PySide6.QtGui import (
     QTransform,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.gui.model.shear_warp import Camera, Rendering, SpaceStyle, ViewedVolume, render
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.camera import ZOOM_STEP
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, Slider
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    labelled,
+    push_button,
+)
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.planes import GreyWindow
@@ -134,7 +141,7 @@ class SpaceView(QWidget):
             super().keyPressEvent(event)
 
 
-class SpaceWindow(QDialog):
+class SpaceWindow(ToolWindow):
     """Two views with one camera; renders off the GUI thread, the latest direction wins."""
 
     saving = Signal(object)
@@ -146,9 +153,7 @@ class SpaceWindow(QDialog):
         report: Callable[[Exception], None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("spaceWindow")
-        self.setWindowTitle("3-D View")
+        super().__init__("spaceWindow", "3-D View", parent)
         self.resize(900, 560)
         self._background, self._report = background, report
         self.camera, self.style_ = Camera(), SpaceStyle(surface=True, threshold=_THRESHOLD)
@@ -175,9 +180,7 @@ class SpaceWindow(QDialog):
 
     def open(self) -> None:
         """Show the window, in front of others."""
-        self.show()
-        self.raise_()
-        self.activateWindow()
+        self.show_in_front()
         self.views[0].setFocus()
         self._render()
 
@@ -187,35 +190,34 @@ class SpaceWindow(QDialog):
         return not self._busy
 
     def _lay_out(self) -> None:
-        self._kind = dressed(ChoiceBox(self), "spaceKind", "Kind of picture")
+        self._kind = dressed(
+            ChoiceBox(self),
+            "spaceKind",
+            "Kind of picture",
+            tip="The first visible value on each line of sight, or the largest",
+        )
         # A head is seen at once as a surface; its maximum is that of the scalp, nearly white.
         self._kind.addItems(["Surface", "Maximum"])
-        self._kind.setToolTip("The first visible value on each line of sight, or the largest")
-        self._threshold = self._slider("spaceThreshold", "Threshold", 255, _THRESHOLD)
+        self._threshold, self._opacity = Slider(self), Slider(self)
+        for slider, most, value in ((self._threshold, 255, _THRESHOLD), (self._opacity, 100, 100)):
+            slider.setRange(0, most)
+            slider.setValue(value)
+        threshold = labelled("&Threshold", self._threshold, "spaceThreshold")
         self._threshold.setToolTip("Darker voxels are invisible: fraction of the window of slices")
-        self._opacity = self._slider("spaceOpacity", "Opacity", 100, 100)
+        opacity = labelled("&Opacity", self._opacity, "spaceOpacity")
         self._opacity.setToolTip("Opacity of the surface; the maximum is visible through it")
-        front, save = QPushButton("&Front", self), QPushButton("&Save Picture…", self)
-        front.setObjectName("spaceFront")
-        front.setAccessibleName("Look from the front")
-        front.clicked.connect(lambda: self._look(Camera(0, 0)))
-        save.setObjectName("spaceSave")
-        save.setAccessibleName("Save both views as a picture")
-        save.clicked.connect(lambda: self.saving.emit(self.picture()))
-        row = QHBoxLayout()
-        row.addWidget(self._kind)
-        for text, slider in (("&Threshold", self._threshold), ("&Opacity", self._opacity)):
-            label = QLabel(text, self)
-            label.setBuddy(slider)
-            row.addWidget(label)
-            row.addWidget(slider, 1)
-        for button in (front, save):
-            button.setAutoDefault(False)
-            row.addWidget(button)
-        views = QHBoxLayout()
-        views.setSpacing(6)
-        for view in self.views:
-            views.addWidget(view, 1)
+        front = push_button(
+            "&Front", "spaceFront", lambda: self._look(Camera(0, 0)), "Look from the front"
+        )
+        save = push_button(
+            "&Save Picture…",
+            "spaceSave",
+            lambda: self.saving.emit(self.picture()),
+            "Save both views as a picture",
+        )
+        sliders = (threshold[0], (threshold[1], 1), opacity[0], (opacity[1], 1))
+        row = in_row(self._kind, *sliders, front, save)
+        views = in_row(*((view, 1) for view in self.views), spacing=6)
         self._note = dressed(QLabel(self), "spaceNote")
         theme.set_role(self._note, "note")
         in_column(row, (views, 1), self._note, of=self)
@@ -223,12 +225,6 @@ class SpaceWindow(QDialog):
         self._threshold.valueChanged.connect(self._on_style)
         self._opacity.valueChanged.connect(self._on_style)
         self._show_state()
-
-    def _slider(self, name: str, title: str, most: int, value: int) -> Slider:
-        slider = dressed(Slider(self), name, title)
-        slider.setRange(0, most)
-        slider.setValue(value)
-        return slider
 
     def picture(self) -> Image:
         """Return both views next to each other, as they are on the screen."""

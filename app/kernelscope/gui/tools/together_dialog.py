@@ -17,9 +17,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QDialog,
     QDialogButtonBox,
-    QLabel,
     QListWidget,
     QListWidgetItem,
     QPushButton,
@@ -27,9 +25,9 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.model.together import FoundFile, misfit
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button, text_label
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 
@@ -62,7 +60,7 @@ class _List(QListWidget):
             super().keyPressEvent(event)
 
 
-class TogetherDialog(QDialog):
+class TogetherDialog(ToolWindow):
     """Lists volumes that were opened together, and those files that hold none."""
 
     together = Signal(object)
@@ -71,22 +69,17 @@ class TogetherDialog(QDialog):
     """`list of Volume`: Open each of these as a scan of its own."""
 
     def __init__(self, found: Sequence[FoundFile], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("togetherDialog")
-        set_help(self, "volumes#several-volumes")
-        self.setWindowTitle("Open volumes")
+        page = "volumes#several-volumes"
+        super().__init__("togetherDialog", "Open volumes", parent, help_page=page)
         count = sum(each.volume is not None for each in found)
-        about = QLabel(
+        about = text_label(
             f"{count} volumes were opened together. Volumes of one head, such as T1w and T2w, are "
-            "filtered best together: a filter compares all of its components.",
-            self,
+            "filtered best together: a filter compares all of its components."
         )
-        about.setWordWrap(True)
         self.list = dressed(_List(self), "volumeList", "Volumes in the order of the components")
         for each in found:
             self._add(each)
-        self.state = dressed(QLabel(self), "fit")
-        self.state.setWordWrap(True)
+        self.state = text_label("", "fit")
         self._up = self._mover("moveUp", "Move &Up", -1)
         self._down = self._mover("moveDown", "Move &Down", 1)
         side = in_column(self._up, self._down, 1)
@@ -124,21 +117,18 @@ class TogetherDialog(QDialog):
         self.list.addItem(item)
 
     def _mover(self, name: str, text: str, steps: int) -> QPushButton:
-        button = dressed(
-            QPushButton(text, self),
+        return push_button(
+            text,
             name,
+            lambda: self._move(steps),
             f"Move the selected volume {'up' if steps < 0 else 'down'}",
             tip=f"Alt+{'Up' if steps < 0 else 'Down'}",
         )
-        button.setAutoDefault(False)
-        button.clicked.connect(lambda: self._move(steps))
-        return button
 
     def _buttons(self) -> QDialogButtonBox:
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, parent=self)
         cancel = box.button(QDialogButtonBox.StandardButton.Cancel)
-        cancel.setObjectName("openNone")
-        cancel.setAccessibleName("Open none of the volumes")
+        dressed(cancel, "openNone", "Open none of the volumes")
         self._together = add_button(
             box,
             "openTogether",

@@ -15,12 +15,11 @@ from PySide6.QtGui import (
     QPalette,
     QPen,
 )
-from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.backends.trial.comparison import Comparison
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.messages import SELECTABLE
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import SELECTABLE, dressed, in_column, in_row, push_button
 
 _STEPS = {Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1, Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1}
 _RING = 7.0
@@ -175,13 +174,12 @@ class WrongPixelsBox(QWidget):
         self._pixel.setTextInteractionFlags(SELECTABLE)
         self._pixel.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pixel.setMinimumWidth(30 * self.fontMetrics().averageCharWidth())
-        self.xray_button = dressed(
-            QPushButton("&X-ray of this pixel"),
+        self.xray_button = push_button(
+            "&X-ray of this pixel",
             "wrongPixelXray",
+            self._on_xray,
             tip="Show which cells your kernel reads for it, step by step (X)",
         )
-        self.xray_button.setAutoDefault(False)
-        self.xray_button.clicked.connect(self._on_xray)
         side = in_column((self._pixel, 1), self.xray_button)
         in_row(self.map, side, of=self, margins=0)
         self.show_comparison(None)

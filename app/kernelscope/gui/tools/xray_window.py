@@ -7,21 +7,15 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtWidgets import (
     QComboBox,
-    QDialog,
     QHBoxLayout,
-    QHeaderView,
     QLabel,
     QPushButton,
     QSlider,
     QSpinBox,
-    QSplitter,
-    QTableWidget,
-    QTableWidgetItem,
     QTabWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -35,10 +29,18 @@ from kernelscope.gui.model.trials import Version
 from kernelscope.gui.model.xray import SIGNS, Xray, compare, side_by_side
 from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.tools.xray_view import XrayView
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import close_box
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    labelled,
+    push_button,
+    text_label,
+    tool_splitter,
+)
 from kernelscope.gui.widgets.theme import set_role
+from kernelscope.gui.widgets.tool_window import FigureTable, ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
@@ -60,15 +62,12 @@ _LEGEND = (
 )
 
 
-class XrayWindow(QDialog):
+class XrayWindow(ToolWindow):
     """Traces the block of a pixel at a level, on the emulated GPU, and shows its thread."""
 
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("xrayWindow")
-        self.setWindowTitle("X-ray")
+        super().__init__("xrayWindow", "X-ray", parent, help_page="gpu-levels#x-ray")
         self.setSizeGripEnabled(True)
-        set_help(self, "gpu-levels#x-ray")
         self._background = background
         self._tracer: Tracer | None = None
         self._busy = threading.Lock()
@@ -87,45 +86,33 @@ class XrayWindow(QDialog):
         self._view, self._second_view = XrayView(), XrayView()
         self._second_view.setObjectName("xraySecondPicture")
         self._names = QLabel(), QLabel()
-        self._title, self._step = QLabel(), QLabel()
+        self._title, self._step = dressed(QLabel(), "xrayTitle"), dressed(QLabel(), "xrayStep")
         set_role(self._title, "title")
-        self._title.setObjectName("xrayTitle")
-        self._step.setObjectName("xrayStep")
         self._step.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        legend = QLabel(_LEGEND)
-        legend.setWordWrap(True)
-        set_role(legend, "note")
-        splitter = QSplitter()
-        splitter.setChildrenCollapsible(False)
-        splitter.addWidget(self._make_pictures())
-        splitter.addWidget(self._make_side())
+        unit = self.fontMetrics().averageCharWidth()
+        widths = 100 * unit, 90 * unit
+        splitter = tool_splitter(self._make_pictures(), self._make_side(), sizes=widths)
         box = close_box(self)
         box.button(box.StandardButton.Close).setAutoDefault(False)
         in_column(
             self._make_choice(),
             self._title,
             (splitter, 1),
-            legend,
+            text_label(_LEGEND, "", "note"),
             self._make_steps(),
             self._step,
             box,
             of=self,
         )
-        unit, line = self.fontMetrics().averageCharWidth(), self.fontMetrics().height()
-        self.resize(min(190 * unit, 1240), min(46 * line, 690))
-        splitter.setSizes([100 * unit, 90 * unit])
-        self.finished.connect(self.leave)
+        self.take_room(190, 46, QSize(1240, 690))
 
     # --- widgets ---
 
     def _make_pictures(self) -> QWidget:
         pictures = QWidget(self)
-        column = QVBoxLayout(pictures)
-        column.setContentsMargins(0, 0, 0, 0)
-        views = self._view, self._second_view
-        for label, view in zip(self._names, views, strict=True):
-            column.addWidget(label)
-            column.addWidget(view, 1)
+        first, second = self._names
+        views = (first, (self._view, 1), second, (self._second_view, 1))
+        in_column(*views, of=pictures, margins=0)
         self._show_second(False)
         return pictures
 
@@ -134,67 +121,45 @@ class XrayWindow(QDialog):
             widget.setVisible(shown)
 
     def _make_choice(self) -> QHBoxLayout:
-        row = QHBoxLayout()
         self._level, self._other = QComboBox(), QComboBox()
         self._column, self._row = QSpinBox(), QSpinBox()
-        for caption, widget, name in (
-            ("&Level", self._level, "xrayLevel"),
-            ("C&ompare with", self._other, "xrayOther"),
-            ("Column &X", self._column, "xrayColumn"),
-            ("Row &Y", self._row, "xrayRow"),
-        ):
-            label = QLabel(caption)
-            label.setBuddy(widget)
-            widget.setObjectName(name)
-            widget.setAccessibleName(caption.replace("&", ""))
-            row.addWidget(label)
-            row.addWidget(widget)
         for chooser in (self._level, self._other):
             chooser.currentIndexChanged.connect(self._trace)
         for box in (self._column, self._row):
             box.setKeyboardTracking(False)
             box.valueChanged.connect(self._trace)
-        row.addStretch(1)
-        return row
+        return in_row(
+            *labelled("&Level", self._level, "xrayLevel"),
+            *labelled("C&ompare with", self._other, "xrayOther"),
+            *labelled("Column &X", self._column, "xrayColumn"),
+            *labelled("Row &Y", self._row, "xrayRow"),
+            1,
+        )
 
     def _make_side(self) -> QTabWidget:
         self._tabs = dressed(QTabWidget(), "xrayTabs")
         self._tabs.setDocumentMode(True)
         self._code = CodeView("kernel", "")
-        self._table = dressed(
-            QTableWidget(0, 4), "xrayFigures", "Figures of the thread, its warp and its block"
-        )
-        self._table.verticalHeader().hide()
-        self._table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
-        self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        self._table.setTabKeyNavigation(False)
+        self._table = FigureTable("xrayFigures", "Figures of the thread, its warp and its block")
         self._tabs.addTab(self._table, "&Figures")
         self._tabs.addTab(self._code, "&Source")
         return self._tabs
 
     def _make_steps(self) -> QHBoxLayout:
-        row = QHBoxLayout()
         self._slider = dressed(
             QSlider(Qt.Orientation.Horizontal), "xraySlider", "Steps of the thread that are done"
         )
         self._slider.valueChanged.connect(self._show_steps)
-        self._play = QPushButton("&Play")
+        self._play = dressed(QPushButton("&Play"), "xrayPlay")
+        self._play.setAutoDefault(False)
         self._play.setCheckable(True)
         self._play.toggled.connect(self._on_play)
-        buttons = (
-            (QPushButton("Next loa&d"), "xrayNextLoad", lambda: self._go(Event.READ)),
-            (QPushButton("Next &barrier"), "xrayNextBarrier", lambda: self._go(Event.BARRIER)),
+        return in_row(
+            (self._slider, 1),
+            push_button("Next loa&d", "xrayNextLoad", lambda: self._go(Event.READ)),
+            push_button("Next &barrier", "xrayNextBarrier", lambda: self._go(Event.BARRIER)),
+            self._play,
         )
-        row.addWidget(self._slider, 1)
-        for button, name, action in buttons:
-            button.setObjectName(name)
-            button.setAutoDefault(False)
-            button.clicked.connect(action)
-            row.addWidget(button)
-        self._play.setObjectName("xrayPlay")
-        self._play.setAutoDefault(False)
-        row.addWidget(self._play)
-        return row
 
     # --- tracing ---
 
@@ -268,13 +233,13 @@ class XrayWindow(QDialog):
         self._token = CancelToken()
         if self._version is not None:
             self._title.setText(f"Tracing pixel {x}, {y} of your version …")
-            version, token = self._version, self._token
-            self._background.start(
-                _TOPIC, partial(_trace_version, version, x, y, token), self._show, self._fail
+            work: Callable[[], tuple[Xray, ...]] = partial(
+                _trace_version, self._version, x, y, self._token
             )
-            return
-        self._title.setText(f"Tracing pixel {x}, {y} at level {self._level.currentText()} …")
-        self._background.start(_TOPIC, self._work(x, y), self._show, self._fail)
+        else:
+            self._title.setText(f"Tracing pixel {x}, {y} at level {self._level.currentText()} …")
+            work = self._work(x, y)
+        self._background.start(_TOPIC, work, self._show, self._fail)
 
     def _work(self, x: int, y: int) -> Callable[[], tuple[Xray, ...]]:
         """Return a function that traces a pixel of the request, at one level or two."""
@@ -355,17 +320,7 @@ class XrayWindow(QDialog):
             rows = side_by_side(first, second)
             levels = [each.scene.level_name.split()[0] for each in (first, second)]
             names = ["", *(f"{level}\n{scope.lower()}" for level in levels for scope in _SCOPES)]
-        self._table.setColumnCount(len(names))
-        self._table.setHorizontalHeaderLabels(names)
-        self._table.setRowCount(len(rows))
-        for number, row in enumerate(rows):
-            for column, text in enumerate(row):
-                item = QTableWidgetItem(text)
-                if column:
-                    item.setTextAlignment(
-                        Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-                    )
-                self._table.setItem(number, column, item)
+        self._table.fill(names, rows)
 
     # --- steps ---
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.widgets.controls import NumberBox, Slider
-from kernelscope.gui.widgets.parts import dressed, in_row
+from kernelscope.gui.widgets.parts import dressed, in_row, label_of
 from kernelscope.gui.widgets.switch import Switch
 
 
@@ -48,8 +48,7 @@ class OverlayBar(QWidget):
         self._threshold.setMinimumWidth(84)
         row = in_row(self._switch, of=self, margins=0, spacing=4)
         for text, widget in (("&Opacity", self._opacity), ("&Threshold", self._threshold)):
-            label = QLabel(text, self)
-            label.setBuddy(widget)
+            label = label_of(text, widget)
             row.addSpacing(8)
             row.addWidget(label)
             row.addWidget(widget)

@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import dressed, text_label
 
 EARLIER = "Earlier settings – "
 """Precedes the caption of an output that Run would not produce with the current settings."""
@@ -39,9 +39,8 @@ class Pane(QWidget):
         self._title_colours = QPalette()
         self.title = dressed(ElidedLabel(self), f"{name}Title")
         theme.set_role(self.title, "title")
-        self.hint = dressed(QLabel(hint, self), f"{name}Hint")
+        self.hint = text_label(hint, f"{name}Hint", parent=self)
         self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.hint.setWordWrap(True)
         self.hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 
     @property

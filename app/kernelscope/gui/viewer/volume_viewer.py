@@ -248,7 +248,7 @@ class VolumeViewer(QWidget):
                 view.pointed.connect(partial(self._point, number))
                 view.hovered.connect(partial(self._hover, number))
                 view.stepped.connect(partial(self._step, number))
-                view.windowed.connect(self.control.drag)
+                view.levelled.connect(self.control.drag)
                 view.panned.connect(partial(self._camera.pan, number))
                 view.zoomed.connect(partial(self._camera.zoom_at, number))
                 view.probed.connect(partial(self._move_probe, number))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from kernelscope.gui.widgets.controls import NumberBox
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import dressed, label_of
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.planes import GreyWindow, auto_window
 from kernelscope.images.volume import Volume
@@ -123,8 +123,7 @@ class WindowControl(QWidget):
         box = dressed(NumberBox(self), name, label.replace("&", ""), tip=tip)
         box.setKeyboardTracking(False)
         box.setMinimumWidth(68)  # the row must fit into the narrowest window
-        caption = QLabel(label, self)
-        caption.setBuddy(box)
+        caption = label_of(label, box)
         row.addWidget(caption)
         row.addWidget(box)
         return box

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QGuiApplication, QPalette
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QTableWidgetItem,
-    QToolButton,
     QWidget,
 )
 
@@ -29,7 +28,7 @@ from kernelscope.gui.widgets.messages import (
     show_error,
     write_text,
 )
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, text_label, tool_button
 from kernelscope.schema.parameters import Mask, MaskParameter, MaskPreset
 
 _LARGEST_FILE = 1 << 20
@@ -76,9 +75,7 @@ class MaskEditor(QWidget):
         self._table.copy_asked.connect(self.copy)
         self._table.paste_asked.connect(self.paste)
         self._table.clear_asked.connect(self._clear_cells)
-        self._note = dressed(QLabel(), "maskNote")
-        self._note.setTextFormat(Qt.TextFormat.PlainText)
-        self._note.setWordWrap(True)
+        self._note = text_label("", "maskNote", plain=True)
         in_column(
             self._size_and_presets(), self._table, self._note, self._tools(), of=self, margins=0
         )
@@ -116,21 +113,14 @@ class MaskEditor(QWidget):
 
     def _tools(self) -> QHBoxLayout:
         """Return the row below the table."""
-        tools = QHBoxLayout()
-        tools.setSpacing(2)
-        for name, text, tip, action in (
+        buttons = (
             ("maskCopy", "Copy", "Copy the mask as text (Ctrl+C in the table)", self.copy),
             ("maskPaste", "Paste", "Paste a mask from text (Ctrl+V in the table)", self.paste),
             ("maskLoad", "Load…", "Load a mask from a text file", self.load),
             ("maskSave", "Save…", "Save the mask to a text file", self.save),
-        ):
-            button = dressed(QToolButton(), name, tip, tip=tip)
-            button.setText(text)
-            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            button.clicked.connect(lambda _=False, action=action: action())
-            tools.addWidget(button)
-        tools.addStretch(1)
-        return tools
+        )
+        made = (tool_button(text, name, action, tip) for name, text, tip, action in buttons)
+        return in_row(*made, 1, spacing=2)
 
     @property
     def problem(self) -> str:

@@ -32,7 +32,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.text import printable
 from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, text_label
 
 _SOURCES = (
     ("R. Korčuška, bachelor’s thesis, Brno 2013", "the window, its filters and memory levels"),
@@ -42,11 +42,6 @@ _SOURCES = (
 )
 
 TEXT_FILES = "Text files (*.txt);;All files (*)"
-
-SELECTABLE = (
-    Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
-)
-"""How labels with something to copy behave."""
 
 AnyDialog = TypeVar("AnyDialog", bound=QDialog)
 
@@ -164,20 +159,11 @@ def save_text(
     return choose_text_to_save(parent, title, name, save, kinds)
 
 
-def _plain_label(text: str, name: str) -> QLabel:
-    label = dressed(QLabel(text), name)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    return label
-
-
 def close_box(dialog: QDialog) -> QDialogButtonBox:
     """Return a row of buttons with Close, to which `dialog` can add others."""
     box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
     box.setObjectName("buttons")
-    close = box.button(QDialogButtonBox.StandardButton.Close)
-    close.setObjectName("closeButton")
-    close.setAccessibleName("Close")
+    dressed(box.button(QDialogButtonBox.StandardButton.Close), "closeButton", "Close")
     box.rejected.connect(dialog.reject)
     return box
 
@@ -187,9 +173,7 @@ def add_button(
 ) -> QPushButton:
     """Add a button to `box` that calls `action` and leaves the dialog open."""
     button = box.addButton(text, QDialogButtonBox.ButtonRole.ActionRole)
-    button.setObjectName(name)
-    button.setAccessibleName(tip)
-    button.setToolTip(tip)
+    dressed(button, name, tip, tip=tip)
     button.setAutoDefault(False)
     button.clicked.connect(lambda: action())
     return button
@@ -197,7 +181,7 @@ def add_button(
 
 def headline(text: str) -> QLabel:
     """Return a label in larger, bold type."""
-    label = _plain_label(text, "headline")
+    label = text_label(text, "headline", plain=True)
     font = label.font()
     font.setBold(True)
     font.setPointSizeF(font.pointSizeF() * 1.3)
@@ -217,7 +201,7 @@ class AboutDialog(QDialog):
         size = 2 * self.fontMetrics().height() + 16
         icon.setPixmap(theme.app_icon().pixmap(size, size))
         titles = in_column(
-            headline("Kernelscope"), _plain_label(f"Version {__version__}", "version")
+            headline("Kernelscope"), text_label(f"Version {__version__}", "version", plain=True)
         )
         top = QHBoxLayout()
         if not icon.pixmap().isNull():
@@ -228,24 +212,20 @@ class AboutDialog(QDialog):
             f"<li style='margin-bottom: 3px'>{html.escape(who)}: {html.escape(what)}</li>"
             for who, what in _SOURCES
         )
-        text = QLabel(
+        text = text_label(
             "<p>Filters and denoises images on the CPU and with CUDA, side by side, with honest "
             "timings.</p>"
             f"<p>It brings together four published systems and extends them:</p>"
             f"<ul style='margin: 0 0 0 16px; -qt-list-indent: 0'>{sources}</ul>"
-            "<p>Free software under the MIT licence.</p>"
+            "<p>Free software under the MIT licence.</p>",
+            "aboutText",
+            selectable=True,
         )
-        text.setObjectName("aboutText")
-        text.setWordWrap(True)
-        text.setTextInteractionFlags(SELECTABLE)
         text.setMinimumWidth(_characters(self, 60))
         self._versions = ", ".join(f"{name} {number}" for name, number in _versions())
-        versions = _plain_label(self._versions, "versions")
-        versions.setTextInteractionFlags(SELECTABLE)
+        versions = text_label(self._versions, "versions", plain=True, selectable=True)
 
-        kept = _plain_label(memory, "memory")
-        kept.setWordWrap(True)
-        kept.setTextInteractionFlags(SELECTABLE)
+        kept = text_label(memory, "memory", plain=True, selectable=True)
         kept.setVisible(bool(memory))
 
         box = close_box(self)
@@ -257,38 +237,36 @@ class AboutDialog(QDialog):
         QGuiApplication.clipboard().setText(f"Kernelscope {__version__}; {self._versions}")
 
 
-class ErrorDialog(QMessageBox):
-    """An expected failure: its cause and the way out."""
+class _Message(QMessageBox):
+    """A sentence, what follows from it, and OK."""
 
-    def __init__(self, error: AppError, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, name: str, kind: QMessageBox.Icon, text: str, details: str, parent: QWidget | None
+    ) -> None:
         super().__init__(parent)
-        self.setObjectName("errorDialog")
+        self.setObjectName(name)
         self.setWindowTitle("Kernelscope")
-        self.setIcon(QMessageBox.Icon.Warning)
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setText(printable(error.message))
-        self.setInformativeText(error.hint)
-        self.setStandardButtons(QMessageBox.StandardButton.Ok)
-        button = self.button(QMessageBox.StandardButton.Ok)
-        button.setObjectName("okButton")
-        button.setAccessibleName("OK")
-
-
-class NoticeDialog(QMessageBox):
-    """Something that is no failure, but that has to be known."""
-
-    def __init__(self, text: str, details: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("noticeDialog")
-        self.setWindowTitle("Kernelscope")
-        self.setIcon(QMessageBox.Icon.Information)
+        self.setIcon(kind)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setText(printable(text))
         self.setInformativeText(details)
         self.setStandardButtons(QMessageBox.StandardButton.Ok)
-        button = self.button(QMessageBox.StandardButton.Ok)
-        button.setObjectName("okButton")
-        button.setAccessibleName("OK")
+        dressed(self.button(QMessageBox.StandardButton.Ok), "okButton", "OK")
+
+
+class ErrorDialog(_Message):
+    """An expected failure: its cause and the way out."""
+
+    def __init__(self, error: AppError, parent: QWidget | None = None) -> None:
+        warning = QMessageBox.Icon.Warning
+        super().__init__("errorDialog", warning, error.message, error.hint, parent)
+
+
+class NoticeDialog(_Message):
+    """Something that is no failure, but that has to be known."""
+
+    def __init__(self, text: str, details: str, parent: QWidget | None = None) -> None:
+        super().__init__("noticeDialog", QMessageBox.Icon.Information, text, details, parent)
 
 
 class ReportDialog(QDialog):
@@ -312,7 +290,7 @@ class ReportDialog(QDialog):
         add_button(box, "saveButton", "&Save…", "Save the details to a file", self.save)
         in_column(
             headline(texts[0]),
-            _plain_label(texts[1], "explanation"),
+            text_label(texts[1], "explanation", plain=True),
             (self._view(), 1),
             box,
             of=self,

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
+from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtGui import QAction, QColor, QPixmap
 from PySide6.QtWidgets import (
-    QAbstractButton,
+    QAbstractItemView,
     QBoxLayout,
+    QComboBox,
     QHBoxLayout,
+    QHeaderView,
+    QLabel,
     QLayout,
+    QMenu,
     QPushButton,
+    QSplitter,
+    QToolButton,
+    QTreeWidget,
     QVBoxLayout,
     QWidget,
 )
 
+from kernelscope.gui.widgets.theme import set_role
+
+SELECTABLE = (
+    Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+)
+"""How labels with something to copy behave."""
+
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+"""How figures stand in tables."""
+
 AnyWidget = TypeVar("AnyWidget", bound=QWidget)
-AnyButton = TypeVar("AnyButton", bound=QAbstractButton)
 AnyBox = TypeVar("AnyBox", bound=QBoxLayout)
 
 Item = QWidget | QLayout | int
@@ -33,19 +51,141 @@ def dressed(widget: AnyWidget, name: str, accessible: str = "", *, tip: str = ""
     return widget
 
 
-def connected(button: AnyButton, action: Callable[..., object]) -> AnyButton:
-    """Return `button`, which calls `action` when it is clicked."""
-    button.clicked.connect(action)
-    return button
-
-
 def push_button(
     text: str, name: str, action: Callable[..., object], accessible: str = "", *, tip: str = ""
 ) -> QPushButton:
-    """Return a button that calls `action`; Return in another field of a dialog does not."""
-    button = connected(dressed(QPushButton(text), name, accessible, tip=tip), action)
+    """Return a button that calls `action`; Return in another field of a dialog does not.
+
+    Its name for screen readers is by default its text, without mark of the key and dots.
+    """
+    accessible = accessible or text.replace("&", "").removesuffix("…")
+    button = dressed(QPushButton(text), name, accessible, tip=tip)
+    button.clicked.connect(action)
     button.setAutoDefault(False)
     return button
+
+
+def tool_button(
+    text: str,
+    name: str,
+    action: Callable[..., object] | None,
+    accessible: str,
+    *,
+    tip: str = "",
+    menu: QMenu | None = None,
+) -> QToolButton:
+    """Return a small button that calls `action`, or opens `menu`; Tab reaches it."""
+    button = dressed(QToolButton(), name, accessible, tip=tip or accessible)
+    button.setText(text)
+    button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    if action is not None:
+        button.clicked.connect(lambda: action())
+    else:
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+    if menu is not None:
+        button.setMenu(menu)
+    return button
+
+
+def action_button(action: QAction, accessible: str = "") -> QToolButton:
+    """Return a flat button of an action, named after it; Tab reaches it."""
+    button = QToolButton()
+    button.setDefaultAction(action)
+    accessible = accessible or action.text().replace("&", "").removesuffix("…")
+    dressed(button, f"{action.objectName()}Button", accessible)
+    button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    button.setAutoRaise(True)
+    return button
+
+
+def text_label(
+    text: str = "",
+    name: str = "",
+    role: str = "",
+    *,
+    plain: bool = False,
+    selectable: bool = False,
+    parent: QWidget | None = None,
+) -> QLabel:
+    """Return a label whose lines wrap; `plain`: without markup; for `role` see `set_role`."""
+    label = QLabel(text, parent)
+    label.setObjectName(name)
+    label.setWordWrap(True)
+    if plain:
+        label.setTextFormat(Qt.TextFormat.PlainText)
+    if selectable:
+        label.setTextInteractionFlags(SELECTABLE)
+    if role:
+        set_role(label, role)
+    return label
+
+
+def label_of(text: str, widget: QWidget) -> QLabel:
+    """Return the label of a widget, whose key moves the focus there."""
+    label = QLabel(text)
+    label.setBuddy(widget)
+    return label
+
+
+def labelled(text: str, widget: QWidget, name: str) -> tuple[QLabel, QWidget]:
+    """Return a widget behind its label, whose text is also its name for screen readers."""
+    return label_of(text, widget), dressed(widget, name, text.replace("&", ""))
+
+
+def tool_splitter(
+    *widgets: QWidget,
+    name: str = "",
+    sizes: Sequence[int] = (),
+    stretch: Sequence[int] = (),
+    vertical: bool = False,
+) -> QSplitter:
+    """Return widgets beside each other, or below, with a line to drag; none can be dragged away."""
+    splitter = QSplitter(Qt.Orientation.Vertical if vertical else Qt.Orientation.Horizontal)
+    splitter.setObjectName(name)
+    splitter.setChildrenCollapsible(False)
+    for widget in widgets:
+        splitter.addWidget(widget)
+    for place, share in enumerate(stretch):
+        splitter.setStretchFactor(place, share)
+    if sizes:
+        splitter.setSizes(list(sizes))
+    return splitter
+
+
+AnyTree = TypeVar("AnyTree", bound=QTreeWidget)
+
+
+def as_table(
+    tree: AnyTree, name: str, accessible: str, headings: Sequence[str], right: Iterable[int] = ()
+) -> AnyTree:
+    """Return `tree` as a table of whole rows, with the headings of figures right-aligned."""
+    dressed(tree, name, accessible)
+    tree.setHeaderLabels(list(headings))
+    tree.setRootIsDecorated(False)
+    tree.setUniformRowHeights(True)
+    tree.setAllColumnsShowFocus(True)
+    tree.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    tree.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    for column in right:
+        tree.headerItem().setTextAlignment(column, RIGHT)
+    return tree
+
+
+def swatch(colour: str, side: int = 12) -> QPixmap:
+    """Return a square in a colour."""
+    square = QPixmap(side, side)
+    square.fill(QColor(colour))
+    return square
+
+
+def refill(box: QComboBox, entries: Iterable[tuple[str, Any]], chosen: Any = None) -> None:
+    """Offer texts with their data, without a signal; choose a datum or a text, else the first."""
+    with QSignalBlocker(box):
+        box.clear()
+        for text, data in entries:
+            box.addItem(text, data)
+        place = box.findData(chosen) if chosen is not None else -1
+        box.setCurrentIndex(max(0, place if place >= 0 else box.findText(str(chosen))))
 
 
 def in_row(

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from kernelscope.bench.charts import Plot
 from kernelscope.bench.recorded import RecordedReport
-from kernelscope.gui.tools.bench.layout import button
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, push_button, text_label
 
 FIRST_HINT = "Choose a preset or filters on the left, and press Run (F5)."
 
@@ -28,14 +27,13 @@ class EmptyPlot(QWidget):
 
     def __init__(self, entries: Sequence[RecordedReport]) -> None:
         super().__init__()
-        self._hint = dressed(QLabel(), "benchHint")
+        self._hint = text_label("", "benchHint")
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._hint.setWordWrap(True)
-        self.recorded: QPushButton = button(
-            "benchRecorded",
+        self.recorded = push_button(
             "&Recorded results",
-            "Show results that were measured on another machine",
+            "benchRecorded",
             lambda: None,
+            tip="Show results that were measured on another machine",
         )
         self._has_entries = bool(entries)
         menu = dressed(QMenu(self.recorded), "benchRecordedMenu")

@@ -8,8 +8,8 @@ from PySide6.QtGui import QImage, QPixmap
 from PySide6.QtWidgets import QDialog, QLabel, QWidget
 
 from kernelscope.bench import Parity
-from kernelscope.gui.widgets.messages import SELECTABLE, close_box, headline
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.messages import close_box, headline
+from kernelscope.gui.widgets.parts import dressed, in_column, text_label
 from kernelscope.schema.samples import Pixels
 
 _SIDE = 480
@@ -34,19 +34,15 @@ class ParityDialog(QDialog):
             *parity.remarks,
             *(f"{level} did not run: {reason}" for level, reason in parity.reasons.items()),
         ]
-        text = dressed(QLabel("\n".join(lines)), "parityText")
-        text.setTextFormat(Qt.TextFormat.PlainText)
-        text.setTextInteractionFlags(SELECTABLE)
-        text.setWordWrap(True)
+        text = text_label("\n".join(lines), "parityText", plain=True, selectable=True)
         layout = in_column(headline(title), text, of=self)
         if not agree:
             layout.addWidget(_map(parity), 0, Qt.AlignmentFlag.AlignCenter)
-            caption = QLabel(
+            caption = text_label(
                 "Where: black, no difference; the brighter, the larger; white, the largest"
                 + (f" (slice {parity.place[0]})." if parity.map.ndim == 3 else ".")
             )
             caption.setObjectName("parityCaption")
-            caption.setWordWrap(True)
             layout.addWidget(caption)
         layout.addWidget(close_box(self))
         self.setMinimumWidth(60 * self.fontMetrics().averageCharWidth())

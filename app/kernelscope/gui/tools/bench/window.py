@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QHBoxLayout,
-    QLabel,
+    QProgressBar,
     QWidget,
 )
 
@@ -45,24 +45,23 @@ from kernelscope.gui.tools.bench.chart_view import ChartView
 from kernelscope.gui.tools.bench.empty_plot import FIRST_HINT, EmptyPlot, missing_for
 from kernelscope.gui.tools.bench.export import save_chart
 from kernelscope.gui.tools.bench.form import BenchForm
-from kernelscope.gui.tools.bench.layout import (
-    banner,
-    button,
-    combo,
-    progress_bar,
-    refill,
-    results,
-    side_by_side,
-    side_column,
-    state_label,
-)
 from kernelscope.gui.tools.bench.names import named, series_name
 from kernelscope.gui.tools.bench.parity_dialog import ParityDialog
 from kernelscope.gui.tools.bench.reader import ReportReader, names
 from kernelscope.gui.tools.bench.table import BenchTable
 from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    label_of,
+    push_button,
+    refill,
+    text_label,
+    tool_splitter,
+)
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
@@ -390,81 +389,99 @@ class BenchWindow(QWidget):
     # --- building ---
 
     def _lay_out(self) -> None:
-        self._run = button("benchRun", "&Run", "Measure with these settings (F5)", self.run)
-        self._cancel = button(
-            "benchCancel", "&Cancel", "Stop; complete rows are kept (Esc)", self.cancel
+        self._run = push_button(
+            "&Run", "benchRun", self.run, tip="Measure with these settings (F5)"
         )
-        self._verify = button(
-            "benchVerify",
+        self._cancel = push_button(
+            "&Cancel", "benchCancel", self.cancel, tip="Stop; complete rows are kept (Esc)"
+        )
+        self._verify = push_button(
             "&Verify levels",
-            "Run every level of the main window’s filter on the open image, and compare them",
+            "benchVerify",
             self.verify,
+            tip="Run every level of the main window’s filter on the open image, and compare them",
         )
-        self._save_plot = button(
-            "benchSavePlot", "Save p&lot…", "Save the plot as PNG or SVG", self.save_plot
+        self._save_plot = push_button(
+            "Save p&lot…", "benchSavePlot", self.save_plot, tip="Save the plot as PNG or SVG"
         )
-        self._save_data = button(
-            "benchSaveData", "Save &data…", "Save all rows as JSON or CSV", self.save_data
+        self._save_data = push_button(
+            "Save &data…", "benchSaveData", self.save_data, tip="Save all rows as JSON or CSV"
         )
-        self._open = button(
-            "benchOpen",
+        self._open = push_button(
             "&Open…",
-            "Show results that were saved as JSON; several are shown as one run",
+            "benchOpen",
             self.open_data,
+            tip="Show results that were saved as JSON; several are shown as one run",
         )
-        self._progress = progress_bar()
-        self._state = state_label()
+        self._progress = dressed(QProgressBar(), "benchProgress", "Progress")
+        self._progress.setTextVisible(False)
+        self._progress.setFixedHeight(8)
+        self._state = text_label("", "benchState", plain=True)
+        self._state.setMinimumHeight(3 * self.fontMetrics().height())
+        self._state.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._hint = EmptyPlot(entries())
         self._hint.chosen.connect(lambda path: self.open_results(with_cpu(path)))
         self._origin = dressed(ElidedLabel(), "benchOrigin")
         self._origin.set_full_text("Nothing is measured yet.")
-        side = side_column(
-            self.form, (self._run, self._cancel), (self._progress, self._state, self._verify)
-        )
-        plot = (self._plot_bar(), self.chart_view, self._hint)
-        right = results(*plot, self._origin, (self._save_data, self._open), self._table)
+        side, upper, lower = QWidget(), QWidget(), QWidget()
+        buttons = in_row((self._run, 3), (self._cancel, 2))
+        below = self._progress, self._state, self._verify
+        in_column((self.form, 1), buttons, *below, of=side, margins=(0, 0, 6, 0))
+        plot = self._plot_bar(), (self.chart_view, 1), (self._hint, 1)
+        in_column(*plot, of=upper, margins=0)
+        tools = in_row((self._origin, 1), self._save_data, self._open)
+        in_column(tools, (self._table, 1), of=lower, margins=0)
+        right = tool_splitter(upper, lower, name="benchResults", sizes=(480, 240), vertical=True)
+        unit = self.fontMetrics().averageCharWidth()
+        widths = 44 * unit, 130 * unit
+        both = tool_splitter(side, right, name="benchSplitter", sizes=widths, stretch=(0, 1))
         self._banner = self._offer()
-        in_column(self._banner, (side_by_side(side, right), 1), of=self)
+        in_column(self._banner, (both, 1), of=self)
         self.resize(QSize(1320, 760).boundedTo(self.screen().availableSize() - _FRAME))
 
     def _plot_bar(self) -> QHBoxLayout:
-        self._plot = combo("benchPlotKind", "Plot", "Contents of the plot")
+        self._plot = dressed(ChoiceBox(), "benchPlotKind", "Plot", tip="Contents of the plot")
         self._plot.addItems([str(plot) for plot in Plot])
         self._plot.currentIndexChanged.connect(self._refresh)
-        self._about = combo("benchAbout", "Of", "Rows that the plot shows")
+        self._about = dressed(ChoiceBox(), "benchAbout", "Of", tip="Rows that the plot shows")
         self._about.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._about.setMinimumContentsLength(12)
         self._about.currentIndexChanged.connect(self._draw)
         self._about.textActivated.connect(self._want)
-        self._baseline = combo("benchBaseline", "Baseline", "Row that speed-ups refer to")
+        self._baseline = dressed(
+            ChoiceBox(), "benchBaseline", "Baseline", tip="Row that speed-ups refer to"
+        )
         self._baseline.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._baseline.textActivated.connect(self._want_baseline)
         self._waiting = dressed(QCheckBox("With &transfers"), "benchWaiting")
         self._waiting.setChecked(True)
         self._waiting.toggled.connect(self._refresh)
-        bar = QHBoxLayout()
-        for caption, box in (
-            ("Plo&t", self._plot),
-            ("&Of", self._about),
-            ("&Over", self._baseline),
-        ):
-            label = QLabel(caption)
-            label.setBuddy(box)
-            bar.addWidget(label)
-            bar.addWidget(box, 1 if box is self._about else 0)
-        bar.addWidget(self._waiting)
-        bar.addWidget(self._save_plot)
-        return bar
+        return in_row(
+            *(label_of("Plo&t", self._plot), self._plot),
+            *(label_of("&Of", self._about), (self._about, 1)),
+            *(label_of("&Over", self._baseline), self._baseline),
+            *(self._waiting, self._save_plot),
+        )
 
     def _offer(self) -> QFrame:
         """Return the offer of a quick look, visible until it was answered once."""
-        self._quick = button(
-            "benchQuick", "&Quick look", "Measure two filters at every level", self.quick_look
+        self._quick = push_button(
+            "&Quick look", "benchQuick", self.quick_look, tip="Measure two filters at every level"
         )
-        later = button("benchLater", "&Not now", "It stays in the list of presets", self._decline)
-        frame = banner(self._quick, later, gpu=self._may_have_gpu)
+        later = push_button(
+            "&Not now", "benchLater", self._decline, tip="It stays in the list of presets"
+        )
+        gains = "What do you gain on this machine by using the GPU, and by each level? "
+        gains += "A quick look answers that in about 20 seconds."
+        if not self._may_have_gpu:
+            gains = "This machine has no usable GPU. What do you gain by using all cores of the "
+            gains += "CPU, and by each way of computing? A quick look answers that."
+        frame = dressed(QFrame(), "benchOffer")
+        frame.setFrameShape(QFrame.Shape.StyledPanel)
+        text = text_label(gains, "benchOfferText")
+        in_row((text, 1), self._quick, later, of=frame)
         frame.setVisible(not self._settings.text(_SEEN))
         return frame
 
