@@ -187,8 +187,9 @@ class PlaneCanvas(QWidget):
         self.tool = tool
         self._choose_cursor(QPointF(self.mapFromGlobal(self.cursor().pos())))
 
-    def _usable_tool(self) -> Tool | None:
-        return self.tool if self.has_picture else None
+    def usable_tool(self) -> Tool | None:
+        """Return the tool, where points of the widget are points of a plane."""
+        return self.tool
 
     def _touch(self, event: QMouseEvent) -> Touch:
         point, cell = self.to_scene(event.position()), self.cell
@@ -196,7 +197,7 @@ class PlaneCanvas(QWidget):
         return Touch(point, self.side, cell.width(), event.modifiers(), self.plane, aspect)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self._from, tool = event.position(), self._usable_tool()
+        self._from, tool = event.position(), self.usable_tool()
         left = event.button() == Qt.MouseButton.LeftButton
         if left and self._is_at_line(event.position()):
             self._taken = "divide"
@@ -209,7 +210,7 @@ class PlaneCanvas(QWidget):
             self._taken = "right"
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        point, way, tool = event.position(), event.position() - self._from, self._usable_tool()
+        point, way, tool = event.position(), event.position() - self._from, self.usable_tool()
         self._from = point
         match self._taken:
             case "divide":
@@ -228,7 +229,7 @@ class PlaneCanvas(QWidget):
         self.hovered.emit(self.place_under(point))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        tool = self._usable_tool()
+        tool = self.usable_tool()
         if self._taken == "tool" and tool is not None:
             tool.release(self._touch(event))
         self._taken = ""
@@ -253,7 +254,7 @@ class PlaneCanvas(QWidget):
     # --- keys, size ---
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        tool = self._usable_tool()
+        tool = self.usable_tool()
         if tool is not None and tool.key(event, self.plane):
             return
         arrow, modifiers = ARROWS.get(event.key()), event.modifiers()

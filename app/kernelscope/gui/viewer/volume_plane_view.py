@@ -24,6 +24,7 @@ from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.camera import ZOOM_STEP
 from kernelscope.gui.viewer.plane_canvas import NOTCH, PlaneCanvas
 from kernelscope.gui.viewer.slice_images import Drawn, layer_of, picture_of
+from kernelscope.gui.viewer.tools import Tool
 from kernelscope.gui.widgets import theme
 
 _GAP = 8
@@ -142,6 +143,9 @@ class PlaneView(PlaneCanvas):
     def to_widget(self, point: QPointF) -> QPointF:
         cell = self.cell
         return self._area.topLeft() + QPointF(point.x() * cell.width(), point.y() * cell.height())
+
+    def usable_tool(self) -> Tool | None:
+        return self.tool if self.has_picture else None
 
     def place_under(self, point: QPointF) -> tuple[int, int] | None:
         """Return the column and row at a point, outside of the slice too; None without one."""
