@@ -61,9 +61,9 @@ from kernelscope.gui.tools.bench.axes import arranged, broken, staggered
 from kernelscope.gui.tools.bench.chart_view import ChartView
 from kernelscope.gui.tools.bench.export import export, save_chart
 from kernelscope.gui.tools.bench.form import OWN_CHOICE
+from kernelscope.gui.tools.bench.painters import SeriesStyle, light
 from kernelscope.gui.tools.bench.parity_dialog import ParityDialog
 from kernelscope.gui.tools.bench.reader import ReportReader
-from kernelscope.gui.tools.bench.styles import SeriesStyle, light
 from kernelscope.gui.tools.bench.window import BenchWindow
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.messages import ErrorDialog

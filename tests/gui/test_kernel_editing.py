@@ -43,8 +43,7 @@ from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.model.trials import Version
 from kernelscope.gui.tools.code_editor import CodeEditor
 from kernelscope.gui.tools.code_view import CodeView
-from kernelscope.gui.tools.difference_view import DifferenceView
-from kernelscope.gui.tools.kernel_viewer import KernelViewer
+from kernelscope.gui.tools.kernel_viewer import DifferenceView, KernelViewer
 from kernelscope.gui.tools.wrong_pixels import WrongPixels
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.work.background import Background

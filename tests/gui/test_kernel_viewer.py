@@ -44,8 +44,7 @@ from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.tools import kernel_viewer as module
 from kernelscope.gui.tools.code_view import CodeView, CudaHighlighter
-from kernelscope.gui.tools.difference_view import DifferenceView
-from kernelscope.gui.tools.kernel_viewer import KernelViewer
+from kernelscope.gui.tools.kernel_viewer import DifferenceView, KernelViewer
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.fact_table import FactTable

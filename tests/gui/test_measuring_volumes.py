@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.docks.within_box import WithinBox
+from kernelscope.gui.docks.run_options import WithinBox
 from kernelscope.gui.model.measurements import measure, slices, steps_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.regions import Interest, Regions, Shape

@@ -17,7 +17,7 @@ from kernelscope.gui.model.figures import describe_gain, figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.model.times import VARYING
-from kernelscope.gui.tools.run_pair import RunPair
+from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.viewer.image_views import ImagePair
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.live import Live

@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QComboBox, QSlider, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.docks.volume_display_panel import VolumeDisplayPanel
+from kernelscope.gui.docks.display_panel import VolumeDisplayPanel
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.projection import Projection

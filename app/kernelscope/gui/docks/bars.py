@@ -1,14 +1,70 @@
-"""Bars in the cells of a list: a run or a stage by its parts, in the colours of the parts."""
+"""Bars of a run or a stage by its parts: their colours, a legend, and cells that draw them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, Qt
-from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from kernelscope.gui.docks.part_colours import part_colour
+from kernelscope.gui.model.runs import KERNEL, OTHER, TRANSFERS
+from kernelscope.gui.widgets import theme
+
+_COLOURS = {KERNEL: theme.kernel_fill, TRANSFERS: theme.transfers_fill, OTHER: theme.other_fill}
+
+
+def part_colour(part: str, palette: QPalette) -> QColor:
+    """Return the colour of a part: light for the kernel, dark for transfers, grey for others."""
+    return _COLOURS[part](palette)
+
+
+class Legend(QWidget):
+    """A row of coloured boxes with the names of the parts."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("timingLegend")
+        names = ", ".join(f"{tone} {part}" for part, tone in zip(_COLOURS, _TONES, strict=True))
+        self.setAccessibleName(f"Colours of bars: {names}")
+        self.setToolTip(f"Colours of bars: {names}")
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, self.sizeHint().height())  # where there is no room, tooltips have to do
+
+    def sizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        widths = (self._box() + 5 + metrics.horizontalAdvance(part) + _GAP for part in _COLOURS)
+        return QSize(sum(widths) - _GAP, metrics.height() + 2)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self.updateGeometry()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        metrics, side, x = self.fontMetrics(), self._box(), 0.0
+        top = (self.height() - side) / 2
+        for part in _COLOURS:
+            width = metrics.horizontalAdvance(part)
+            if x + side + 5 + width > self.width() + 1:
+                return
+            painter.fillRect(QRectF(x, top, side, side), part_colour(part, self.palette()))
+            x += side + 5
+            painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+            area = QRectF(x, 0, width + 1, self.height())
+            painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, part)
+            x += width + _GAP
+
+    def _box(self) -> int:
+        return round(0.7 * self.fontMetrics().height())
+
+
+_TONES = ("light", "dark", "grey")
+_GAP = 14
+"""Pixels between entries."""
+
 
 BARS = Qt.ItemDataRole.UserRole
 """Role under which a cell keeps its bar: (part, from, to) with shares of its width."""

@@ -6,14 +6,48 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QWidget
 
 from kernelscope.gui.docks.gpu_options import GpuOptions
-from kernelscope.gui.docks.within_box import WithinBox
-from kernelscope.gui.session.session import FILTER, KIND, OPTIONS, Fields, Session
+from kernelscope.gui.session.session import FILTER, KIND, OPTIONS, REGION, Fields, Session
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import shrink
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import dressed, label_of, tool_button
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
+
+_TIP = (
+    "Filters the selected region of interest and keeps the rest of the picture. The region keeps "
+    "its values of the whole result: its neighbours outside are those of the input."
+)
+_NO_REGION = "Draw a region first (Ctrl+Alt+R)."
+
+
+class WithinBox(QCheckBox):
+    """Checked, it limits the filter to the selected region, and follows it."""
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("within")
+        self._session = session
+        self.toggled.connect(session.limit)
+        session.follow(self._show)
+        self._show(frozenset({REGION}))
+
+    def _show(self, fields: Fields) -> None:
+        """Name the region, or the place of one that is not chosen any more."""
+        if not fields & {REGION, KIND}:
+            return
+        limit, (name, offered) = self._session.within, self._session.region
+        with QSignalBlocker(self):
+            self.setChecked(limit is not None)
+        area = limit or offered
+        name = name if area is not None and area == offered else ""
+        self.setText(f"Filter only in {name or 'a region'}")
+        self.setEnabled(area is not None)
+        place = f"{area.describe()[:1].upper()}{area.describe()[1:]}. " if area is not None else ""
+        tip = f"{place}{_TIP}" if area is not None else f"{_NO_REGION} {_TIP}"
+        self.setToolTip(tip)
+        self.setAccessibleName(self.text())
+        self.setAccessibleDescription(tip)
 
 
 class RunOptionsForm(QWidget):

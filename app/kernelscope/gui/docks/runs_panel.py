@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.gui.docks.part_colours import Legend
+from kernelscope.gui.docks.bars import Legend
 from kernelscope.gui.docks.run_strip import RunStrip
 from kernelscope.gui.docks.run_table import RunTable
 from kernelscope.gui.model.gallery import Gallery, RunOrder

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QToolTip
 
 from kernelscope.base.durations import duration, unit_of
 from kernelscope.engine.timing import Stage
-from kernelscope.gui.docks.part_colours import part_colour
+from kernelscope.gui.docks.bars import part_colour
 from kernelscope.gui.model.runs import part_of
 from kernelscope.gui.widgets import theme
 

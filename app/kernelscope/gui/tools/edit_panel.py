@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QDialog,
     QHBoxLayout,
     QInputDialog,
     QPushButton,
@@ -26,6 +29,8 @@ from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name,
 from kernelscope.gui.model.new_kernel import files_for
 from kernelscope.gui.model.trials import TrialSubject, Tried, Version, times_of, try_subject
 from kernelscope.gui.tools.code_editor import CodeEditor
+from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.find_bar import FindBar
 from kernelscope.gui.tools.wrong_pixels import WrongPixelsBox
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
@@ -463,3 +468,36 @@ class EditPanel(QWidget):
     def _show_state(self, text: str, *, problem: bool = False) -> None:
         theme.set_role(self._state, "problem" if problem else "")
         self._state.setText(text)
+
+
+def make_keys(
+    window: QDialog,
+    panel: EditPanel,
+    find: FindBar,
+    in_editor: Callable[[Callable[[CodeEditor], None]], None],
+    in_view: Callable[[], CodeView | None],
+) -> None:
+    """Make the keys, which work everywhere in `window`.
+
+    `in_editor` brings the editor to the front, if there is one, and calls a function with it.
+    `in_view` returns the source to find text in.
+    """
+
+    def open_find() -> None:
+        view = in_view()
+        if view is not None:
+            find.open_for(view)
+
+    for keys, action in (
+        ("Ctrl+Return", panel.compile),
+        ("Ctrl+Enter", panel.compile),
+        ("Ctrl+Shift+Return", panel.grade),
+        ("Ctrl+Shift+Enter", panel.grade),
+        ("F8", lambda: in_editor(CodeEditor.next_message)),
+        ("Shift+F8", lambda: in_editor(CodeEditor.previous_message)),
+        ("Ctrl+F", open_find),
+        ("F3", find.find_next),
+        ("Shift+F3", find.find_previous),
+        ("F6", window.focusNextChild),
+    ):
+        QShortcut(QKeySequence(keys), window, action)

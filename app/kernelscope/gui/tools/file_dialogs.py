@@ -26,7 +26,7 @@ from kernelscope.files.volumes import (
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.tools.places import folder_for, name_filter
 from kernelscope.gui.tools.saving import Saver
-from kernelscope.gui.tools.volumes_together import VolumesTogether
+from kernelscope.gui.tools.together_dialog import VolumesTogether
 from kernelscope.gui.viewer.rendering import from_clipboard, to_clipboard
 from kernelscope.gui.widgets.commands import action
 from kernelscope.gui.widgets.messages import open_dialog, show_error

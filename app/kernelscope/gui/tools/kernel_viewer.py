@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QColor, QGuiApplication, QPalette, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QPushButton,
     QSplitter,
+    QTextEdit,
     QWidget,
 )
 
+from kernelscope.backends.cuda.info import architecture
 from kernelscope.backends.cuda.inspection import (
     REPORTED,
     PlannedLaunch,
@@ -30,7 +32,14 @@ from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.launch_report import LaunchReport, Resources
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.kernel_difference import DifferenceLine, difference, text_difference
+from kernelscope.gui.model.kernel_difference import (
+    GONE,
+    HEADING,
+    NEW,
+    DifferenceLine,
+    difference,
+    text_difference,
+)
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.new_kernel import template_for
 from kernelscope.gui.model.trials import (
@@ -42,12 +51,10 @@ from kernelscope.gui.model.trials import (
 )
 from kernelscope.gui.tools.code_editor import CodeEditor
 from kernelscope.gui.tools.code_view import CodeView
-from kernelscope.gui.tools.difference_view import DifferenceView
-from kernelscope.gui.tools.edit_panel import ORIGINAL, EditPanel
-from kernelscope.gui.tools.editor_keys import make_keys
+from kernelscope.gui.tools.edit_panel import ORIGINAL, EditPanel, make_keys
 from kernelscope.gui.tools.file_tabs import SourceTabs
 from kernelscope.gui.tools.find_bar import FindBar
-from kernelscope.gui.tools.kernel_facts import last_run, planned, resources, with_generation
+from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
@@ -62,6 +69,143 @@ from kernelscope.gui.widgets.parts import (
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.schema.devices import Device
+
+_FILLS = {GONE: theme.removed_fill, NEW: theme.added_fill}
+_SIGN = 2
+"""Characters before each line."""
+
+_BEFORE = 3
+"""Lines in view above the first change."""
+
+
+class DifferenceView(CodeView):
+    """Lines of a difference, highlighted as the language is."""
+
+    def __init__(self, lines: Sequence[DifferenceLine], parent: QWidget | None = None) -> None:
+        self._lines = list(lines)
+        super().__init__("difference", "\n".join(map(str, lines)), parent)
+        self.setAccessibleName("Difference of two levels")
+        self._mark(0, 0)
+
+    def go_to_first_change(self) -> None:
+        """Scroll to the first line that differs."""
+        changed = (n for n, line in enumerate(self._lines) if line.kind in _FILLS)
+        self.verticalScrollBar().setValue(max(0, next(changed, 0) - _BEFORE))
+
+    @property
+    def lines(self) -> list[DifferenceLine]:
+        return self._lines
+
+    def _mark(self, start: int, stop: int) -> None:
+        """Colour the lines: nothing else is marked here."""
+        self._marked = (0, 0)
+        selections = []
+        for number, line in enumerate(self._lines):
+            if line.kind == HEADING:
+                ground = self.palette().color(QPalette.ColorRole.AlternateBase)
+                selections.append(self._selection(number, ground))
+            if line.kind in _FILLS:
+                fill = _FILLS[line.kind]
+                selections.append(self._selection(number, fill(self.palette())))
+                selections += [
+                    self._selection(number, fill(self.palette(), strong=True), span)
+                    for span in line.spans
+                ]
+        self.setExtraSelections(selections)
+
+    def _selection(
+        self, number: int, ground: QColor, span: tuple[int, int] | None = None
+    ) -> QTextEdit.ExtraSelection:
+        selection = QTextEdit.ExtraSelection()
+        selection.format.setBackground(ground)
+        cursor = QTextCursor(self.document().findBlockByNumber(number))
+        if span is None:
+            selection.format.setProperty(QTextCharFormat.Property.FullWidthSelection, True)
+        else:
+            start = cursor.position() + _SIGN
+            cursor.setPosition(start + span[0])
+            cursor.setPosition(start + span[1], QTextCursor.MoveMode.KeepAnchor)
+        selection.cursor = cursor
+        return selection
+
+
+LAST_RUN = "Last run on the GPU"
+
+
+def with_generation(target: str) -> str:
+    """Return ``sm_75 (Turing)`` for ``sm_75``."""
+    digits = target.removeprefix("sm_")
+    return f"{target} ({architecture((int(digits[:-1]), int(digits[-1])))})"
+
+
+def last_run(report: LaunchReport) -> FactGroup:
+    return FactGroup(
+        LAST_RUN,
+        (
+            Fact("Grid", _by(report.grid), "blocks"),
+            Fact("Block", _by(report.block), "threads"),
+            Fact("Dynamic shared memory", f"{report.shared_bytes:,}", "bytes a block"),
+            *(resources(report.resources) if report.resources else ()),
+            *_occupancy(report.occupancy),
+            *((Fact("Compiled by", report.compiler),) if report.compiler else ()),
+        ),
+    )
+
+
+def _occupancy(occupancy: float | None) -> tuple[Fact, ...]:
+    if occupancy is None:
+        return ()
+    return (Fact("Theoretical occupancy", f"{occupancy:.0%}"),)
+
+
+def planned(plan: PlannedLaunch, request: Request) -> FactGroup:
+    launch = plan.launch
+    source = request.source
+    size = "×".join(str(side) for side in source.shape[-2::-1])
+    tile = "strides over all" if launch.tile is None else _by(launch.tile)
+    return FactGroup(
+        f"Launch for {size}, {source.mode}",
+        (
+            Fact("Kernel", launch.kernel),
+            Fact("Grid", _by(plan.grid), "blocks"),
+            Fact("Block", _by(launch.block), "threads"),
+            Fact("Output of a block", tile, "" if launch.tile is None else "pixels"),
+            Fact("Dynamic shared memory", f"{launch.shared_bytes:,}", "bytes a block"),
+            *(
+                Fact(f"{name} in constant memory", f"{values.nbytes:,}", "bytes")
+                for name, values in launch.constants.items()
+            ),
+            *(
+                Fact(f"Table {number} in global memory", f"{table.nbytes:,}", "bytes")
+                for number, table in enumerate(launch.tables, 1)
+            ),
+            Fact("Reads the image through", "a texture" if launch.texture else "global memory"),
+            Fact("Least traffic", _plain(launch.bytes_per_sample), "bytes a sample"),
+            Fact("Arithmetic", _plain(launch.operations_per_sample), "operations a sample"),
+        ),
+    )
+
+
+def resources(resources: Resources) -> tuple[Fact, ...]:
+    """Return the facts of an assembler's report."""
+    constant = Fact("Constant bank", f"{resources.constant_bytes:,}", "bytes")
+    return (
+        Fact("Registers", str(resources.registers), "a thread"),
+        Fact("Spilled registers", f"{resources.spill_bytes:,}", "bytes a thread"),
+        Fact("Stack", f"{resources.stack_bytes:,}", "bytes a thread"),
+        Fact("Static shared memory", f"{resources.shared_bytes:,}", "bytes a block"),
+        *((constant,) if resources.constant_bytes else ()),  # newer assemblers do not report it
+    )
+
+
+def _plain(number: float) -> str:
+    """Return a number of four digits or more, never with an exponent."""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
+
+
+def _by(sizes: tuple[int, ...]) -> str:
+    return " × ".join(f"{size:,}" for size in sizes)
+
 
 _COMPILE = "gpu-compile-report"
 _ORIGINAL = "original"

@@ -23,8 +23,16 @@ from PySide6.QtWidgets import (
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.files.write_errors import replace_file
-from kernelscope.gui.tools.lecture_paper import Sheet, as_pdf, paint, set_up
-from kernelscope.gui.tools.lecture_view import DrawingView, facts_of, sources_of, text_of
+from kernelscope.gui.tools.lecture_view import (
+    DrawingView,
+    Sheet,
+    as_pdf,
+    facts_of,
+    paint,
+    set_up,
+    sources_of,
+    text_of,
+)
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import Editor, create_editor

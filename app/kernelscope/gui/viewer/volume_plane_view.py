@@ -23,7 +23,7 @@ from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.camera import ZOOM_STEP
 from kernelscope.gui.viewer.plane_canvas import NOTCH, PlaneCanvas
-from kernelscope.gui.viewer.slice_images import Drawn, layer_of, picture_of
+from kernelscope.gui.viewer.slices import Drawn, layer_of, picture_of
 from kernelscope.gui.viewer.tools import Tool
 from kernelscope.gui.widgets import theme
 

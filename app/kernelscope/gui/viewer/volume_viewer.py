@@ -24,17 +24,18 @@ from kernelscope.gui.model.projection import Projection, slab
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.viewer import volume_values as values
 from kernelscope.gui.viewer.camera import ZOOM_STEP
-from kernelscope.gui.viewer.overlay_bar import OverlayBar
-from kernelscope.gui.viewer.plane_switches import PlaneSwitches
-from kernelscope.gui.viewer.projection_control import ProjectionControl
-from kernelscope.gui.viewer.slice_images import Drawn
-from kernelscope.gui.viewer.slices import Key, OutputContent, PaneContent, Slabs
+from kernelscope.gui.viewer.slices import Drawn, Key, OutputContent, PaneContent, Slabs
 from kernelscope.gui.viewer.tools import Overlay, Tool
 from kernelscope.gui.viewer.volume_camera import VolumeCamera
+from kernelscope.gui.viewer.volume_controls import (
+    OverlayBar,
+    PlaneSwitches,
+    ProjectionControl,
+    WindowControl,
+)
 from kernelscope.gui.viewer.volume_pane import PaneBox, SliceSliders, VolumePane
 from kernelscope.gui.viewer.volume_plane_view import PlaneView
 from kernelscope.gui.viewer.volume_probe import VolumeProbe
-from kernelscope.gui.viewer.window_control import WindowControl
 from kernelscope.gui.widgets.folding_row import FoldingRow
 from kernelscope.images.planes import GreyWindow, Plane, Position, planes_of
 from kernelscope.images.volume import Volume

@@ -24,7 +24,7 @@ from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.tools.file_dialogs import Pictures
-from kernelscope.gui.tools.run_pair import RunPair
+from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import action

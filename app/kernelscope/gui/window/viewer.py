@@ -7,8 +7,7 @@ from dataclasses import replace
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
-from kernelscope.gui.docks.display_panel import DisplayPanel
-from kernelscope.gui.docks.volume_display_panel import VolumeDisplayPanel
+from kernelscope.gui.docks.display_panel import DisplayPanel, VolumeDisplayPanel
 from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display

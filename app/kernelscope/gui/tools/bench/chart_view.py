@@ -20,8 +20,7 @@ from PySide6.QtWidgets import QApplication, QToolTip
 
 from kernelscope.bench.charts import Chart
 from kernelscope.gui.tools.bench.axes import PlainAxis, wrapped
-from kernelscope.gui.tools.bench.bar_painter import BarPainter
-from kernelscope.gui.tools.bench.painters import CurvePainter, Painter
+from kernelscope.gui.tools.bench.painters import BarPainter, CurvePainter, Painter
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.plots import look_at_every_item
 

@@ -17,7 +17,7 @@ from kernelscope.bench import Report
 from kernelscope.bench.charts import Chart, Plot, all_whole, chart, choices
 from kernelscope.bench.output import write
 from kernelscope.gui.tools.bench.chart_view import ChartView
-from kernelscope.gui.tools.bench.styles import light
+from kernelscope.gui.tools.bench.painters import light
 
 _FILE_SIZE = QSize(1200, 720)
 _SCALE = 2

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QFrame,
     QHBoxLayout,
+    QMenu,
     QProgressBar,
     QWidget,
 )
@@ -35,14 +36,13 @@ from kernelscope.bench import (
 )
 from kernelscope.bench.charts import Chart, Plot, Selection, all_whole, chart, choices
 from kernelscope.bench.plan import GPU
-from kernelscope.bench.recorded import entries, with_cpu
+from kernelscope.bench.recorded import RecordedReport, entries, with_cpu
 from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Job
 from kernelscope.gui.tools.bench.chart_view import ChartView
-from kernelscope.gui.tools.bench.empty_plot import FIRST_HINT, EmptyPlot, missing_for
 from kernelscope.gui.tools.bench.export import save_chart
 from kernelscope.gui.tools.bench.form import BenchForm
 from kernelscope.gui.tools.bench.names import named, series_name
@@ -66,6 +66,58 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.source import Source
+
+FIRST_HINT = "Choose a preset or filters on the left, and press Run (F5)."
+
+
+class EmptyPlot(QWidget):
+    """A hint, and below it the recorded results while nothing was measured.
+
+    `entries`: the recorded results; an installation may lack them. `recorded` opens the list of
+    recorded results.
+    """
+
+    chosen = Signal(Path)
+    """A recorded result is to be shown."""
+
+    def __init__(self, entries: Sequence[RecordedReport], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._hint = text_label("", "benchHint")
+        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.recorded = push_button(
+            "&Recorded results",
+            "benchRecorded",
+            lambda: None,
+            tip="Show results that were measured on another machine",
+        )
+        self._has_entries = bool(entries)
+        menu = dressed(QMenu(self.recorded), "benchRecordedMenu")
+        for entry in entries:
+            action = menu.addAction(entry.title.replace("&", "&&"))
+            action.triggered.connect(lambda _=False, path=entry.path: self.chosen.emit(path))
+        self.recorded.setMenu(menu)
+        column = in_column(0, self._hint, of=self)
+        column.addWidget(self.recorded, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addStretch()
+
+    def show_hint(self, text: str, *, offers: bool) -> None:
+        """Show a hint, with or without the recorded results."""
+        self._hint.setText(text)
+        self.recorded.setVisible(offers and self._has_entries)
+
+
+def missing_for(plot: Plot, baseline: str) -> str:
+    """Return the rows that a plot needs, for rows that it shows nothing of."""
+    match plot:
+        case Plot.STAGES:
+            return "Needs rows of the GPU."
+        case Plot.ROOFLINE:
+            return "Needs rows of the GPU whose plans state bytes and operations."
+        case Plot.SPEED_UP:
+            return f"No row of {baseline} to compare with."
+        case _:
+            return "Nothing to show."
+
 
 _Reporter = Callable[[Any], None]
 

@@ -1,0 +1,301 @@
+"""The controls of volumes: grey window, planes, projection, and differences over the anatomy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from weakref import WeakKeyDictionary
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+
+from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
+from kernelscope.gui.widgets.parts import dressed, in_row, label_of
+from kernelscope.gui.widgets.switch import Switch
+from kernelscope.images.planes import GreyWindow, Plane, auto_window
+from kernelscope.images.volume import Volume
+
+_ALL = 3
+"""The choice of all planes in place of a single one."""
+
+
+class PlaneSwitches(QWidget):
+    """A switch for all planes, and one for each."""
+
+    chosen = Signal(object)
+    """`int or None`: Show this plane alone; all of them for None."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        self._switches: dict[int, Switch] = {}
+        for number, name in ((_ALL, "All"), (0, "Axial"), (1, "Coronal"), (2, "Sagittal")):
+            switch = dressed(
+                Switch(self),
+                f"plane{number}Button",
+                "Show all planes",
+                tip="Double-click a plane to see it alone, and again to see all",
+            )
+            switch.setText(name)
+            switch.setCheckable(True)
+            switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            switch.clicked.connect(partial(self._on_click, number if number != _ALL else None))
+            self._switches[number] = switch
+            row.addWidget(switch)
+
+    def name(self, planes: Sequence[Plane]) -> None:
+        for number, plane in enumerate(planes):
+            self._switches[number].setText(plane.name)
+            self._switches[number].setAccessibleName(f"Show only: {plane.name}")
+
+    def show_choice(self, number: int | None) -> None:
+        for choice, switch in self._switches.items():
+            switch.setChecked(choice == (_ALL if number is None else number))
+
+    def _on_click(self, number: int | None, _checked: bool = False) -> None:
+        self.chosen.emit(number)
+
+
+_DRAG = 1 / 300
+"""Share of the window's width by which one pixel of a drag changes it."""
+
+_NARROWEST = 1e-6
+
+
+class WindowControl(QWidget):
+    """Chooses the values that are drawn black and white."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.window_ = GreyWindow(0.5, 1)
+        self._volume: Volume | None = None
+        self._chosen: WeakKeyDictionary[Volume, GreyWindow] = WeakKeyDictionary()
+        self._automatic: WeakKeyDictionary[Volume, GreyWindow] = WeakKeyDictionary()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(3)
+        self._level = self._box("windowLevel", "&Level", "The value that is drawn mid-grey", row)
+        self._width = self._box(
+            "windowWidth",
+            "&Window",
+            "Distance between the values drawn black and white; drag with the right button",
+            row,
+        )
+        self.auto_button = dressed(
+            Switch(self),
+            "autoWindow",
+            "Choose level and window automatically",
+            tip="From the 1st to the 99th percentile of the input",
+        )
+        self.auto_button.setText("Auto")
+        self.auto_button.setCheckable(True)
+        self.auto_button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        row.addWidget(self.auto_button)
+        for box in (self._level, self._width):
+            box.valueChanged.connect(self._on_boxes)
+        self.auto_button.clicked.connect(self._on_auto)
+
+    def show_volume(self, volume: Volume) -> None:
+        """Take the window that was chosen for `volume`, or else the automatic one."""
+        self._volume = volume
+        self.auto_button.setChecked(volume not in self._chosen)
+        self._set(self._chosen.get(volume) or self._auto_window(volume))
+
+    def choose(self, window: GreyWindow) -> None:
+        """Use `window` for the volume that is shown, now and later."""
+        if self._volume is not None:
+            self._chosen[self._volume] = window
+            self.auto_button.setChecked(False)
+            self._set(window)
+
+    def drag(self, right: float, up: float) -> None:
+        """Change the width by a drag to the right and the level by one upwards, in pixels.
+
+        Viewers of medical scans agree on these directions.
+        """
+        step = self.window_.width * _DRAG
+        width = max(self.window_.width + right * step, _NARROWEST)
+        self.choose(GreyWindow(self.window_.level - up * step, width))
+
+    def choose_automatic(self) -> None:
+        """Use the automatic window for the volume that is shown."""
+        self.auto_button.setChecked(True)
+        self._on_auto(True)
+
+    def choose_full(self) -> None:
+        """Draw the smallest voxel black and the largest white."""
+        if self._volume is not None:
+            low, high = self._volume.value_range
+            self.choose(GreyWindow((low + high) / 2, (high - low) or 1.0))
+
+    def cache_window(self, volume: Volume, window: GreyWindow) -> None:
+        """Store the automatic window of `volume`, which takes a while to find."""
+        self._automatic[volume] = window
+
+    def _auto_window(self, volume: Volume) -> GreyWindow:
+        if volume not in self._automatic:
+            self._automatic[volume] = auto_window(volume)
+        return self._automatic[volume]
+
+    def _set(self, window: GreyWindow) -> None:
+        self.window_ = window
+        digits = 0 if window.width >= 100 else 2 if window.width >= 1 else 5
+        for box, value in ((self._level, window.level), (self._width, window.width)):
+            with QSignalBlocker(box):
+                box.setDecimals(digits)
+                box.setRange(-1e9 if box is self._level else 10.0**-digits, 1e9)
+                box.setSingleStep(max(window.width / 20, 10.0**-digits))
+                box.setValue(round(value, digits))
+        self.changed.emit()
+
+    def _on_boxes(self) -> None:
+        self.choose(GreyWindow(self._level.value(), self._width.value()))
+
+    def _on_auto(self, checked: bool) -> None:
+        if self._volume is None:
+            return
+        if checked:
+            self._chosen.pop(self._volume, None)
+            self._set(self._auto_window(self._volume))
+        else:
+            self._chosen[self._volume] = self.window_
+
+    def _box(self, name: str, label: str, tip: str, row: QHBoxLayout) -> NumberBox:
+        box = dressed(NumberBox(self), name, label.replace("&", ""), tip=tip)
+        box.setKeyboardTracking(False)
+        box.setMinimumWidth(68)  # the row must fit into the narrowest window
+        caption = label_of(label, box)
+        row.addWidget(caption)
+        row.addWidget(box)
+        return box
+
+
+_MOST = 999
+
+
+class ProjectionControl(QWidget):
+    """A list of projections, and the thickness of the slab."""
+
+    chosen = Signal(object)
+    """A `Look`."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._look = Look()
+        self._kind = dressed(
+            ChoiceBox(self),
+            "projection",
+            "Projection",
+            tip="Show one slice, or the largest, smallest or mean value of several",
+        )
+        self._kind.addItems([each.value for each in Projection])
+        self._slices = dressed(
+            WholeBox(self),
+            "slabSlices",
+            "Slices of the slab",
+            tip="How many slices around the crosshair are projected; below 2: all",
+        )
+        self._slices.setRange(1, _MOST)
+        self._slices.setSpecialValueText("all")
+        self._slices.setKeyboardTracking(False)
+        self._slices.setMinimumWidth(56)
+        in_row(self._kind, self._slices, of=self, margins=(4, 0, 0, 0), spacing=4)
+        self._kind.currentTextChanged.connect(self._on_change)
+        self._slices.valueChanged.connect(self._on_change)
+        self.show_look(self._look)
+
+    def show_look(self, look: Look) -> None:
+        self._look = look
+        with QSignalBlocker(self._kind), QSignalBlocker(self._slices):
+            self._kind.setCurrentText(look.projection.value)
+            self._slices.setValue(look.slices or 1)
+        self._slices.setVisible(look.projection is not Projection.SLICE)
+
+    def _on_change(self) -> None:
+        slices = self._slices.value()
+        projection = Projection(self._kind.currentText())
+        self.chosen.emit(
+            replace(self._look, projection=projection, slices=0 if slices == 1 else slices)
+        )
+
+
+class OverlayBar(QWidget):
+    """Visible while a difference is shown."""
+
+    chosen = Signal(object)
+    """A `Look`."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("overlayBar")
+        self._look = Look()
+        self._switch = dressed(
+            Switch(self),
+            "overlay",
+            "Draw differences over the anatomy",
+            tip="Blue: darker than before, or than the reference; orange: brighter. Grey: the "
+            "volume that was subtracted",
+        )
+        self._switch.setText("Over the anatomy")
+        self._switch.setCheckable(True)
+        self._switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._opacity = dressed(Slider(self), "overlayOpacity", "Opacity of the differences")
+        self._opacity.setRange(0, 100)
+        self._opacity.setPageStep(10)
+        self._percent = QLabel(self)
+        self._threshold = dressed(
+            NumberBox(self),
+            "overlayThreshold",
+            "Threshold of the differences",
+            tip="Smaller differences are not drawn, in units of the voxels",
+        )
+        self._threshold.setRange(0, 1e9)
+        self._threshold.setKeyboardTracking(False)
+        self._threshold.setMinimumWidth(84)
+        row = in_row(self._switch, of=self, margins=0, spacing=4)
+        for text, widget in (("&Opacity", self._opacity), ("&Threshold", self._threshold)):
+            label = label_of(text, widget)
+            row.addSpacing(8)
+            row.addWidget(label)
+            row.addWidget(widget)
+            if widget is self._opacity:
+                row.addWidget(self._percent)
+        row.setStretchFactor(self._opacity, 1)
+        row.addStretch(1)
+        self._switch.toggled.connect(self._on_change)
+        self._opacity.valueChanged.connect(self._on_change)
+        self._threshold.valueChanged.connect(self._on_change)
+        self.show_look(self._look)
+        self.hide()
+
+    def show_difference(self, shown: bool) -> None:
+        self.setVisible(shown)
+
+    def show_look(self, look: Look) -> None:
+        self._look = look
+        widgets = (self._switch, self._opacity, self._threshold)
+        blockers = [QSignalBlocker(widget) for widget in widgets]
+        self._switch.setChecked(look.overlaid)
+        self._opacity.setValue(round(100 * look.opacity))
+        self._threshold.setValue(look.threshold)
+        del blockers
+        self._percent.setText(f"{100 * look.opacity:.0f} %")
+        for widget in (self._opacity, self._percent, self._threshold):
+            widget.setEnabled(look.overlaid)
+
+    def _on_change(self) -> None:
+        self.chosen.emit(
+            replace(
+                self._look,
+                overlaid=self._switch.isChecked(),
+                opacity=self._opacity.value() / 100,
+                threshold=self._threshold.value(),
+            )
+        )
