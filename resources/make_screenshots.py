@@ -101,8 +101,8 @@ class Studio:
         self.wait(lambda: self.window.pictures.images.input.image is image)
 
     def choose(self, filter_id: str, **values: object) -> None:
-        self.window.panel.set_filter(filter_id)
-        self.window.panel.set_values(filter_id, values)
+        self.window.session.set_filter(filter_id)
+        self.window.session.set_values(filter_id, values)
 
     def run(self) -> None:
         ended: list[object] = []
@@ -114,7 +114,7 @@ class Studio:
 
     def run_levels(self, device: str, *levels: str) -> None:
         for level in levels:
-            self.window.panel.choose_place(RungPlace(Device(device), level))
+            self.window.session.choose_place(RungPlace(Device(device), level))
             self.run()
 
     def press(self, parent: QWidget, name: str) -> None:
@@ -214,7 +214,7 @@ def residual(studio: Studio) -> None:
 def _open_phantom(studio: Studio, shape: tuple[int, int, int], sigma: float) -> None:
     order = PhantomOrder(shape, tuple(Contrast), ScannerNoise.RICIAN, sigma, 1)
     studio.window.volumes.open(*order.make())
-    studio.wait(lambda: studio.window.panel.filter_kind is Kind.VOLUME)
+    studio.wait(lambda: studio.window.session.kind is Kind.VOLUME)
     studio.choose("mri_nlm")
 
 

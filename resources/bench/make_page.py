@@ -35,8 +35,7 @@ from page_tables import (
 from page_textbooks import beside_textbooks
 
 from kernelscope.bench import Report, load
-from kernelscope.bench.chart import Chart
-from kernelscope.bench.charts import Plot, Selection, chart
+from kernelscope.bench.charts import Chart, Plot, Selection, chart
 from kernelscope.bench.figures import (
     PSNR,
 )

@@ -26,7 +26,7 @@ from kernelscope.big.batch import (
 )
 from kernelscope.big.batch.conductor import check_target
 from kernelscope.big.batch.contents import read_sources
-from kernelscope.big.batch.hints import COMMAND_LINE
+from kernelscope.big.batch.item import COMMAND_LINE
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken

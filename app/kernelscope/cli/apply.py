@@ -23,7 +23,7 @@ from kernelscope.cli.common import (
     run_steps,
     unlogged,
 )
-from kernelscope.cli.tls import tls_of
+from kernelscope.cli.shared_options import tls_of
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.images.image import Image

@@ -29,17 +29,19 @@ from kernelscope.cli.common import (
     positive,
     volume_numbers,
 )
-from kernelscope.cli.filter_options import add_filter_options, escape, step_of
 from kernelscope.cli.shared_options import (
     RUN,
     add_axis_option,
     add_computing_options,
     add_file_options,
+    add_filter_options,
     add_float_option,
     add_output_options,
+    add_tls_options,
+    escape,
     run_options,
+    step_of,
 )
-from kernelscope.cli.tls import add_tls_options
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step

@@ -36,9 +36,10 @@ from kernelscope.cli.shared_options import (
     add_file_options,
     add_float_option,
     add_output_options,
+    add_tls_options,
     run_options,
+    tls_of,
 )
-from kernelscope.cli.tls import add_tls_options, tls_of
 from kernelscope.cli.volumes import across
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device

@@ -26,7 +26,7 @@ from kernelscope.cli.common import (
     show,
     thread_block,
 )
-from kernelscope.cli.filter_options import add_filter_options, escape, step_of
+from kernelscope.cli.shared_options import add_filter_options, escape, step_of
 from kernelscope.schema.devices import Device
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_name

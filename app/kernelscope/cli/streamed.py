@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kernelscope.base.errors import InvalidParameter, UnknownName
 from kernelscope.cli.command import ApplyCommand
 from kernelscope.cli.common import Speaker, StatusLine, interruptible, open_backends
-from kernelscope.cli.tls import tls_of
+from kernelscope.cli.shared_options import tls_of
 from kernelscope.cli.volumes import across
 from kernelscope.engine.costs import Costs, default_path
 from kernelscope.schema.samples import Kind

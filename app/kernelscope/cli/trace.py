@@ -17,7 +17,7 @@ import numpy as np
 from kernelscope.base.durations import duration
 from kernelscope.base.text import PROGRAM, one_line
 from kernelscope.cli.common import STATUS, Parser, every_filter, positive, show, thread_block
-from kernelscope.cli.filter_options import add_filter_options, escape, step_of
+from kernelscope.cli.shared_options import add_filter_options, escape, step_of
 from kernelscope.schema.devices import Device
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_name

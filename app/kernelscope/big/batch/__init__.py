@@ -5,7 +5,7 @@
     listing     files and folders  ->  Item: source, target; names never collide
     conductor   reads ahead, filters, writes behind; a bad file is an outcome, not an end
     contents    reads and writes all pictures or volumes of a file
-    control     holds a batch, and names the stages of a file
+    item        the values of a batch: files, handling, hints, reports, stages, and the pause
     task        a file as JSON for another process, which never writes a target itself
     cluster     the files as tasks for the workers of a Dask cluster
     journal     lines of JSON in the output folder: what was begun, what is done
@@ -14,13 +14,18 @@ Free of Qt and of the command line, which both use it.
 """
 
 from kernelscope.big.batch.conductor import Batch, FileOutcome, Status
-from kernelscope.big.batch.control import FileStage, Pause
-from kernelscope.big.batch.handling import Handling
-from kernelscope.big.batch.hints import COMMAND_LINE, Hints
-from kernelscope.big.batch.item import JOURNAL, Item
+from kernelscope.big.batch.item import (
+    COMMAND_LINE,
+    JOURNAL,
+    FileStage,
+    Handling,
+    Hints,
+    Item,
+    Pause,
+    ResultReport,
+)
 from kernelscope.big.batch.journal import Journal
 from kernelscope.big.batch.listing import FoundFiles, find_items
-from kernelscope.big.batch.report import ResultReport
 
 __all__ = [
     "COMMAND_LINE",

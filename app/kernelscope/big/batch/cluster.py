@@ -30,8 +30,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.installed import install_command
 from kernelscope.base.parallel import core_count
 from kernelscope.big.batch.conductor import FileOutcome, Status, check_target
-from kernelscope.big.batch.hints import COMMAND_LINE
-from kernelscope.big.batch.item import Item
+from kernelscope.big.batch.item import COMMAND_LINE, Item
 from kernelscope.big.batch.journal import Journal
 from kernelscope.big.batch.task import (
     OPEN,

@@ -34,12 +34,19 @@ from kernelscope.big.batch.contents import (
     read_sources,
     write_results,
 )
-from kernelscope.big.batch.control import FileStage, Pause
-from kernelscope.big.batch.handling import AS_USUAL, Handling
-from kernelscope.big.batch.hints import COMMAND_LINE, Hints
-from kernelscope.big.batch.item import Item, is_zarr
+from kernelscope.big.batch.item import (
+    AS_USUAL,
+    COMMAND_LINE,
+    EMPTY,
+    FileStage,
+    Handling,
+    Hints,
+    Item,
+    Pause,
+    ResultReport,
+    is_zarr,
+)
 from kernelscope.big.batch.journal import Journal, state_of
-from kernelscope.big.batch.report import EMPTY, ResultReport
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs

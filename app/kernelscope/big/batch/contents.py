@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from kernelscope.base.errors import SeveralVolumes
-from kernelscope.big.batch.handling import Handling
-from kernelscope.big.batch.item import Item
+from kernelscope.big.batch.item import Handling, Item
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.steps import recipe_request
 from kernelscope.files import (

@@ -1,9 +1,16 @@
-"""A file of a batch, and the names of the batch's own files."""
+"""The values of a batch: its files, how they are read and written, hints, reports and the pause."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
+
+from kernelscope.engine.control import CancelToken
+from kernelscope.images.record import Record
 
 JOURNAL = "kernelscope-batch.jsonl"
 """Name of the journal in the output folder."""
@@ -36,3 +43,120 @@ class Item:
     @property
     def files(self) -> tuple[Path, ...]:
         return self.slices or (self.source,)
+
+
+_LOOK_SECONDS = 0.05
+"""A paused batch looks this often whether it was cancelled."""
+
+
+class FileStage(StrEnum):
+    """The part of the work on a file that begins."""
+
+    READING = "reading"
+    FILTERING = "filtering"
+    WRITING = "writing"
+
+
+class Pause:
+    """Holds a batch before its next file; any thread may call it."""
+
+    def __init__(self) -> None:
+        self._go = threading.Event()
+        self._go.set()
+
+    @property
+    def paused(self) -> bool:
+        return not self._go.is_set()
+
+    def pause(self) -> None:
+        """Hold the batch; the file that is filtered and those that are written are finished."""
+        self._go.clear()
+
+    def go_on(self) -> None:
+        self._go.set()
+
+    def wait(self, token: CancelToken) -> None:
+        """Return when the batch may go on, or was cancelled."""
+        while not token.cancelled and not self._go.wait(_LOOK_SECONDS):
+            pass
+
+
+@dataclass(frozen=True)
+class Handling:
+    """How the files of a batch are read and written."""
+
+    nan: float | None = None
+    """Replaces NaN; without it, files with NaN fail."""
+    as_float: bool = False
+    """Volumes are not rounded to the type of their file."""
+    lossy: bool = False
+    """Write even if a format loses something."""
+    quality: int | None = None
+    """That of a JPEG."""
+
+    @property
+    def signature(self) -> str:
+        """What decides results beside the recipe; empty if it is all as usual."""
+        values = {"nan": self.nan, "float": self.as_float or None, "quality": self.quality}
+        return ", ".join(f"{name} {each}" for name, each in values.items() if each is not None)
+
+
+AS_USUAL = Handling()
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Hints of failures; by default those of the command line."""
+
+    own_input: str = "Choose another --out."
+    """A result would replace its own input."""
+    there: str = "Add --overwrite, or move it."
+    """A file of the name of a result is there."""
+    earlier: str = "Go on with --resume, begin again with --overwrite, or choose another folder."
+    """The output folder has a journal, and it was not to be resumed."""
+    other_recipe: str = "Choose another folder, or leave out --resume and add --overwrite."
+    """The journal is that of another recipe."""
+    memory: str = "Use fewer --jobs, close other programs, or filter it with “apply --memory”."
+    """There is not enough memory."""
+    blocks: str = "Filter it with “apply --memory 2G”."
+    """The file is read in blocks only."""
+
+
+COMMAND_LINE = Hints()
+
+
+@dataclass(frozen=True)
+class ResultReport:
+    """All that is to be known about a result."""
+
+    notices: tuple[str, ...] = ()
+    """Those that ``apply`` prints: of reading, of each step, of writing."""
+    # See `Record`.
+    kept: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, notices: Iterable[str], record: Record | None = None) -> ResultReport:
+        """Return a report without the notices that pages, volumes or steps have in common."""
+        record = record or Record()
+        once = tuple(dict.fromkeys([*notices, *record.losses]))
+        return cls(once, record.kept, record.changed, record.lost)
+
+    @property
+    def record(self) -> Record:
+        return Record(self.kept, self.changed, self.lost)
+
+    def as_json(self) -> dict[str, list[str]]:
+        return {each.name: [*getattr(self, each.name)] for each in fields(self)}
+
+    @classmethod
+    def from_json(cls, content: Any) -> ResultReport:
+        """Return the report of `as_json`; an empty one of anything else."""
+        if not isinstance(content, Mapping):
+            return cls()
+        texts = {each.name: content.get(each.name) for each in fields(cls)}
+        return cls(**{k: tuple(map(str, v)) for k, v in texts.items() if isinstance(v, list)})
+
+
+EMPTY = ResultReport()

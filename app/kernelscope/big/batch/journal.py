@@ -24,10 +24,15 @@ from typing import Any
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import json_text
-from kernelscope.big.batch.handling import AS_USUAL, Handling
-from kernelscope.big.batch.hints import COMMAND_LINE, Hints
-from kernelscope.big.batch.item import JOURNAL, Item
-from kernelscope.big.batch.report import ResultReport
+from kernelscope.big.batch.item import (
+    AS_USUAL,
+    COMMAND_LINE,
+    JOURNAL,
+    Handling,
+    Hints,
+    Item,
+    ResultReport,
+)
 from kernelscope.engine.recipe import Recipe
 from kernelscope.files.write_errors import explained
 

@@ -29,11 +29,8 @@ from kernelscope.backends.worker import worker_tools
 from kernelscope.base import atomic
 from kernelscope.base.errors import AppError, ImageReadError, ImageWriteError
 from kernelscope.big.batch.conductor import Batch, FileOutcome, Status
-from kernelscope.big.batch.control import FileStage
-from kernelscope.big.batch.handling import AS_USUAL, Handling
-from kernelscope.big.batch.item import Item
+from kernelscope.big.batch.item import AS_USUAL, FileStage, Handling, Item, ResultReport
 from kernelscope.big.batch.journal import Journal
-from kernelscope.big.batch.report import ResultReport
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe

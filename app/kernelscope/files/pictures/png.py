@@ -7,9 +7,12 @@ caller has to guess: no bound holds for the deflate of every version.
 from __future__ import annotations
 
 import contextlib
+import logging
 import struct
+import threading
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, BinaryIO, NamedTuple
 
@@ -19,8 +22,28 @@ from numpy.typing import NDArray
 from kernelscope.files import formats
 from kernelscope.files.formats import Decoded, Unreadable, check_size
 from kernelscope.files.pictures import exif
-from kernelscope.files.warned import warnings_of
 from kernelscope.images.image import NOTHING, Metadata
+
+
+@contextmanager
+def warnings_of(library: str) -> Iterator[list[str]]:
+    """Provide a list of a library's log records on this thread, kept out of other handlers."""
+    texts: list[str] = []
+    thread = threading.get_ident()
+
+    def collect(record: logging.LogRecord) -> bool:
+        if record.thread != thread:
+            return True
+        texts.append(record.getMessage().strip())
+        return False
+
+    logger = logging.getLogger(library)
+    logger.addFilter(collect)
+    try:
+        yield texts
+    finally:
+        logger.removeFilter(collect)
+
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
 MAX_SIDE = 1_000_000
