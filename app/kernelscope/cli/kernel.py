@@ -15,18 +15,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kernelscope.base.text import PROGRAM
 from kernelscope.cli.common import (
-    STATUS,
-    Parser,
     Speaker,
-    every_filter,
-    positive,
     show,
-    thread_block,
 )
-from kernelscope.cli.shared_options import add_filter_options, escape, step_of
+from kernelscope.cli.kernels import filter_with_kernel, launch_parser, request_of
 from kernelscope.schema.devices import Device
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_name
@@ -35,24 +30,22 @@ if TYPE_CHECKING:
     from kernelscope.backends.cuda.inspection import PlannedLaunch
     from kernelscope.backends.cuda.preprocessor import FunctionPlace
     from kernelscope.engine.launch_report import Resources
-    from kernelscope.engine.request import Request
-    from kernelscope.engine.step import Step
     from kernelscope.schema.filter import FilterSpec
     from kernelscope.schema.launch import Launch
 
-_TYPES: dict[str, Any] = {"8": np.uint8, "16": np.uint16, "float": np.float32}
 _SIDES = {Kind.PICTURE: 1024, Kind.VOLUME: 128}
+_PURPOSE = "Prints the CUDA source of FILTER and the compiler's report on it, without a GPU."
 
 
 def kernel(arguments: list[str]) -> int:
     """Print a filter's CUDA source and the compiler's report; needs no GPU."""
-    specs = {filter_name(spec): spec for spec in every_filter().values() if spec.levels(Device.GPU)}
-    spec = specs.get(arguments[0].replace("_", "-")) if arguments else None
-    if spec is None:
-        _general_parser(specs).parse_args(arguments[:1])
-        raise AssertionError("the parser accepts no other filter")
+    spec = filter_with_kernel("kernel", _PURPOSE, arguments)
     options = _parser(spec).parse_args(arguments[1:])
-    request = _request(step_of(spec, options), options)
+
+    def samples(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        return np.broadcast_to(dtype.type(0), shape)  # which takes no memory
+
+    request = request_of(spec, options, "picture", samples, options.level)
     level = next(each for each in spec.levels(Device.GPU) if each.id == options.level)
     from kernelscope.backends.cuda.inspection import plans, reporter
     from kernelscope.backends.cuda.sources import read_source
@@ -100,26 +93,6 @@ def _entry_point(spec: FilterSpec, launch: Launch) -> FunctionPlace | None:
     from kernelscope.backends.cuda.sources import source_files
 
     return find_kernel(source_files(spec.id), launch.kernel, launch.defines)
-
-
-def _request(step: Step, options: argparse.Namespace) -> Request:
-    """Return a request for a source of the wanted size and type, which takes no memory."""
-    from kernelscope.engine.options import RunOptions
-    from kernelscope.engine.request import Request
-    from kernelscope.images.image import Image
-    from kernelscope.images.scan import Scan
-    from kernelscope.images.volume import Volume
-
-    side = options.side or _SIDES[step.filter.kind]
-    source: Image | Scan
-    if step.filter.kind is Kind.VOLUME:
-        voxels = np.broadcast_to(np.float32(0), (side, side, side))
-        source = Scan((Volume(voxels),))
-    else:
-        shape = (side, side, 3) if options.rgb else (side, side)
-        source = Image(np.broadcast_to(_TYPES[options.type](0), shape), "picture")
-    run = RunOptions(Device.GPU, options.level, block=options.block)
-    return Request(source, step.with_numbers(), run)
 
 
 def _entry(
@@ -176,46 +149,12 @@ def _print_report(
 # Arguments ------------------------------------------------------------------------------
 
 
-def _general_parser(specs: Mapping[str, FilterSpec]) -> argparse.ArgumentParser:
-    catalogue = "\n".join(f"  {name:24}{spec.summary}" for name, spec in specs.items())
-    parser = Parser(
-        prog=f"{PROGRAM} kernel",
-        usage=f"{PROGRAM} kernel FILTER [options]",
-        description="Prints the CUDA source of FILTER and the compiler's report on it, without a "
-        "GPU. “kernel FILTER --help” lists the options.",
-        epilog=f"filters with a kernel:\n{catalogue}\n\n{STATUS}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("filter", metavar="FILTER", choices=list(specs))
-    return parser
-
-
 def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
-    parser = Parser(
-        prog=f"{PROGRAM} kernel {filter_name(spec)}",
-        description=escape(f"Prints the CUDA source of {spec.name} and the compiler's report."),
-        epilog=STATUS,
-        argument_default=argparse.SUPPRESS,
-    )
-    add_filter_options(parser, spec)
-    launch = parser.add_argument_group("launch")
+    purpose = f"Prints the CUDA source of {spec.name} and the compiler's report."
+    parser, launch = launch_parser("kernel", purpose, spec, _SIDES)
     levels = [level.id for level in spec.levels(Device.GPU)]
     launch.add_argument(
         "--level", choices=levels, default=levels[-1], help="memory level (default: %(default)s)"
-    )
-    launch.add_argument(
-        "--block",
-        metavar="WxH",
-        type=thread_block,
-        default=None,
-        help="threads of a block, like 16x16",
-    )
-    launch.add_argument(
-        "--side",
-        metavar="N",
-        type=positive,
-        default=None,
-        help=f"side of the square or cube that is filtered (default: {_SIDES[spec.kind]})",
     )
     launch.add_argument(
         "--arch",
@@ -225,11 +164,6 @@ def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
         default=None,
         help="GPU architectures to compile for, like sm_90 (default: sm_75 and sm_90)",
     )
-    if spec.kind is Kind.PICTURE:
-        launch.add_argument(
-            "--type", choices=_TYPES, default="8", help="samples (default: %(default)s bits)"
-        )
-        launch.add_argument("--rgb", action="store_true", default=False, help="a picture in colour")
     output = parser.add_argument_group("output").add_mutually_exclusive_group()
     output.add_argument(
         "--report-only", action="store_true", default=False, help="do not print the source"

@@ -13,11 +13,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.durations import duration
-from kernelscope.base.text import PROGRAM, one_line
-from kernelscope.cli.common import STATUS, Parser, every_filter, positive, show, thread_block
-from kernelscope.cli.shared_options import add_filter_options, escape, step_of
+from kernelscope.base.text import one_line
+from kernelscope.cli.common import show
+from kernelscope.cli.kernels import filter_with_kernel, launch_parser, request_of
 from kernelscope.schema.devices import Device
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_name
@@ -29,20 +30,25 @@ if TYPE_CHECKING:
     from kernelscope.traffic.gpus import Gpu
     from kernelscope.traffic.trace import Counts
 
-_TYPES: dict[str, Any] = {"8": np.uint8, "16": np.uint16, "float": np.float32}
 _SIDES = {Kind.PICTURE: 512, Kind.VOLUME: 16}
+_PURPOSE = "Counts what the kernels of FILTER read and write at each level, without a GPU."
 
 
 def trace(arguments: list[str]) -> int:
     """Count what the levels of a filter read and write; needs no GPU."""
-    specs = {filter_name(spec): spec for spec in every_filter().values() if spec.levels(Device.GPU)}
-    spec = specs.get(arguments[0].replace("_", "-")) if arguments else None
-    if spec is None:
-        _general_parser(specs).parse_args(arguments[:1])
-        raise AssertionError("the parser accepts no other filter")
+    spec = filter_with_kernel("trace", _PURPOSE, arguments)
     options = _parser(spec).parse_args(arguments[1:])
     levels = [each for each in spec.levels(Device.GPU) if each.id in options.level]
-    request = _request(spec, options)
+    random = np.random.default_rng(options.side)
+
+    def samples(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        if spec.kind is Kind.VOLUME:
+            return random.random(shape, np.float32)
+        most = np.iinfo(dtype).max if dtype.kind == "u" else 1
+        return (random.random(shape) * most).astype(dtype)
+
+    title = f"{options.side}×{options.side} random pixels"
+    request = request_of(spec, options, title, samples)
     if options.at is not None:
         return _trace_block(request, levels, options)
     from kernelscope.backends.emulator.tracing import TooManyAccesses, Tracer
@@ -184,55 +190,12 @@ def _print_times(
         show(reason)
 
 
-def _request(spec: FilterSpec, options: argparse.Namespace) -> Request:
-    """Return a request for a source of random samples."""
-    from kernelscope.engine.options import RunOptions
-    from kernelscope.engine.request import Request
-    from kernelscope.images.image import Image
-    from kernelscope.images.scan import Scan
-    from kernelscope.images.volume import Volume
-
-    side = options.side or _SIDES[spec.kind]
-    random = np.random.default_rng(side)
-    step = step_of(spec, options)
-    source: Image | Scan
-    if spec.kind is Kind.VOLUME:
-        source = Scan((Volume(random.random((side, side, side), np.float32)),))
-    else:
-        shape = (side, side, 3) if options.rgb else (side, side)
-        dtype = np.dtype(_TYPES[options.type])
-        most = np.iinfo(dtype).max if dtype.kind == "u" else 1
-        pixels = (random.random(shape) * most).astype(dtype)
-        source = Image.from_array(pixels, f"{side}×{side} random pixels")
-    return Request(source, step.with_numbers(), RunOptions(Device.GPU, block=options.block))
-
-
 # Arguments ------------------------------------------------------------------------------
 
 
-def _general_parser(specs: Mapping[str, FilterSpec]) -> argparse.ArgumentParser:
-    catalogue = "\n".join(f"  {name:24}{spec.summary}" for name, spec in specs.items())
-    parser = Parser(
-        prog=f"{PROGRAM} trace",
-        usage=f"{PROGRAM} trace FILTER [options]",
-        description="Counts what the kernels of FILTER read and write at each level, without a "
-        "GPU. “trace FILTER --help” lists the options.",
-        epilog=f"filters with a kernel:\n{catalogue}\n\n{STATUS}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("filter", metavar="FILTER", choices=list(specs))
-    return parser
-
-
 def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
-    parser = Parser(
-        prog=f"{PROGRAM} trace {filter_name(spec)}",
-        description=escape(f"Counts what the kernels of {spec.name} read and write."),
-        epilog=STATUS,
-        argument_default=argparse.SUPPRESS,
-    )
-    add_filter_options(parser, spec)
-    launch = parser.add_argument_group("launch")
+    purpose = f"Counts what the kernels of {spec.name} read and write."
+    parser, launch = launch_parser("trace", purpose, spec, _SIDES)
     levels = [level.id for level in spec.levels(Device.GPU)]
     launch.add_argument(
         "--level",
@@ -243,22 +206,9 @@ def _parser(spec: FilterSpec) -> argparse.ArgumentParser:
         help=f"memory levels (default: all: {', '.join(levels)})",
     )
     launch.add_argument(
-        "--block", metavar="WxH", type=thread_block, default=None,
-        help="threads of a block, like 16x16",
-    )  # fmt: skip
-    launch.add_argument(
-        "--side", metavar="N", type=positive, default=None,
-        help=f"side of the square or cube that is filtered (default: {_SIDES[spec.kind]})",
-    )  # fmt: skip
-    launch.add_argument(
         "--at", metavar="X,Y", type=_pixel, default=None,
         help="count only the block that computes this pixel of the output, and its branches",
     )  # fmt: skip
-    if spec.kind is Kind.PICTURE:
-        launch.add_argument(
-            "--type", choices=_TYPES, default="8", help="samples (default: %(default)s bits)"
-        )
-        launch.add_argument("--rgb", action="store_true", default=False, help="a picture in colour")
     launch.add_argument(
         "--card", metavar="NAME", type=_card, default=None,
         help="print the least times on a graphics card as well, like H100; another word lists them",
