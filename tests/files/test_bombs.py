@@ -48,7 +48,7 @@ def plain() -> bytes:
     return ZEROS.tobytes()
 
 
-BOMBS: dict[int, Callable[[], bytes]] = {
+BOMBS: dict[int, Callable[[], bytes | bytearray]] = {
     5: lambda: imagecodecs.lzw_encode(plain()),
     6: lambda: imagecodecs.jpeg8_encode(ZEROS),
     7: lambda: imagecodecs.jpeg8_encode(ZEROS),
@@ -74,7 +74,7 @@ BOMBS: dict[int, Callable[[], bytes]] = {
 }
 """Strips by the number of their compression; the fax decoder has a test of its own."""
 
-SYNTAXES: dict[Any, Callable[[], bytes]] = {
+SYNTAXES: dict[Any, Callable[[], bytes | bytearray]] = {
     JPEGBaseline8Bit: BOMBS[7],
     JPEGLosslessSV1: BOMBS[34892],
     JPEGLSLossless: lambda: imagecodecs.jpegls_encode(ZEROS),
@@ -116,7 +116,7 @@ for path in map(Path, sys.argv[2:]):
 """
 
 
-def strip(path: Path, compression: int, data: bytes, samples: int) -> Path:
+def strip(path: Path, compression: int, data: bytes | bytearray, samples: int) -> Path:
     """Write a page of one strip."""
     tags = [
         (256, 3, DECLARED),
@@ -135,7 +135,7 @@ def strip(path: Path, compression: int, data: bytes, samples: int) -> Path:
     return path
 
 
-def frame(path: Path, data: bytes, declared: tuple[int, int], syntax: Any) -> None:
+def frame(path: Path, data: bytes | bytearray, declared: tuple[int, int], syntax: Any) -> None:
     """Write a slice of one compressed frame."""
     dataset = write_slice(path, np.zeros(declared, np.uint8), 0)
     dataset.file_meta.TransferSyntaxUID = syntax
@@ -182,7 +182,7 @@ def test_memory_is_bound_by_what_the_header_declares(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compression", [7, 34712, 34887, 34933, 50002])
 def test_a_strip_of_another_size_is_refused(compression: int, tmp_path: Path) -> None:
-    codecs = {
+    codecs: dict[int, Callable[..., bytes | bytearray]] = {
         7: imagecodecs.jpeg8_encode,
         34712: functools.partial(imagecodecs.jpeg2k_encode, codecformat="jp2"),
         34887: imagecodecs.lerc_encode,

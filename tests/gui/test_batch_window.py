@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMessageBox, QPush
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
-from kernelscope.big.batch.control import Pause
+from kernelscope.big.batch.item import Pause
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step

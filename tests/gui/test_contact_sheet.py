@@ -268,7 +268,11 @@ def test_closing_ends_no_job_of_another_window(
     ended: list[object] = []
     tasks.ended.connect(ended.append)
     go = threading.Event()
-    job = Job(lambda backends, token, report: go.wait(PATIENCE))
+
+    def wait(*_: object) -> None:
+        go.wait(PATIENCE)
+
+    job = Job(wait)
     mine = tasks.submit(job, Priority.STARTED)
     assert len(ended) == 1, "that of the sheet"
     done: list[object] = []

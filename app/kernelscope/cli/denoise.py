@@ -10,6 +10,7 @@ from kernelscope.cli.apply import apply
 from kernelscope.cli.common import STATUS, Parser, file_path
 from kernelscope.engine.denoising import propose
 from kernelscope.engine.step import ESTIMATE
+from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.teach.manual import filter_name, option_of
 
@@ -44,4 +45,4 @@ def _read(path: Path) -> Source:
     from kernelscope.files import read_image
     from kernelscope.files.volumes import is_volume, read_volume
 
-    return read_volume(path) if is_volume(path) else read_image(path, nan=0.0)
+    return Scan((read_volume(path),)) if is_volume(path) else read_image(path, nan=0.0)
