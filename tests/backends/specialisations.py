@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 from unittest import mock
@@ -107,16 +107,20 @@ def _kernels(filter_id: str) -> Mapping[frozenset[tuple[str, str]], set[str]]:
     return found
 
 
-def covering(sets: Sequence[dict[str, str]], together: int) -> list[dict[str, str]]:
+def covering(
+    sets: Sequence[dict[str, str]], together: int, without: Collection[tuple[str, str]] = ()
+) -> list[dict[str, str]]:
     """Return a few of `sets` that have all values of each macro, or of `together` macros, if 2.
 
-    All of them take half an hour, and are left to the tests on a GPU.
+    Values of macros that others compile may be left out. All of the sets take half an hour, and
+    are left to the tests on a GPU.
     """
     found = {
         frozenset(choice.items()): set(itertools.combinations(sorted(choice.items()), together))
         for choice in sets
     }
     left, chosen = set().union(*found.values()), list[dict[str, str]]()
+    left -= {(each,) for each in without}
     while left:
         best = max(found, key=lambda choice: len(found[choice] & left))
         left -= found[best]

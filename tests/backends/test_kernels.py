@@ -13,6 +13,7 @@ from kernelscope.backends.cuda.compiler import CompileError, Nvrtc, resources
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.base.paths import KERNELS
+from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import Cuda
 from kernelscope.schema.levels import GPU_LEVELS
@@ -44,8 +45,13 @@ def assert_compiles(
 
 @each_filter
 def test_compiles_at_every_choice_of_each_macro(spec: FilterSpec, compiler: CubinCache) -> None:
-    """The architectures take turns."""
-    for number, macros in enumerate(covering(defines(spec), together=1)):
+    """The architectures take turns, and so do filters with borders, whose code they share.
+
+    On the emulated GPU each filter is compiled with each border.
+    """
+    turn = gpu_filters().index(spec)
+    others = [("BORDER", str(each.code)) for each in Border if (each.code + turn) % 3]
+    for number, macros in enumerate(covering(defines(spec), 1, without=others)):
         assert_compiles(spec, ARCHITECTURES[number % 2], macros, compiler)
 
 

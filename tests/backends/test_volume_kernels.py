@@ -201,6 +201,9 @@ CHOICES: list[tuple[int, dict[str, Any]]] = [
 ]
 """Components and parameters: together every value of each macro."""
 
+LONGEST = (CHOICES[7], CHOICES[8])
+"""Which only combine values of others, or have more of the same code."""
+
 
 @pytest.mark.parametrize(
     ("components", "parameters", "architecture"),
@@ -209,7 +212,7 @@ CHOICES: list[tuple[int, dict[str, Any]]] = [
         pytest.param(
             *choice,
             ("sm_75", "sm_90")[number % 2],
-            marks=pytest.mark.exhaustive if choice == (1, {"patch_radius": 5}) else (),
+            marks=pytest.mark.exhaustive if choice in LONGEST else (),
         )
         for number, choice in enumerate(CHOICES)
     ],

@@ -21,6 +21,7 @@ from kernelscope.filters.shared.mri_sigma import estimate_around, estimate_local
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma, sigmas_at
 from kernelscope.images.phantom import Contrast, ScannerNoise, add_noise, head
 from tests.filters import apply
+from tests.pairs import all_pairs
 
 pytestmark = pytest.mark.slow
 
@@ -174,22 +175,18 @@ def test_it_knows_what_the_filter_divides_by(sigma_from: str) -> None:
 def test_it_is_closer_to_the_best_than_any_number() -> None:
     """Mean over contrasts, noise and settings; see resources/bench/mri-strength.md for more."""
     losses, fixed = [], []
-    for seed, contrast in enumerate(Contrast):
+    windows = {"search_radius": 4}, {"search_radius": 2, "patch_radius": 2}
+    for contrast, level, parameters in all_pairs(tuple(Contrast), (0.02, 0.08), windows):
         truth = head((32, 48, 40), [contrast], shading=0.2).truth[contrast]
-        for level in (0.02, 0.08):
-            noisy = add_noise(truth, ScannerNoise.RICIAN, level * 255, seed=50 + seed).voxels[
-                ..., None
-            ]
-            for parameters in ({"search_radius": 4}, {"search_radius": 2, "patch_radius": 2}):
-                tried = []
-                betas = [suggest_beta(noisy, SPEC.validate(parameters))]
-                betas += [0.35, 0.5, 0.7, 1.0, 1.4, 2.0]
-                for beta in betas:
-                    result = apply(SPEC, noisy, parameters | {"beta": beta})
-                    tried.append(10 * np.log10(squared_error(result[..., 0], truth)))
-                loss = np.array(tried) - min(tried[1:])
-                losses.append(loss[0])
-                fixed.append(loss[1:])
+        noise = add_noise(truth, ScannerNoise.RICIAN, level * 255, seed=50)
+        noisy = noise.voxels[..., None]
+        tried, suggested = [], suggest_beta(noisy, SPEC.validate(parameters))
+        for beta in (suggested, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0):
+            result = apply(SPEC, noisy, parameters | {"beta": beta})
+            tried.append(10 * np.log10(squared_error(result[..., 0], truth)))
+        loss = np.array(tried) - min(tried[1:])
+        losses.append(loss[0])
+        fixed.append(loss[1:])
     assert np.mean(losses) < 0.2
     assert np.mean(losses) < np.mean(fixed, axis=0).min() - 0.1
 
@@ -207,12 +204,14 @@ def test_it_has_no_units() -> None:
 
 
 def test_small_and_empty_volumes_have_an_estimate() -> None:
-    for shape in ((1, 1, 1, 1), (1, 8, 7, 2), (4, 1, 9, 1), (5, 6, 7, 4)):
-        volume = np.random.default_rng(0).normal(500, 9, shape).astype(np.float32)
-        for dimensions in ("3d", "2d"):
-            for sigma_from in ("volume", "adaptive", "local"):
-                values = SPEC.validate(
-                    {"dimensions": dimensions, "sigma_from": sigma_from, "search_radius": 2}
-                )
-                for each in (volume, np.zeros_like(volume), np.full_like(volume, 7)):
-                    assert BETAS[0] <= suggest_beta(each, values) <= BETAS[-1]
+    for shape, sigma_from, (level, noise), dimensions in all_pairs(
+        ((1, 1, 1, 1), (1, 8, 7, 2), (4, 1, 9, 1), (5, 6, 7, 4)),
+        ("volume", "adaptive", "local"),
+        ((500, 9), (0, 0), (7, 0)),
+        ("3d", "2d"),
+    ):
+        volume = np.random.default_rng(0).normal(level, noise, shape).astype(np.float32)
+        values = SPEC.validate(
+            {"dimensions": dimensions, "sigma_from": sigma_from, "search_radius": 2}
+        )
+        assert BETAS[0] <= suggest_beta(volume, values) <= BETAS[-1]
