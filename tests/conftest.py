@@ -48,6 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
         file = Path(os.environ[_CRASHES], worker).open("w", encoding="utf-8")  # noqa: SIM115
         config.add_cleanup(file.close)
         faulthandler.enable(file)
+    # Thousands of files are written, and no test looks at a disk after the power has failed.
+    patch = pytest.MonkeyPatch()
+    patch.setattr(os, "fsync", lambda descriptor: None)
+    config.add_cleanup(patch.undo)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
