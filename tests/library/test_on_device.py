@@ -26,7 +26,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.library.functions import function_of
-from kernelscope.library.session import Session
+from kernelscope.library.session import LibrarySession
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import PARALLEL, Level
 
@@ -186,11 +186,13 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     card = Card()
 
     @contextmanager
-    def provided(self: Session, ordinal: int, token: CancelToken | None = None) -> Iterator[Card]:
+    def provided(
+        self: LibrarySession, ordinal: int, token: CancelToken | None = None
+    ) -> Iterator[Card]:
         assert ordinal == 0
         yield card
 
-    monkeypatch.setattr(Session, "card", provided)
+    monkeypatch.setattr(LibrarySession, "card", provided)
     yield card
     card.close()
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from kernelscope.base.remembered import remembered
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.engine.scaling import factors_of, scaled
@@ -26,29 +27,19 @@ from kernelscope.schema.filter import NoiseSteps
 from kernelscope.schema.samples import Pixels
 
 
-class _Models:
-    """The models of the noise in each picture, by the choice of its kind and whether it is grey."""
+def _model_of(request: Request) -> Any:
+    """Return the model of the noise in a picture, found once for each choice of its kind."""
+    step, image, choice = request.step, request.image, request.step.filter.noise
+    assert choice is not None
+    kind = step.parameters[choice.parameter]
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: weakref.WeakKeyDictionary[Source, dict[tuple[str, str, bool], Any]]
-        self._known = weakref.WeakKeyDictionary()
+    def find() -> Any:
+        factors = factors_of(request)
+        inner = request if factors is None else scaled(request, factors)
+        return choice.find(colours(_picture(inner).planes), kind)
 
-    def of(self, request: Request) -> Any:
-        step = request.step
-        choice = step.filter.noise
-        assert choice is not None
-        key = (choice.key, step.parameters[choice.parameter], step.grey)
-        with self._lock:
-            known = self._known.setdefault(request.source, {})
-            if key not in known:
-                factors = factors_of(request)
-                inner = request if factors is None else scaled(request, factors)
-                known[key] = choice.find(colours(_picture(inner).planes), key[1])
-            return known[key]
-
-
-_models = _Models()
+    name = (choice.key, kind, step.grey, image.given_white)
+    return remembered(image.pixels, name, find)
 
 
 def _picture(request: Request) -> Image:
@@ -68,7 +59,7 @@ def with_noise(request: Request) -> Request:
     """Return a request that has the model of its noise, if that has to be found."""
     if request.noise is not None or not isinstance(request.source, Image):
         return request
-    return replace(request, noise=_models.of(request)) if finds_noise(request.step) else request
+    return replace(request, noise=_model_of(request)) if finds_noise(request.step) else request
 
 
 def needs_steps(request: Request) -> bool:

@@ -43,7 +43,7 @@ class Job:
         It gives way to everything else, which is not worth a line of the log.
     """
 
-    work: Callable[[Mapping[str, Backend], CancelToken, Callable[[Any], None]], None]
+    work: Callable[[Mapping[str, Backend], CancelToken, Callable[[Any], None]], object]
     name: str = "measurement"
     live: bool = False
 

@@ -73,7 +73,7 @@ def run_there(
     Raises
     ------
     AppError, Cancelled
-        As `Session.run`.
+        As `LibrarySession.run`.
     """
     token = PolledToken(given["cancel"])
     options = RunOptions(Device.GPU, given["level"])

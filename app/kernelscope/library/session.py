@@ -104,7 +104,7 @@ class OneByOne:
             self._running.release()
 
 
-class Session:
+class LibrarySession:
     """The backends and the costs of this process, made on first use."""
 
     def __init__(self) -> None:
@@ -187,10 +187,10 @@ class Session:
         close_all([*backends.values(), *cards.values()])
 
 
-_session = Session()
+_session = LibrarySession()
 
 
-def session() -> Session:
+def session() -> LibrarySession:
     """Return the session of this process."""
     return _session
 
@@ -198,7 +198,7 @@ def session() -> Session:
 def _start_again() -> None:
     """Forget the session of the parent process, whose threads are not in this one."""
     global _session
-    _session = Session()
+    _session = LibrarySession()
 
 
 if hasattr(os, "register_at_fork"):

@@ -41,14 +41,11 @@ def mean_squared_error(
 def is_finite(device: GpuContext, cache: CubinCache, pixels: NDArray[np.float32]) -> bool | None:
     """Return whether all samples are finite; None if that is not known, as above."""
     there = device.resident.get(pixels)
-    return None if there is None else is_finite_at(device, cache, int(there), pixels.size)
-
-
-def is_finite_at(device: GpuContext, cache: CubinCache, address: int, samples: int) -> bool | None:
-    """Return whether all 32-bit floats at a device address are finite; None without room."""
+    if there is None:
+        return None
     look = FiniteLook(device, cache)
     try:
-        look.queue(address, samples)
+        look.queue(int(there), pixels.size)
         return look.read()
     finally:
         look.free()

@@ -14,7 +14,7 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -258,19 +258,28 @@ _FUNCTIONS: dict[str, Callable[[np.dtype[Any], Parameters], _Prepared | None]] =
 }
 
 
-def _make(filter_id: str, pixels: Pixels, parameters: Parameters, border: Border) -> Made | None:
-    call = plain(filter_id, pixels, parameters, border)
-    return None if call is None else (call, unchanged)
+def library_of(
+    name: str,
+    filter_ids: Iterable[str],
+    find: Callable[[str, Pixels, Parameters, Border], Call | None],
+) -> Library:
+    """Return the library of loops in C that `find` has for these filters."""
+
+    def make(filter_id: str, *given: Any) -> Made | None:
+        call = find(filter_id, *given)
+        return None if call is None else (call, unchanged)
+
+    return Library(
+        name=name,
+        module="",
+        makers={each: functools.partial(make, each) for each in filter_ids},
+        rank=3,
+        obstacle=lambda: "" if compiler() else "No C compiler (cc, gcc or clang) is installed.",
+        version=version,
+    )
 
 
-LIBRARY = Library(
-    name=NAME,
-    module="",
-    makers={name: functools.partial(_make, name) for name in filter_ids()},
-    rank=3,
-    obstacle=lambda: "" if compiler() else "No C compiler (cc, gcc or clang) is installed.",
-    version=version,
-)
+LIBRARY = library_of(NAME, filter_ids(), plain)
 
 
 def plain_mri_nlm(source: Pixels, extended: NDArray[np.float32], reach: Any, model: Any) -> Call:

@@ -6,11 +6,9 @@ The compiler unrolls the loops over the cells of the smallest masks. It is no ya
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 from kernelscope.bench.peers import plain_c
-from kernelscope.bench.peers.library import Library, Made, unchanged
 from kernelscope.bench.peers.plain_c import Parameters
 from kernelscope.filters.laplace import MASKS
 from kernelscope.schema.borders import Border
@@ -41,16 +39,4 @@ def sized(
     return plain_c.plain(filter_id, pixels, parameters, border, loops)
 
 
-def _make(filter_id: str, pixels: Pixels, parameters: Parameters, border: Border) -> Made | None:
-    call = sized(filter_id, pixels, parameters, border)
-    return None if call is None else (call, unchanged)
-
-
-LIBRARY = Library(
-    name=NAME,
-    module="",
-    makers={name: functools.partial(_make, name) for name in filter_ids()},
-    rank=3,
-    obstacle=plain_c.LIBRARY.obstacle,
-    version=plain_c.version,
-)
+LIBRARY = plain_c.library_of(NAME, filter_ids(), sized)

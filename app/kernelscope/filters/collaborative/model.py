@@ -48,7 +48,7 @@ _LEAST = 1e-12
 """Of white: less noise than that is none."""
 
 
-class Search(NamedTuple):
+class BlockSearch(NamedTuple):
     """Where blocks are, and where those like them are looked for."""
 
     step: int
@@ -70,7 +70,7 @@ class Search(NamedTuple):
 GRID = 12
 """A part of a picture that begins at a multiple of this has the same blocks as the whole."""
 
-SEARCHES = {"full": Search(3, 19), "fast": Search(4, 12)}
+SEARCHES = {"full": BlockSearch(3, 19), "fast": BlockSearch(4, 12)}
 
 SETTING = ChoiceParameter(
     name="setting",
@@ -84,7 +84,7 @@ SETTING = ChoiceParameter(
 )
 
 
-def search(parameters: Mapping[str, Any]) -> Search:
+def search(parameters: Mapping[str, Any]) -> BlockSearch:
     return SEARCHES[parameters["setting"]]
 
 

@@ -18,7 +18,7 @@ from kernelscope.base.parallel import core_count
 from kernelscope.filters.nlm import image_turns, window_tiles
 from kernelscope.filters.nlm.image_turns import nlm_image
 from kernelscope.filters.nlm.pairs import VECTOR, WIDEST
-from kernelscope.filters.nlm.search import Search, radius, whole
+from kernelscope.filters.nlm.search import PatchSearch, radius, whole
 from kernelscope.filters.nlm.serial import nlm_serial
 from kernelscope.filters.nlm.sums import PatchMetric, Sums, count_itself, divide_sums, extend
 from kernelscope.filters.nlm.window_tiles import nlm_window
@@ -40,7 +40,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     group = colours if parameters["colour"] == "joint" else 1
     height, width, _ = output.shape
     margin, half = radius(parameters), parameters["patch"] // 2
-    search = Search(
+    search = PatchSearch(
         margin,
         max(height, width) if whole(parameters) else parameters["search_radius"],
         margin if task.border is Border.REDUCE else half,
@@ -84,7 +84,7 @@ def is_exact(dtype: np.dtype[Any], parameters: Mapping[str, Any], group: int) ->
 
 
 def plan_window(
-    extended: NDArray[np.float32], sums: Sums, metric: PatchMetric, search: Search, exact: bool
+    extended: NDArray[np.float32], sums: Sums, metric: PatchMetric, search: PatchSearch, exact: bool
 ) -> Iterator[CpuPass]:
     """Plan the passes of level *parallel* that search a window; `exact` is from `is_exact`."""
     colours, height, width = sums.samples.shape
@@ -108,7 +108,7 @@ def plan_window(
 
 
 def plan_image(
-    extended: NDArray[np.float32], sums: Sums, metric: PatchMetric, search: Search
+    extended: NDArray[np.float32], sums: Sums, metric: PatchMetric, search: PatchSearch
 ) -> Iterator[CpuPass]:
     """Plan the passes of level *parallel* that search the whole image."""
     colours, height, width = sums.samples.shape

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from kernelscope.base.jit import Index, Record, kernel
 
 
-class Search(NamedTuple):
+class PatchSearch(NamedTuple):
     """Where candidates lie, in extended coordinates."""
 
     margin: int

@@ -48,7 +48,7 @@ _GAUSSIAN = np.zeros(1, np.float32)
 """In place of tables: noise is Gaussian already."""
 
 
-class Stabiliser(NamedTuple):
+class RicianStabiliser(NamedTuple):
     """The transform as tables, float32, which have one entry each if there is nothing to transform.
 
     `lowest` is the mean of f without signal, where `backward` begins; `offset` is C of the closed
@@ -61,10 +61,10 @@ class Stabiliser(NamedTuple):
     offset: np.float32
 
 
-def stabiliser(rician: bool) -> Stabiliser:
+def stabiliser(rician: bool) -> RicianStabiliser:
     """Return the transform for Rician noise, or for Gaussian noise one that changes nothing."""
     zero = np.float32(0)
-    return _rician() if rician else Stabiliser(_GAUSSIAN, _GAUSSIAN, zero, zero)
+    return _rician() if rician else RicianStabiliser(_GAUSSIAN, _GAUSSIAN, zero, zero)
 
 
 def densities(magnitudes: NDArray[np.float64], signals: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,7 +75,7 @@ def densities(magnitudes: NDArray[np.float64], signals: NDArray[np.float64]) -> 
 
 
 @once
-def _rician() -> Stabiliser:
+def _rician() -> RicianStabiliser:
     z = np.arange((_TOP + _WIDE) * STEPS + 1) / STEPS
     nu = np.arange(_TOP * STEPS // 8 + 1) * 8 / STEPS
     shares = densities(z, nu)
@@ -98,7 +98,7 @@ def _rician() -> Stabiliser:
     offset = f[_TOP * STEPS] - _TOP + 1 / (4 * _TOP)
     places = mean[0] + np.arange(int((_TOP - 2 - mean[0] + offset) * STEPS) + 1) / STEPS
     squares = np.interp(places, mean, nu**2)
-    return Stabiliser(
+    return RicianStabiliser(
         f[: _TOP * STEPS + 1].astype(np.float32),
         squares.astype(np.float32),
         np.float32(mean[0]),

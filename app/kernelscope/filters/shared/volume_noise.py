@@ -23,7 +23,7 @@ from kernelscope.filters.shared import mri_noise as mri
 from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 from kernelscope.filters.shared.mri_sigma_map import SigmaMap, place_between
 from kernelscope.filters.shared.plain import no_simd
-from kernelscope.filters.shared.rician import Stabiliser, restored, stabilised, stabiliser
+from kernelscope.filters.shared.rician import RicianStabiliser, restored, stabilised, stabiliser
 from kernelscope.filters.shared.sigma_parameters import STRENGTH
 from kernelscope.schema.explanation import Example
 from kernelscope.schema.samples import Components, Pixels
@@ -80,7 +80,7 @@ def removed_sigma(parameters: Mapping[str, Any]) -> float:
 
 def noise_model(
     parameters: Mapping[str, Any], components: int
-) -> tuple[NDArray[np.float32], tuple[int, int, int], Stabiliser]:
+) -> tuple[NDArray[np.float32], tuple[int, int, int], RicianStabiliser]:
     """Return the nodes of sigma, the voxels from one to the next, and the transform."""
     tables = stabiliser(parameters["noise"] != "gaussian")
     found = parameters.get("sigma_map")

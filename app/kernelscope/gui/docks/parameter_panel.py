@@ -19,7 +19,7 @@ from kernelscope.gui.docks.run_options import RunOptionsForm
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.session.session import FILTER, KIND, VALUES, Fields, Session
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import shrink
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
@@ -115,7 +115,7 @@ class ParameterPanel(QScrollArea):
         if result is not None and result.request.step.filter.id in self._forms:
             self._forms[result.request.step.filter.id].show_estimates(result.estimates)
 
-    @action(
+    @Action(
         "resetParameters",
         "R&eset Parameters",
         help="window",

@@ -28,7 +28,7 @@ from kernelscope.gui.tools.places import folder_for, name_filter
 from kernelscope.gui.tools.saving import Saver
 from kernelscope.gui.tools.together_dialog import VolumesTogether
 from kernelscope.gui.viewer.rendering import from_clipboard, to_clipboard
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.messages import open_dialog, show_error
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.settings import Settings
@@ -100,7 +100,7 @@ class Pictures(QObject):
         self._together.each_loaded.connect(self.each_loaded)
         self._together.announced.connect(self.announced)
 
-    @action(
+    @Action(
         "open",
         "&Open…",
         keys=("Ctrl+O",),
@@ -113,7 +113,7 @@ class Pictures(QObject):
         everything = ("All pictures and volumes", (*READABLE, *READABLE_VOLUMES))
         self._choose("Open Pictures or Volumes", "openDialog", self.open, *everything, many=True)
 
-    @action(
+    @Action(
         "openFolder",
         "Open &Folder as Volume…",
         keys=("Ctrl+Shift+O",),
@@ -297,7 +297,7 @@ class Pictures(QObject):
         dialog.textValueSelected.connect(lambda name: again(1 + names.index(name)))
         open_dialog(dialog)
 
-    @action(
+    @Action(
         "paste",
         "&Paste Picture",
         keys=("Ctrl+V",),

@@ -13,7 +13,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.gui.widgets import messages as dialogs
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.work.background import Background
 
 _FILES = "Recipes (*.json);;All files (*)"
@@ -34,7 +34,7 @@ class Recipes(QObject):
         self._window = window
         self._background = background
 
-    @action(
+    @Action(
         "runRecipe",
         "Run R&ecipe…",
         keys=("Ctrl+Shift+R",),

@@ -105,7 +105,7 @@ REDO = Need(lambda state: bool(state.redo), "There is nothing to redo.")
 
 @dataclass(frozen=True)
 class Action:
-    """Something that the user can ask for."""
+    """Something that the user can ask for, declared at the method that carries it out."""
 
     id: str
     """Object name of the `QAction`; unique."""
@@ -133,6 +133,11 @@ class Action:
     help: str = ""
     """Page of the manual, or ``page#heading``; without one, that of the menu counts."""
 
+    def __call__(self, method: _Method) -> _Method:
+        """Mark the method that carries it out (decorator); one method may have several."""
+        vars(method).setdefault("actions", []).insert(0, self)
+        return method
+
     @property
     def name(self) -> str:
         """The title without access key and dots."""
@@ -142,17 +147,6 @@ class Action:
         """Return whether the action has a tick, by the state of the object with its method."""
         found = self.ticked(owner) if self.ticked is not None else False
         return bool(found) if self.argument is None else found == self.argument
-
-
-def action(id_: str, title: str, **rest: Any) -> Callable[[_Method], _Method]:
-    """Declare an `Action` at the method that carries it out; one method may have several."""
-    declared = Action(id_, title, **rest)
-
-    def mark(method: _Method) -> _Method:
-        vars(method).setdefault("actions", []).insert(0, declared)
-        return method
-
-    return mark
 
 
 def choice(

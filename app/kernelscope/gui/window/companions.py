@@ -44,7 +44,7 @@ from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.tools.xray_window import XrayWindow
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.context_help import ContextHelp
@@ -118,7 +118,7 @@ class Companions:
             if self.kernel_viewer is not None:
                 self.kernel_viewer.refresh()
 
-    @action(
+    @Action(
         "viewKernel",
         "View &Kernel…",
         keys=("Ctrl+K",),
@@ -150,7 +150,7 @@ class Companions:
     def _has_card(self) -> bool:
         return self.availability.get(Device.GPU, _LOOKING).available
 
-    @action(
+    @Action(
         "exercises",
         "E&xercises…",
         tip="Kernels to write yourself, graded without a GPU",
@@ -164,7 +164,7 @@ class Companions:
             self.exercises.panel.xray_wanted.connect(self.show_version)
         _bring_to_front(self.exercises)
 
-    @action(
+    @Action(
         "lecture",
         "&Lecture",
         tip="Short pages on memory and speed, with live pictures of the open image",
@@ -183,7 +183,7 @@ class Companions:
         """Keep the recorded figures, once they have been read."""
         self._recorded = recorded
 
-    @action(
+    @Action(
         "memoryLadder",
         "&Memory Ladder…",
         tip="Counted traffic of all levels, and the least time for it on a graphics card",
@@ -207,7 +207,7 @@ class Companions:
             return
         _bring_to_front(self.memory_ladder)
 
-    @action(
+    @Action(
         "xray",
         "X-ra&y of a Pixel…",
         keys=("Ctrl+Shift+X",),
@@ -245,7 +245,7 @@ class Companions:
     def _edits(self) -> Edits:
         return Edits(self.settings.folder_of("kernels"))
 
-    @action(
+    @Action(
         "benchmark",
         "&Benchmark…",
         keys=("Ctrl+B",),
@@ -269,7 +269,7 @@ class Companions:
             set_help(self.bench, "benchmark#in-the-window")
         _bring_to_front(self.bench)
 
-    @action(
+    @Action(
         "batch",
         "&Batch…",
         keys=("Ctrl+Shift+B",),
@@ -319,7 +319,7 @@ class Companions:
         explained.show_entry(entry, filters.get(self.session.filter_id), request)
         _bring_to_front(explained)
 
-    @action(
+    @Action(
         "help",
         "&Help on This",
         keys=("F1",),
@@ -335,7 +335,7 @@ class Companions:
         name, _, anchor = place.partition("#")
         self._manual().open_page(name, anchor)
 
-    @action(
+    @Action(
         "gpuInfo",
         "&GPU Information…",
         tip="Properties of the GPU, or the steps to set one up",
@@ -356,7 +356,7 @@ class Companions:
             )
         )
 
-    @action(
+    @Action(
         "newPhantom",
         "New P&hantom…",
         keys=("Ctrl+N",),
@@ -369,7 +369,7 @@ class Companions:
         dialog.ordered.connect(self.order_phantom)
         dialogs.open_dialog(dialog)
 
-    @action(
+    @Action(
         "contactSheet",
         "Contact S&heet…",
         keys=("Ctrl+Shift+H",),
@@ -407,7 +407,7 @@ class Companions:
             if left is not None:
                 left.leave()
 
-    @action(
+    @Action(
         "manual",
         "&Manual",
         tip="The pages of the manual, with a search over all of them",
@@ -427,7 +427,7 @@ class Companions:
         _bring_to_front(manual)
         return manual
 
-    @action(
+    @Action(
         "palette",
         "&Command Palette…",
         keys=("Ctrl+Shift+P",),
@@ -437,7 +437,7 @@ class Companions:
         """Let the user find a command by typing."""
         CommandPalette(self.palette(), self.window).show()
 
-    @action(
+    @Action(
         "shortcuts",
         "&Keyboard Shortcuts",
         tip="All keyboard shortcuts of the window",
@@ -447,7 +447,7 @@ class Companions:
         """List the keyboard shortcuts."""
         dialogs.open_dialog(ShortcutDialog(self.shortcuts(), self.window))
 
-    @action(
+    @Action(
         "preferences",
         "Prefere&nces…",
         keys=("Ctrl+,",),
@@ -459,7 +459,7 @@ class Companions:
         """Let the user choose theme and size of text."""
         dialogs.open_dialog(Preferences(self.settings, self.window))
 
-    @action(
+    @Action(
         "about",
         "&About Kernelscope",
     )

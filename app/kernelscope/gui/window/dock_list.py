@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets.boundary import Boundary
-from kernelscope.gui.widgets.commands import Action, action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.help_place import set_help
 
 
@@ -172,7 +172,7 @@ class Drawer:
         self._closed: tuple[QDockWidget, ...] = ()
         self._front: tuple[QDockWidget, ...] = ()
 
-    @action(
+    @Action(
         "onlyPictures",
         "Only the &Pictures",
         keys=("F11",),

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget
 
 from kernelscope.gui.docks.quality_panel import QualityPanel
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.front import Pages
@@ -41,7 +41,7 @@ class DockWatch(QObject):
         docks[DockName.QUALITY].visibilityChanged.connect(self._on_quality_seen)
         docks[DockName.CONSOLE].visibilityChanged.connect(self._on_console_seen)
 
-    @action(
+    @Action(
         "debug",
         "&Console",
         keys=("F12",),

@@ -23,7 +23,7 @@ from kernelscope.gui.tools.phantom_dialog import PhantomOrder
 from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.pages.evaluation import Savable
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.pages.volume_page import VolumePage
@@ -90,7 +90,7 @@ class Files(QObject):
         recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
         volumes.add_wanted.connect(self._add_components)
 
-    @action(
+    @Action(
         "exportFigure",
         "Export Fi&gure…",
         keys=("Ctrl+Alt+E",),
@@ -119,7 +119,7 @@ class Files(QObject):
         dialog.saved.connect(lambda path: self._show_status(f"Saved {path}."))
         dialogs.open_dialog(dialog)
 
-    @action(
+    @Action(
         "save",
         "&Save Output…",
         keys=("Ctrl+S",),
@@ -132,7 +132,7 @@ class Files(QObject):
         """Ask where, then save the output that is shown."""
         self._save(self._page().output(), self._older())
 
-    @action(
+    @Action(
         "saveAll",
         "Save &All Components…",
         keys=("Ctrl+Alt+S",),
@@ -144,7 +144,7 @@ class Files(QObject):
         """Ask where, then save every volume of the output, each to a file of its own."""
         self._save(self._page().all_outputs(), self._older())
 
-    @action(
+    @Action(
         "saveView",
         "Save Residual or &Difference…",
         keys=("Ctrl+Shift+S",),
@@ -155,7 +155,7 @@ class Files(QObject):
         """Ask where, then save the residual or difference that is shown."""
         self._page().save_difference(self._save)
 
-    @action(
+    @Action(
         "saveRecipe",
         "&Save Recipe…",
         tip="Save the steps that led to the input, and the filter with its settings",
@@ -169,7 +169,7 @@ class Files(QObject):
             history = self._page().history
             self._recipes.save(each.open_step for each in history.steps_to_end(request))
 
-    @action(
+    @Action(
         "copy",
         "&Copy Output",
         keys=("Ctrl+C",),
@@ -182,7 +182,7 @@ class Files(QObject):
         if picture is not None:
             self._dialogs.copy(picture, self._older())
 
-    @action(
+    @Action(
         "copyCommand",
         "Copy as Command &Line",
         keys=("Ctrl+Alt+C",),
@@ -194,7 +194,7 @@ class Files(QObject):
         """Copy the steps to the output as a command line."""
         self._copy_replay(replay.command_line, "The command is in the clipboard: {}")
 
-    @action(
+    @Action(
         "copyPython",
         "Copy as P&ython",
         keys=("Ctrl+Alt+P",),
@@ -220,7 +220,7 @@ class Files(QObject):
         QGuiApplication.clipboard().setText(text)
         self._show_status(notice.format(text))
 
-    @action(
+    @Action(
         "chooseReference",
         "&Choose…",
         need=commands.SOURCE,
@@ -229,7 +229,7 @@ class Files(QObject):
         """Let the user choose the reference of input and output."""
         self._dialogs.choose_reference(self._page().kind)
 
-    @action(
+    @Action(
         "openSlice",
         "Open Slice as P&icture",
         tip="Open the slice that was clicked last as a picture",

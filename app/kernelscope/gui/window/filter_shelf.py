@@ -34,7 +34,7 @@ from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Sketch, Sketches, ViewedPicture, kind_of_sketch, sketch
 from kernelscope.gui.session.session import FILTER, Fields, Session
 from kernelscope.gui.viewer.layer import as_qimage
-from kernelscope.gui.widgets.commands import SOURCE, action
+from kernelscope.gui.widgets.commands import SOURCE, Action
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
@@ -140,7 +140,7 @@ class FilterShelf(QObject):
         self._give_up()
         self.helper.close()
 
-    @action(
+    @Action(
         "findFilter",
         "&Find Filter…",
         keys=("Ctrl+F",),
@@ -153,7 +153,7 @@ class FilterShelf(QObject):
         self._dock.raise_()
         self.browser.focus_search()
 
-    @action(
+    @Action(
         "denoise",
         "&Denoise",
         keys=("Ctrl+Shift+D",),

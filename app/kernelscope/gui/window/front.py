@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.pages.picture_page import PicturePage
 from kernelscope.gui.window.pages.volume_page import VolumePage
@@ -54,7 +54,7 @@ class Pages:
         for watcher in self.watchers:
             watcher()
 
-    @action(
+    @Action(
         "switchKind",
         "Picture or &Volume",
         keys=("Ctrl+Shift+V",),

@@ -38,7 +38,7 @@ from kernelscope.gui.model.ladder import LadderModel as State
 from kernelscope.gui.model.rungs import Rung, RungPlace, marked, only_cpu
 from kernelscope.gui.session.session import PLACES, Fields, Session
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
@@ -144,7 +144,7 @@ class LevelRunner(QObject):
         self._session.choose_place(place)
         self._runner.run()
 
-    @action(
+    @Action(
         "runLevels",
         "Run All Le&vels",
         keys=("Ctrl+F5",),
@@ -163,7 +163,7 @@ class LevelRunner(QObject):
         self.race = Race()
         self._with_recorded(self._begin)
 
-    @action(
+    @Action(
         "whyLevel",
         "&Why This Level…",
         keys=("Ctrl+Shift+W",),

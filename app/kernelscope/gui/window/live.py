@@ -40,7 +40,7 @@ from kernelscope.gui.model.freshness import (
 )
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.session.session import PLACES, SETTINGS, Fields, Session
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.estimates import Estimates
 from kernelscope.gui.window.pages.page import Page
@@ -174,7 +174,7 @@ class Live(QObject):
         self._refreshed.cancel()
         self._stop()
 
-    @action(
+    @Action(
         "live",
         "&Live",
         keys=("Shift+F5",),

@@ -37,7 +37,7 @@ from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
-from kernelscope.gui.widgets.commands import Action, action, choice
+from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
 from kernelscope.gui.window.companions import Companions
@@ -228,7 +228,7 @@ class MainWindow(Frame):
         self.actions_.tick(self)
         self._on_view()
 
-    @action(
+    @Action(
         "noiseMap",
         "Show &Noise Map",
         keys=("F6",),
@@ -251,7 +251,7 @@ class MainWindow(Frame):
         self._cold, self._greets = True, path is None
         self.file_dialogs.open(path or SAMPLES[0].path)
 
-    @action(
+    @Action(
         "quit",
         "&Quit",
         keys=("Ctrl+Q",),
@@ -259,7 +259,7 @@ class MainWindow(Frame):
     def quit(self) -> None:
         self.close()
 
-    @action(
+    @Action(
         "undo",
         "&Undo",
         keys=("Ctrl+Z",),
@@ -270,7 +270,7 @@ class MainWindow(Frame):
     def undo(self) -> None:
         self.page.undo()
 
-    @action(
+    @Action(
         "redo",
         "&Redo",
         keys=("Ctrl+Shift+Z", "Ctrl+Y"),
@@ -281,7 +281,7 @@ class MainWindow(Frame):
     def redo(self) -> None:
         self.page.redo()
 
-    @action(
+    @Action(
         "reuse",
         "Use &Output as Input",
         keys=("Ctrl+U", "Ctrl+Return"),
@@ -293,7 +293,7 @@ class MainWindow(Frame):
     def use_output(self) -> None:
         self.page.use_output()
 
-    @action(
+    @Action(
         "inputAsReference",
         "Use &Input",
         need=commands.SOURCE,
@@ -301,7 +301,7 @@ class MainWindow(Frame):
     def use_input_as_reference(self) -> None:
         self.page.use_input_as_reference()
 
-    @action(
+    @Action(
         "clearReference",
         "C&lear",
         need=commands.SOURCE,
@@ -309,7 +309,7 @@ class MainWindow(Frame):
     def clear_reference(self) -> None:
         self.page.clear_reference()
 
-    @action(
+    @Action(
         "fit",
         "&Fit to Window",
         keys=("Ctrl+0",),
@@ -318,7 +318,7 @@ class MainWindow(Frame):
     def fit(self) -> None:
         self.canvas.fit()
 
-    @action(
+    @Action(
         "oneToOne",
         "&Actual Size (1:1)",
         keys=("Ctrl+1",),
@@ -327,7 +327,7 @@ class MainWindow(Frame):
     def one_to_one(self) -> None:
         self.canvas.one_to_one()
 
-    @action(
+    @Action(
         "zoomIn",
         "Zoom &In",
         keys=("Ctrl++", "Ctrl+="),
@@ -335,7 +335,7 @@ class MainWindow(Frame):
     def zoom_in(self) -> None:
         self.canvas.zoom_in()
 
-    @action(
+    @Action(
         "zoomOut",
         "Zoom O&ut",
         keys=("Ctrl+-",),

@@ -15,7 +15,7 @@ from kernelscope.gui.model.profiles import Profile, profile
 from kernelscope.gui.model.regions import Regions, Shape
 from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import Action, action, choice
+from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.live import Live
@@ -149,7 +149,7 @@ class Measuring(QObject):
             self.choose_tool(shape.value)
             self.tool.add(shape)
 
-    @action(
+    @Action(
         "removeRegion",
         "&Delete Region",
         tip="Delete the selected region; in a picture or slice, press Delete",

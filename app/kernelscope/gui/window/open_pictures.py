@@ -27,7 +27,7 @@ from kernelscope.gui.model.documents import Document, Documents
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.messages import show_error, show_notice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.front import Pages
@@ -213,7 +213,7 @@ class OpenPictures(QObject):
             self.documents.bring_to_front(holder)
             self._page.show_history(holder.history, draw=False)
 
-    @action(
+    @Action(
         "nextPicture",
         "Ne&xt Picture",
         keys=("Ctrl+PgDown",),
@@ -221,7 +221,7 @@ class OpenPictures(QObject):
         need=commands.SEVERAL,
         argument=1,
     )
-    @action(
+    @Action(
         "previousPicture",
         "Pre&vious Picture",
         keys=("Ctrl+PgUp",),
@@ -235,7 +235,7 @@ class OpenPictures(QObject):
         if document is not None:
             self.show(document)
 
-    @action(
+    @Action(
         "closePicture",
         "Clos&e Picture",
         keys=("Ctrl+W",),
@@ -247,7 +247,7 @@ class OpenPictures(QObject):
         if self.documents.current is not None:
             self._close(self.documents.current)
 
-    @action(
+    @Action(
         "reopenPicture",
         "Reopen &Closed Picture",
         keys=("Ctrl+Shift+T",),

@@ -27,7 +27,7 @@ from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.pages.page import Page
@@ -176,7 +176,7 @@ class RunShelf(QObject):
 
     # --- commands ---
 
-    @action(
+    @Action(
         "showRun",
         "&Show Run",
         tip="Show the picture of the selected run, and its settings (Return)",
@@ -188,7 +188,7 @@ class RunShelf(QObject):
         if run is not None:
             self._show(run)
 
-    @action(
+    @Action(
         "starRun",
         "S&tar Run",
         tip="Mark or unmark the run (Space); its picture is kept longest",
@@ -203,7 +203,7 @@ class RunShelf(QObject):
             run.starred = starred
         self.views.runs.refresh()
 
-    @action(
+    @Action(
         "renameRun",
         "Re&name Run…",
         tip="Give the run a name of your own",
@@ -227,7 +227,7 @@ class RunShelf(QObject):
         dialog.textValueSelected.connect(rename)
         dialogs.open_dialog(dialog)
 
-    @action(
+    @Action(
         "saveRun",
         "Save &Picture of Run…",
         tip="Save the output of the selected run",
@@ -244,7 +244,7 @@ class RunShelf(QObject):
         images = output.volumes if isinstance(output, Scan) else [run.result.image]
         self._files.save(images, name)
 
-    @action(
+    @Action(
         "deleteRun",
         "&Delete Runs",
         tip="Remove the selected runs with their pictures (Delete)",
@@ -265,7 +265,7 @@ class RunShelf(QObject):
         runs.choose(rest[min(min(places), len(rest) - 1)] if rest else None)
         self.show_state()
 
-    @action(
+    @Action(
         "compareRuns",
         "&Compare With This Level",
         tip="Make the selected run the baseline of all runs that did the same work",
@@ -279,7 +279,7 @@ class RunShelf(QObject):
             self.gallery.runs.choose(run)
             self.views.runs.refresh()
 
-    @action(
+    @Action(
         "swipeRuns",
         "Compare T&wo Runs",
         tip="Compare the pictures of the two selected runs in one view",
@@ -292,7 +292,7 @@ class RunShelf(QObject):
         if len(runs) == 2:
             self._swipe(*runs)
 
-    @action(
+    @Action(
         "clearRuns",
         "C&lear List",
         tip="Forget all runs and their pictures",
@@ -362,7 +362,7 @@ class RunShelf(QObject):
             return f"The other levels are compared with run {run.number}, {run.where}."
         return ""
 
-    @action(
+    @Action(
         "copyRuns",
         "C&opy Table",
         tip="Copy the table of runs as text, cells separated by tabs",

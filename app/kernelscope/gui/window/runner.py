@@ -33,7 +33,7 @@ from kernelscope.gui.model.timing import Timing
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.work.background import Background
@@ -179,7 +179,7 @@ class Runner(QObject):
 
     # --- start and stop ---
 
-    @action(
+    @Action(
         "run",
         "&Run",
         keys=("F5", "Ctrl+R"),
@@ -244,7 +244,7 @@ class Runner(QObject):
             self.submitted.emit()
         return task
 
-    @action(
+    @Action(
         "cancel",
         "&Cancel",
         keys=("Esc",),

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.work.background import Background
 
@@ -38,7 +38,7 @@ class SpaceOpener(QObject):
         self.window: SpaceWindow | None = None
         owner.installEventFilter(self)
 
-    @action(
+    @Action(
         "space",
         "&3-D View",
         keys=("Ctrl+3",),

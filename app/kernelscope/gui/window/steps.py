@@ -31,7 +31,7 @@ from kernelscope.gui.model.kept_steps import KeptSteps, kept_steps
 from kernelscope.gui.model.pipeline import Facts, Pipeline, PipelineStep, card_of
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
@@ -204,7 +204,7 @@ class StepCommands(QObject):
     def _place(self) -> int:
         return self._panel.cards.currentRow()
 
-    @action(
+    @Action(
         "editStep",
         "&Edit Step",
         tip="Show the settings of the selected step in the panel Steps (Return)",
@@ -215,7 +215,7 @@ class StepCommands(QObject):
         """Edit the card that is chosen."""
         self.edit(self._place)
 
-    @action(
+    @Action(
         "switchStep",
         "Switch Step &On or Off",
         tip="Switch the step off or on again (Space)",
@@ -226,7 +226,7 @@ class StepCommands(QObject):
         """Switch the card that is chosen on or off."""
         self.switch(self._place)
 
-    @action(
+    @Action(
         "deleteStep",
         "De&lete Step",
         tip="Remove the selected step (Delete)",
@@ -238,7 +238,7 @@ class StepCommands(QObject):
         """Remove the card that is chosen."""
         self.delete(self._place)
 
-    @action(
+    @Action(
         "duplicateStep",
         "Du&plicate Step",
         tip="Insert a copy of the selected step after it",
@@ -250,7 +250,7 @@ class StepCommands(QObject):
         """Copy the card that is chosen."""
         self._change(self._place, Pipeline.duplicated, "Duplicate")
 
-    @action(
+    @Action(
         "stepUp",
         "Move Step &Up",
         keys=("Alt+Up",),
@@ -263,7 +263,7 @@ class StepCommands(QObject):
         """Apply the card that is chosen earlier."""
         self.move(self._place, self._place - 1)
 
-    @action(
+    @Action(
         "stepDown",
         "Move Step &Down",
         keys=("Alt+Down",),
@@ -311,7 +311,7 @@ class StepCommands(QObject):
         if pipeline is not None and 0 <= to < len(pipeline.cards):
             self._change(place, lambda steps, at: steps.moved(at, to), "Move")
 
-    @action(
+    @Action(
         "stepAlone",
         "Output of the Edited &Step",
         tip="Show the output of the step that is edited instead of that of the last step",

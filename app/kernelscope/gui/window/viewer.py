@@ -13,7 +13,7 @@ from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import Action, action, choice
+from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.front import Pages
@@ -113,7 +113,7 @@ class Viewer(QObject):
         self._volumes.arrange(name)
         self._settings.set_text(_ARRANGEMENT, name)
 
-    @action(
+    @Action(
         "inputInstead",
         "&Input in Place of the Output",
         keys=("Ctrl+I",),
@@ -129,7 +129,7 @@ class Viewer(QObject):
         else:
             self._pair.show_input_instead()
 
-    @action(
+    @Action(
         "displayControls",
         "&Level and Colours…",
         keys=("Ctrl+D",),
@@ -142,7 +142,7 @@ class Viewer(QObject):
         panel = self.volume_panel if self._of_volumes() else self.panel
         panel.open_below(self._button)
 
-    @action(
+    @Action(
         "automaticDisplay",
         "&Automatic Contrast",
         keys=("Ctrl+L",),
@@ -157,7 +157,7 @@ class Viewer(QObject):
         for side in PaneSide:
             self._pair.choose_display(side, None)
 
-    @action(
+    @Action(
         "fullDisplay",
         "&Full Range",
         keys=("Ctrl+Shift+L",),
@@ -172,7 +172,7 @@ class Viewer(QObject):
         for side in PaneSide:
             self._pair.choose_full(side)
 
-    @action(
+    @Action(
         "linkDisplays",
         "&Output as Input",
         tip="Draw the output with the levels of the input, so that the two can be compared",
@@ -258,7 +258,7 @@ class Viewer(QObject):
         self._settings.set_text(_UNITS, name)
         self.refresh()
 
-    @action(
+    @Action(
         "probe",
         "Values at the &Cursor",
         keys=("Ctrl+Shift+I",),
@@ -274,7 +274,7 @@ class Viewer(QObject):
         self._settings.set_text(_PROBE, "on" if self._pair.shows_values else "off")
         self.refresh()
 
-    @action(
+    @Action(
         "magnifier",
         "&Magnifier",
         keys=("Ctrl+M",),

@@ -16,7 +16,7 @@ from kernelscope.base.errors import NotANumber
 from kernelscope.gui.docks.volume_step_bar import VolumeStepBar
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets.commands import action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.work.background import Background
 from kernelscope.images.volume import Volume
@@ -68,7 +68,7 @@ class VolumeSteps(QObject):
         """Note that `volume`, which is about to be opened, is the first one of a file."""
         self._keep(volume, series, 0)
 
-    @action(
+    @Action(
         "nextVolume",
         "&Next Volume",
         keys=("Alt+.",),
@@ -79,7 +79,7 @@ class VolumeSteps(QObject):
         """Show the next volume; after the last one comes the first."""
         self._step(1)
 
-    @action(
+    @Action(
         "previousVolume",
         "&Previous Volume",
         keys=("Alt+,",),
@@ -90,7 +90,7 @@ class VolumeSteps(QObject):
         """Show the volume before."""
         self._step(-1)
 
-    @action(
+    @Action(
         "playVolumes",
         "P&lay Volumes",
         keys=("Alt+P",),

@@ -97,7 +97,7 @@ class LecturePage:
 
     @property
     def text(self) -> str:
-        """One or two paragraphs, at most `MOST_WORDS` words."""
+        """One or two paragraphs, at most 120 words."""
         return "\n\n".join(self._paragraphs[1:])
 
     def defaults(self) -> dict[str, Any]:
