@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.memo import Memo
 from kernelscope.engine.request import Follower, Request
-from kernelscope.engine.result import Result
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import History, Moment
-from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, StepOutputs, card_of
+from kernelscope.gui.model.pipeline import Pipeline, PipelineStep
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
+from tests.engine.test_memo import made, picture
 
 
 def card(filter_id: str, *, on: bool = True, **parameters: Any) -> PipelineStep:
@@ -30,18 +28,6 @@ def pipeline(place: int = 1, *, alone: bool = False) -> Pipeline:
 
 def names(cards: Any) -> list[str]:
     return [each.step.filter.id for each in cards]
-
-
-def picture(value: int = 0) -> Image:
-    return Image.from_array(np.full((8, 9), value, np.uint8), f"picture {value}")
-
-
-def made(source: Image, step: Step, seconds: float = 0.5, **changes: Any) -> Result:
-    options, estimated = changes.pop("options", RunOptions()), changes.pop("estimated", ())
-    output = Image.from_array(source.pixels + 1, source.title)
-    stages = (Stage("compute", seconds, True),)
-    request = Request(source, step, options, estimated=estimated)
-    return Result(request, output, "cpu", "parallel", stages, **changes)
 
 
 def test_cards_that_are_off_take_no_part() -> None:
@@ -125,101 +111,15 @@ def test_a_caption_has_what_differs_from_the_defaults() -> None:
     assert "estimated" in card("nlm", filter_sigma=ESTIMATE).caption
 
 
-def test_outputs_are_found_by_their_input_and_step() -> None:
-    outputs, source, step = StepOutputs(), picture(), Step.of_numbers("median", {"size": 5})
-    first = made(source, step)
-    outputs.keep(first)
-    assert outputs.find(source, step) is first
-    assert outputs.find(picture(), step) is None
-    assert outputs.find(source, Step.of_numbers("median", {"size": 7})) is None
-    second = made(first.image, step)
-    outputs.keep(second)
-    assert list(outputs.walk(source, [step, step, step])) == [first, second]
-
-
-def test_an_estimated_number_is_found_by_the_estimate_and_by_the_number() -> None:
-    outputs, source = StepOutputs(), picture()
-    numbers = Step.of_numbers("nlm", {"filter_sigma": 0.04})
-    result = made(source, numbers, estimated=("filter_sigma",))
-    outputs.keep(result)
-    wanted = card_of(result.request).step
-    assert wanted.estimates == ("filter_sigma",)
-    assert outputs.find(source, wanted) is result
-    assert outputs.find(source, numbers) is result
-
-
-def test_a_live_time_does_not_replace_a_measured_one() -> None:
-    outputs, source, step = StepOutputs(), picture(), Step.of_numbers("median")
-    measured = made(source, step, 0.1, repeats=Repeats((0.1,), (0.1,), True))
-    outputs.keep(measured)
-    live = made(source, step, 0.3)
-    outputs.keep(live)
-    assert outputs.find(source, step) is live
-    assert (outputs.facts(live).seconds, outputs.facts(live).measured) == (0.1, True)
-    elsewhere = made(source, step, 0.4, options=RunOptions(device=Device.CPU, level="serial"))
-    outputs.keep(elsewhere)
-    assert outputs.facts(elsewhere).seconds == 0.4
-
-
-def test_memory_is_bounded_and_the_newest_stays() -> None:
-    outputs = StepOutputs(limit=500)
-    step = Step.of_numbers("median")
-    results = [made(picture(number), step) for number in range(5)]  # of 144 bytes each
-    for result in results:
-        outputs.keep(result)
-        assert outputs.bytes <= 500
-    kept = [outputs.find(each.request.source, step) is not None for each in results]
-    assert kept == [False, False, True, True, True]
-    tiny = StepOutputs(limit=1)
-    tiny.keep(results[0])
-    assert tiny.find(results[0].request.source, step) is results[0]
-
-
-def test_a_slider_that_moves_leaves_few_outputs() -> None:
-    outputs, source = StepOutputs(), picture()
-    for size in (3, 5, 7, 9, 11, 13):
-        outputs.keep(made(source, Step.of_numbers("median", {"size": size})))
-    found = [
-        size
-        for size in (3, 5, 7, 9, 11, 13)
-        if outputs.find(source, Step.of_numbers("median", {"size": size}))
-    ]
-    assert found == [9, 11, 13]
-
-
-def test_results_at_another_level_are_not_done() -> None:
-    outputs, source, step = StepOutputs(), picture(), Step.of_numbers("median")
-    outputs.keep(made(source, step))
-    then = (Follower(Step.of_numbers("mean")),)
-    assert len(outputs.done(Request(source, step, then=then))) == 1
-    serial = RunOptions(device=Device.CPU, level="serial")
-    assert outputs.done(Request(source, step, serial, then=then)) == ()
-
-
-def test_the_end_is_there_only_if_every_step_is() -> None:
-    outputs, source = StepOutputs(), picture()
-    steps = Pipeline((card("median"), card("mean")), 0)
-    first = made(source, steps.cards[0].step)
-    outputs.keep(first)
-    assert outputs.end(source, steps) is None
-    assert outputs.end(source, steps.shown_alone(True)) is first
-    second = made(first.image, steps.cards[1].step)
-    outputs.keep(second)
-    end = outputs.end(source, steps)
-    assert end is not None
-    assert end.output is second.output
-    assert end.request.then == steps.then
-
-
 def test_the_next_input_follows_all_steps_that_are_shown() -> None:
     source = picture()
     steps = Pipeline((card("median"), card("mean"), card("sobel", on=False)), 0)
-    outputs = StepOutputs()
+    outputs = Memo()
     first = made(source, steps.cards[0].step)
     second = made(first.image, steps.cards[1].step)
     outputs.keep(first)
     outputs.keep(second)
-    end = outputs.end(source, steps)
+    end = outputs.end(source, steps.present.step, steps.then)
     assert end is not None
     moment = Moment(source, "Open", result=end, form=RunSettings.of(end.request), pipeline=steps)
     new = following(moment)

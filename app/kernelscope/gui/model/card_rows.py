@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.engine.memo import Facts
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.figures import describe_gain
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run, thumbnail
 from kernelscope.gui.model.history import Moment, parts_of
-from kernelscope.gui.model.pipeline import Facts, Pipeline, PipelineStep
+from kernelscope.gui.model.pipeline import Pipeline, PipelineStep
 from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, duration
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume

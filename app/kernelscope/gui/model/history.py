@@ -9,9 +9,10 @@ from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
+from kernelscope.engine.memo import Memo
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.pipeline import Pipeline, StepOutputs
+from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -104,7 +105,7 @@ class History(Generic[Opened, Part]):
         self._place = -1
         self.form: Callable[[], RunSettings | None] = lambda: None
         """Returns the current settings."""
-        self.outputs = StepOutputs()
+        self.outputs = Memo()
         """The results of the steps that led to the present output."""
 
     @property

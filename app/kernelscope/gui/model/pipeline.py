@@ -4,36 +4,21 @@
                      before      present                                         then
 
 A pipeline is frozen: each change returns another one, which the history keeps with the picture.
-`StepOutputs` keeps the output of each step, so that nothing is computed twice.
+The engine's `Memo` keeps the output of each step, so that nothing is computed twice.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
-from kernelscope.engine.request import Follower, Request, settings_of
-from kernelscope.engine.result import Judgement, Result
+from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.step import Step
-from kernelscope.engine.steps import joined
-from kernelscope.gui.model.timing import Timing
-from kernelscope.images.source import Source
 from kernelscope.schema.chips import Chip
 
 _keys = itertools.count(1)
-
-MOST_BYTES = 1 << 29
-"""Limit for the outputs of steps in memory; those that were looked at least are dropped."""
-
-_MOST_OF_SOURCE = 3
-"""Results on one input: while a slider moves, those it leaves behind are dropped at once."""
 
 
 @dataclass(frozen=True)
@@ -236,152 +221,3 @@ def _nearest(cards: Sequence[PipelineStep], place: int) -> int:
     later = (number for number in range(place, len(cards)) if cards[number].on)
     earlier = (number for number in range(min(place, len(cards)) - 1, -1, -1) if cards[number].on)
     return next(itertools.chain(later, earlier))
-
-
-@dataclass(eq=False)
-class Facts:
-    """The time, the thumbnail and the quality of the output of a step."""
-
-    cost_key: str
-    where: str
-    seconds: float | None
-    """None if it was emulated."""
-    measured: bool
-    """The time is that of a measured run, see `kernelscope.engine.measuring`; otherwise, of one
-    live run."""
-    first: bool
-    thumbnail: NDArray[np.uint8] | None = None
-    judgement: Judgement | None = None
-    reference: object = None
-    """The picture that `judgement` refers to; None if it was compared with none."""
-
-    @classmethod
-    def of(cls, result: Result) -> Facts:
-        """Return the facts of a result, without thumbnail and quality."""
-        timing = Timing.of(result)
-        measured = timing.repeats is not None
-        return cls(result.request.cost_key, result.where, timing.seconds, measured, result.first)
-
-
-@dataclass(eq=False)
-class _Entry:
-    settings: tuple[Hashable, Hashable]
-    """Those that were asked for, and those with the numbers that were estimated."""
-    result: Result
-    facts: Facts
-
-
-class StepOutputs:
-    """The results of steps by their input, in bounded memory; the last ones are kept.
-
-    Parameters
-    ----------
-    limit : int
-        Bytes of inputs and outputs; the newest result is kept in any case.
-    """
-
-    def __init__(self, limit: int = MOST_BYTES) -> None:
-        self.limit = limit
-        self._entries: list[_Entry] = []
-
-    def keep(self, result: Result) -> None:
-        """Remember a whole result, or that of each of its steps.
-
-        The time of a measured run is not replaced by that of a live one at the same place.
-        """
-        steps = [result.request.open_step, *(each.step for each in result.request.then)]
-        for step, part in zip(steps, result.parts or (result,), strict=True):
-            self._keep(part, step)
-        self._drop()
-
-    def _keep(self, result: Result, asked: Step) -> None:
-        old = self._entry(result.request.source, asked)
-        if old is not None and old.result is result:
-            return
-        facts = Facts.of(result)
-        if old is not None:
-            self._entries.remove(old)
-            if old.facts.cost_key == facts.cost_key and old.facts.measured and not facts.measured:
-                facts = old.facts
-        source = result.request.source
-        settings = settings_of(asked, source), settings_of(result.request.step, source)
-        self._entries.append(_Entry(settings, result, facts))
-
-    def find(self, source: Source, step: Step) -> Result | None:
-        """Return the result of `step` on `source`, if it is kept."""
-        entry = self._entry(source, step)
-        if entry is None:
-            return None
-        self._entries.remove(entry)
-        self._entries.append(entry)
-        return entry.result
-
-    def facts(self, result: Result) -> Facts:
-        """Return the facts of a result that `find` returned."""
-        return next(entry.facts for entry in self._entries if entry.result is result)
-
-    def walk(self, source: Source, steps: Iterable[Step]) -> Iterator[Result]:
-        """Yield the results of steps one after the other, up to the first that is not kept."""
-        for step in steps:
-            result = self.find(source, step)
-            if result is None:
-                return
-            yield result
-            source = result.output
-
-    def end(self, source: Source, pipeline: Pipeline) -> Result | None:
-        """Return the result that `pipeline` shows, from `source` on, if all of it is kept."""
-        steps = [pipeline.present.step, *(each.step for each in pipeline.then)]
-        parts = list(self.walk(source, steps))
-        if len(parts) < len(steps):
-            return None
-        if len(parts) == 1:
-            return parts[0]
-        request = replace(
-            parts[0].request, then=pipeline.then, live=True, timed=False, reference=None
-        )
-        return joined(request, parts)
-
-    def done(self, request: Request) -> tuple[Result, ...]:
-        """Return the results of the first steps of `request` that need not be computed again."""
-        options = [request.options, *(each.options for each in request.then)]
-        steps = [request.step, *(each.step for each in request.then)]
-        found = zip(self.walk(request.source, steps), options, strict=False)
-        return tuple(
-            result
-            for result, wanted in itertools.takewhile(
-                lambda pair: pair[0].request.cost_key == pair[0].request.at(pair[1]).cost_key, found
-            )
-        )
-
-    @property
-    def bytes(self) -> int:
-        """How much memory the inputs and outputs take."""
-        return sum(_sizes(self._entries).values())
-
-    def _entry(self, source: Source, step: Step) -> _Entry | None:
-        wanted = settings_of(step, source)
-        for entry in reversed(self._entries):
-            if entry.result.request.source is source and wanted in entry.settings:
-                return entry
-        return None
-
-    def _drop(self) -> None:
-        """Drop the outputs that were used least recently, until the rest is small."""
-        counts: Counter[int] = Counter()
-        for entry in list(reversed(self._entries)):
-            counts[id(entry.result.request.source)] += 1
-            if counts[id(entry.result.request.source)] > _MOST_OF_SOURCE:
-                self._entries.remove(entry)
-        while len(self._entries) > 1 and self.bytes > self.limit:
-            del self._entries[0]
-
-
-def _sizes(entries: Iterable[_Entry]) -> dict[int, int]:
-    arrays: Iterator[NDArray[Any]] = (
-        array
-        for entry in entries
-        for source in (entry.result.request.source, entry.result.output)
-        for array in source.arrays()
-    )
-    return {id(array): array.nbytes for array in arrays}

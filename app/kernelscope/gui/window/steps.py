@@ -20,6 +20,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer
 
 from kernelscope.base.errors import AppError
+from kernelscope.engine.memo import Facts
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.step import Step
@@ -28,7 +29,7 @@ from kernelscope.gui.model.card_rows import StepSubject, carried, examine, rows_
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import Moment
 from kernelscope.gui.model.kept_steps import KeptSteps, kept_steps
-from kernelscope.gui.model.pipeline import Facts, Pipeline, PipelineStep, card_of
+from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, card_of
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
@@ -418,7 +419,7 @@ class StepCommands(QObject):
         (pipeline, title), self._pending = self._pending, None
         card = pipeline.present
         form = RunSettings.of_open(card.step, card.options)
-        result = page.history.outputs.end(moment.source, pipeline)
+        result = page.history.outputs.end(moment.source, card.step, pipeline.then)
         if result is None and moment.source is page.source:
             result = moment.result  # marked as out of date until the new one is there
         moment = replace(
