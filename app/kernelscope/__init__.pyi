@@ -33,6 +33,8 @@ def collaborative(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared"] | None = None,
@@ -78,6 +80,12 @@ def collaborative(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -118,6 +126,8 @@ def dot_product(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared", "tuned"] | None = None,
@@ -144,6 +154,12 @@ def dot_product(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -187,6 +203,8 @@ def gaussian_noise(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel"] | None = None,
@@ -219,6 +237,12 @@ def gaussian_noise(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -354,6 +378,8 @@ def laplace(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal[
@@ -401,6 +427,12 @@ def laplace(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -456,6 +488,8 @@ def mask(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal[
@@ -505,6 +539,12 @@ def mask(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -734,6 +774,8 @@ def negative(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "mapped", "local", "uncoalesced", "global"] | None = None,
@@ -759,6 +801,12 @@ def negative(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -818,6 +866,8 @@ def nlm(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal[
@@ -890,6 +940,12 @@ def nlm(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -933,6 +989,8 @@ def poisson_noise(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel"] | None = None,
@@ -962,6 +1020,12 @@ def poisson_noise(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -1004,6 +1068,8 @@ def rician_noise(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel"] | None = None,
@@ -1034,6 +1100,12 @@ def rician_noise(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -1075,6 +1147,8 @@ def ripple(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "single-block", "global"] | None = None,
@@ -1102,6 +1176,12 @@ def ripple(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -1233,6 +1313,8 @@ def salt_and_pepper_noise(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel"] | None = None,
@@ -1262,6 +1344,12 @@ def salt_and_pepper_noise(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -1314,6 +1402,8 @@ def sliding_dct(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared"] | None = None,
@@ -1355,6 +1445,12 @@ def sliding_dct(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -1415,6 +1511,8 @@ def sobel(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal[
@@ -1466,6 +1564,12 @@ def sobel(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -1590,6 +1694,8 @@ def threshold_mean(
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal[
@@ -1632,6 +1738,12 @@ def threshold_mean(
     axis : {'z', 'y', 'x'}, optional
         Read the array as a volume of shape (depth, height, width) and filter its slices
         perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
     nan : float, optional
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'

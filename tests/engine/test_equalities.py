@@ -17,6 +17,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import UNIT
 
 NOISE = np.random.default_rng(1).integers(0, 256, (24, 20, 3)).astype(np.uint8)
 GREY, COLOUR = Image.from_array(NOISE[:, :, 0]), Image.from_array(NOISE)
@@ -60,7 +61,7 @@ PAIRS: dict[str, tuple[Request, Request, bool, bool]] = {
     "another size of picture": (of(), of(source=Image.from_array(GREY.pixels[:-1])), OTHER, SAME),
     "another white": (
         of(source=Image(NOISE[:, :, 0].astype(np.float32))),
-        of(source=Image(NOISE[:, :, 0].astype(np.float32), given_white=1.0)),
+        of(source=Image(NOISE[:, :, 0].astype(np.float32), given_levels=UNIT)),
         OTHER,
         SAME,
     ),

@@ -28,7 +28,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
-from kernelscope.schema.samples import Kind
+from kernelscope.schema.samples import UNIT, Kind
 from tests.filters import apply
 from tests.filters.test_noise_model import blurred, camera, clean, in_type, white
 from tests.lazy.arrays import ArraySource
@@ -48,7 +48,7 @@ def _backend() -> Iterator[None]:
 
 def image(samples: Any) -> Image:
     made = Image.from_array(samples)
-    return replace(made, given_white=1.0) if made.dtype.kind == "f" else made
+    return replace(made, given_levels=UNIT) if made.dtype.kind == "f" else made
 
 
 def run(samples: Any, **parameters: Any) -> Result:
@@ -78,7 +78,10 @@ def test_removes_camera_noise(picture: str, photons: float, least: float, dtype:
     noisy = in_type(camera(wanted, photons), dtype)
     found = run(noisy)
     assert quality(found, wanted) > least
-    assert f"Sliding DCT: {find_noise(noisy).describe(found.request.image.white)}." in found.notices
+    assert (
+        f"Sliding DCT: {find_noise(noisy).describe(found.request.image.levels.span)}."
+        in found.notices
+    )
     count = wanted.shape[2]
     true = NoiseModel(
         NoiseKind.CAMERA,

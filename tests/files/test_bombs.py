@@ -139,7 +139,7 @@ def frame(path: Path, data: bytes | bytearray, declared: tuple[int, int], syntax
     """Write a slice of one compressed frame."""
     dataset = write_slice(path, np.zeros(declared, np.uint8), 0)
     dataset.file_meta.TransferSyntaxUID = syntax
-    dataset.PixelData = encapsulate([data])
+    dataset.PixelData = encapsulate([bytes(data)])
     dataset["PixelData"].is_undefined_length = True
     dataset.save_as(path)
 

@@ -18,6 +18,7 @@ from kernelscope.filters.nlm import strength as nlm_strength
 from kernelscope.filters.nlm.strength import estimated_errors
 from kernelscope.filters.shared.non_local import patch_profile
 from kernelscope.images.image import Image
+from kernelscope.schema.samples import UNIT
 from tests.filters import apply
 from tests.noise import add_noise
 
@@ -34,7 +35,7 @@ def estimated(pixels: NDArray[Any], **given: Any) -> dict[str, Any]:
     """Return the parameters with estimates for those that are not given."""
     image = Image.from_array(pixels)
     if pixels.dtype.kind == "f":
-        image = replace(image, given_white=1.0)  # noise leads beyond it
+        image = replace(image, given_levels=UNIT)  # noise leads beyond it
     request = Request.create(image, "nlm", given)
     names = ("sigma", "patch", "filter_sigma")
     return {**request.step.parameters, **estimate(request, [n for n in names if n not in given])}

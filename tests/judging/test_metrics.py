@@ -19,7 +19,7 @@ from kernelscope.base.errors import Cancelled, Incomparable
 from kernelscope.files.formats import MAX_PIXELS
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import Quality, add_errors, judge
-from kernelscope.schema.samples import white_of
+from kernelscope.schema.samples import Levels, levels_of
 from tests.oracle import WHITES
 
 each_type = pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
@@ -35,7 +35,7 @@ def pair(dtype: str, *shape: int, noise: float = 0.05, seed: int = 0) -> list[np
 
 def expected(picture: np.ndarray, reference: np.ndarray) -> Quality:
     """Return the values of scikit-image, in float64: it computes SSIM of float32 in float32."""
-    white = white_of(reference)
+    white = levels_of(reference).span
     first, second = picture.astype(np.float64), reference.astype(np.float64)
     ssim = None
     if min(picture.shape[:2]) >= 7:
@@ -151,7 +151,7 @@ def test_one_bright_sample_does_not_spoil_the_windows_below(bright: float) -> No
     """Its square has more digits than float64; running sums would keep the lost part."""
     picture, reference = pair("float32", 24, 9, 1)
     picture[2, 4] = reference[2, 4] = bright
-    found = judge(picture, reference, white=1).ssim
+    found = judge(picture, reference, levels=Levels(0, 1)).ssim
     assert found == pytest.approx(similarity(picture, reference, 1), rel=1e-9, abs=0)
 
 

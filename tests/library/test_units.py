@@ -19,7 +19,7 @@ from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
-from kernelscope.schema.samples import Kind, white_between, white_of
+from kernelscope.schema.samples import UNIT, Kind, levels_between, levels_of
 from tests.lazy.arrays import ArraySource
 
 SCALES = [1e-30, 2.0**-20, 255.0, 1e12, 1e30]
@@ -91,27 +91,28 @@ def test_each_volume_has_its_own_unit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "white"),
+    ("low", "high", "levels"),
     [
-        (0, 1, 1), (0, 0.01, 1), (-0.2, 1.2, 1), (0, 0, 1), (0, 255, 255), (3, 4095, 4095),
-        (-1000, 3000, 4000), (-1, 1, 2), (0, 1e-20, 1e-20), (-5, -5, 5), (0, 1.6, 1.6),
+        (0, 1, (0, 1)), (0, 0.01, (0, 1)), (-0.2, 1.2, (0, 1)), (0, 0, (0, 1)), (0, 255, (0, 255)),
+        (3, 4095, (0, 4095)), (-1000, 3000, (-1000, 3000)), (-1, 1, (-1, 1)),
+        (0, 1e-20, (0, 1e-20)), (-5, -5, (-5, 0)), (0, 1.6, (0, 1.6)),
     ],
 )  # fmt: skip
-def test_white(low: float, high: float, white: float) -> None:
-    assert white_between(low, high) == white
+def test_levels(low: float, high: float, levels: tuple[float, float]) -> None:
+    assert levels_between(low, high) == levels
     samples = np.array([[[low], [high]]], np.float32)
-    assert white_of(samples) == pytest.approx(white)
-    assert Image.from_array(samples).white == pytest.approx(white)
+    assert levels_of(samples) == pytest.approx(levels)
+    assert Image.from_array(samples).levels == pytest.approx(levels)
 
 
-def test_white_of_integers_is_that_of_their_type() -> None:
-    assert white_of(np.zeros((2, 2, 1), np.uint8)) == 255
-    assert white_of(np.zeros((2, 2, 1), np.uint16)) == 65535
+def test_levels_of_integers_are_those_of_their_type() -> None:
+    assert levels_of(np.zeros((2, 2, 1), np.uint8)) == (0, 255)
+    assert levels_of(np.zeros((2, 2, 1), np.uint16)) == (0, 65535)
 
 
 def test_alpha_is_no_colour() -> None:
     planes = np.full((4, 4, 2), (0.5, 100), np.float32)
-    assert Image.from_array(planes).white == 1
+    assert Image.from_array(planes).levels == UNIT
     planes[..., 0] = 200
     out = ks.negative(planes)
     np.testing.assert_array_equal(out[..., 0], 0)

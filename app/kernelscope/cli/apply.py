@@ -23,7 +23,7 @@ from kernelscope.cli.common import (
     run_steps,
     unlogged,
 )
-from kernelscope.cli.shared_options import tls_of
+from kernelscope.cli.shared_options import WITHOUT_LEVELS, knows_levels, tls_of
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.images.image import Image
@@ -108,6 +108,8 @@ def _run(command: ApplyCommand, medium: Medium) -> None:
     say = Speaker(command.quiet, as_json=command.json)
     say.notices(source.notices)
     say.notices(medium.advice())
+    if command.files.levels and not (command.files.reference or knows_levels(medium.recipe)):
+        say.notices([WITHOUT_LEVELS])
     result = run_steps(medium.recipe, source, reference, command.options, command.gpus, status, say)
     record = medium.write(result, status, say)
     if command.outputs.recipe:

@@ -36,6 +36,7 @@ from kernelscope.cli.shared_options import (
     add_file_options,
     add_filter_options,
     add_float_option,
+    add_level_options,
     add_output_options,
     add_tls_options,
     escape,
@@ -45,6 +46,7 @@ from kernelscope.cli.shared_options import (
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
+from kernelscope.images.levels import given_levels
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_name
@@ -83,7 +85,9 @@ _COMMAND = {
 """Fields of `RunOptions`, `Inputs`, `OutputFiles` and `ApplyCommand` by the names of their options,
 which hold for all steps and may be given once, with any step. The classes have the defaults."""
 
-_SHARED = frozenset({*RUN, *_INPUTS, *_OUTPUTS, *_COMMAND})
+_LEVELS = ("white", "black")
+
+_SHARED = frozenset({*RUN, *_INPUTS, *_OUTPUTS, *_COMMAND, *_LEVELS})
 
 _CHAINS = """\
 A lone “:” separates several filters, each of which works on the result of the
@@ -169,10 +173,11 @@ def _command(recipe: Recipe, shared: dict[str, Any], files: Sequence[Path]) -> A
         return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
 
     source, output = files
+    levels = given_levels(*map(shared.get, _LEVELS))
     return ApplyCommand(
         recipe=recipe,
         options=run_options(shared),
-        files=Inputs(source=source, **given(_INPUTS)),
+        files=Inputs(source=source, levels=levels, **given(_INPUTS)),
         outputs=OutputFiles(result=output, **given(_OUTPUTS)),
         **given(_COMMAND),
     )
@@ -299,6 +304,7 @@ def _add_run_options(
     )
     _add_block_options(group)
     _add_comparison_options(group)
+    add_level_options(group)
     add_file_options(group)
     group.add_argument(
         "--json",

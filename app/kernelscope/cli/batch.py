@@ -31,18 +31,22 @@ from kernelscope.cli.common import (
     unlogged,
 )
 from kernelscope.cli.shared_options import (
+    WITHOUT_LEVELS,
     add_axis_option,
     add_computing_options,
     add_file_options,
     add_float_option,
+    add_level_options,
     add_output_options,
     add_tls_options,
+    knows_levels,
     run_options,
     tls_of,
 )
 from kernelscope.cli.volumes import across
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
+from kernelscope.images.levels import given_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -57,7 +61,7 @@ _RECORD = ("kept", "changed", "lost")
 _JOBS = 2
 """Files that are read ahead and written behind for each GPU."""
 
-_FIGURES = ("psnr_before", "psnr", "ssim_before", "ssim", "note")
+_FIGURES = ("psnr_before", "psnr", "ssim_before", "ssim", "levels", "note")
 """Fields of an outcome, in the order of a summary; the figures where there are references."""
 
 
@@ -72,6 +76,7 @@ def batch(arguments: list[str]) -> int:
         raise UnknownName(
             f"--summary {options.summary}: the name tells no format.", "Use .json or .csv."
         )
+    given_levels(options.white, options.black)  # refuses a white that is not above black
     if options.quiet and options.verbose:
         parser.error("argument --quiet: not allowed with argument --verbose")
     if options.verbose:
@@ -99,6 +104,8 @@ def _run(options: argparse.Namespace) -> int:
         handling=_handling(options),
     )
     status, say = StatusLine(not (options.quiet or options.verbose)), Speaker(options.quiet)
+    if options.white is not None and not (options.reference or knows_levels(recipe)):
+        say.notices([WITHOUT_LEVELS])
     start, total = time.perf_counter(), len(found.items)
     problems = [
         FileOutcome(Item(path, path), Status.FAILED, f"The folder cannot be read: {reason}.")
@@ -225,7 +232,8 @@ def _on_cluster(
 def _handling(options: argparse.Namespace) -> Handling:
     from kernelscope.big.batch import Handling
 
-    return Handling(options.nan, options.float, options.lossy, options.quality)
+    found = options.nan, options.float, options.lossy, options.quality
+    return Handling(*found, options.white, options.black)
 
 
 def _print_failure(outcome: FileOutcome) -> None:
@@ -326,6 +334,7 @@ def _figures(outcome: FileOutcome) -> dict[str, object]:
         "psnr": _decibels(after),
         "ssim_before": before.ssim if before is not None else None,
         "ssim": after.ssim if after is not None else None,
+        "levels": after.levels if after is not None else "",
         "note": outcome.note or missing,
     }
 
@@ -375,6 +384,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--resume", action="store_true", help="skip files that are done by the journal of DIR"
     )
+    add_level_options(parser)
     add_file_options(parser)
     add_axis_option(parser)
     add_float_option(parser)

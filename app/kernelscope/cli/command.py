@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
+from kernelscope.schema.samples import Levels
 
 INPUT = "input"
 """Stands for the file of a reference: INPUT itself."""
@@ -26,6 +27,8 @@ class Inputs:
     """File that results are compared with, or `INPUT`."""
     nan: float | None = None
     """Replaces NaN; without it, files with NaN are refused."""
+    levels: Levels | None = None
+    """Black and white of floats and volumes; by default those of the samples."""
     as_float: bool = False
     """Keep 32-bit floats rather than rounding to the type of the file."""
     axis: str | None = None

@@ -14,6 +14,7 @@ from kernelscope.cli.common import Speaker, StatusLine
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.images.image import Image
+from kernelscope.images.levels import with_levels
 from kernelscope.images.record import Record
 
 
@@ -54,7 +55,8 @@ class PictureFiles:
     def read(self) -> Image:
         from kernelscope.files import read_image
 
-        self._image = read_image(self._files.source, nan=self._files.nan)
+        image = read_image(self._files.source, nan=self._files.nan)
+        self._image = with_levels(image, self._files.levels)
         return self._image
 
     def read_reference(self) -> Image | None:
@@ -62,9 +64,9 @@ class PictureFiles:
 
         name = self._files.reference
         if name is not None:
-            self._reference = (
-                self._image if name == INPUT else read_image(name, nan=self._files.nan)
-            )
+            image = self._image if name == INPUT else read_image(name, nan=self._files.nan)
+            assert image is not None
+            self._reference = with_levels(image, self._files.levels)
         return self._reference
 
     def check_outputs(self) -> None:

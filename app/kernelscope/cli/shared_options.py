@@ -18,6 +18,7 @@ from kernelscope.cli.common import (
 )
 from kernelscope.engine.area import Area
 from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import ESTIMATE, Step, default_text
 from kernelscope.images.volume import AXES
 from kernelscope.schema.borders import Border
@@ -90,6 +91,33 @@ def add_file_options(group: argparse._ActionsContainer) -> None:
         type=quality,
         help="quality of a JPEG, from 1 to 100 (default: 95)",
     )
+
+
+def add_level_options(group: argparse._ActionsContainer) -> None:
+    """Add the options of the samples that stand for black and white."""
+    group.add_argument(
+        "--white",
+        metavar="X",
+        type=real_number,
+        help="white of float pictures and of volumes, to which amounts, PSNR and SSIM are relative "
+        "(default: 1 if samples lie between 0 and 1, else the largest; of a reference its own); "
+        "that of 8-bit and 16-bit pictures is 255 and 65535",
+    )
+    group.add_argument(
+        "--black",
+        metavar="X",
+        type=real_number,
+        help="black beside --white (default: 0; without --white, the smallest sample if that is "
+        "negative)",
+    )
+
+
+def knows_levels(recipe: Recipe) -> bool:
+    """Return whether a step of a recipe asks for black or white."""
+    return any(step.filter.unit_for(step.parameters).knows_white for step in recipe.steps)
+
+
+WITHOUT_LEVELS = "--white has no effect: no step asks for it, and there is no --reference."
 
 
 def add_axis_option(group: argparse._ActionsContainer) -> None:

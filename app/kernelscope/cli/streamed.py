@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kernelscope.base.errors import InvalidParameter, UnknownName
 from kernelscope.cli.command import ApplyCommand
 from kernelscope.cli.common import Speaker, StatusLine, interruptible, open_backends
-from kernelscope.cli.shared_options import tls_of
+from kernelscope.cli.shared_options import WITHOUT_LEVELS, knows_levels, tls_of
 from kernelscope.cli.volumes import across
 from kernelscope.engine.costs import Costs, default_path
 from kernelscope.schema.samples import Kind
@@ -56,12 +56,15 @@ def apply_streamed(command: ApplyCommand) -> None:
                 progress=status.progress,
                 costs=Costs(default_path()),
                 workers=workers,
+                levels=files.levels,
             )
     finally:
         status.clear()
     if command.outputs.recipe:
         write_recipe(recipe, command.outputs.recipe)
     say.notices(report.record.notices)
+    if files.levels and not knows_levels(recipe):
+        say.notices([WITHOUT_LEVELS])
     say.report(files.source, command.outputs.result, recipe, report.record)
     sides = report.shape if report.kind is Kind.VOLUME else report.shape[:2]
     cells = "voxels" if report.kind is Kind.VOLUME else "pixels"

@@ -15,6 +15,7 @@ from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, OutputFiles
 from kernelscope.cli.common import Speaker, StatusLine, namesakes
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
+from kernelscope.images.levels import with_levels
 from kernelscope.images.record import Record, joined
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import AXES, Volume, check_reference
@@ -61,7 +62,7 @@ class VolumeFiles:
             raise ImageReadError(error.message, f"{error.hint} That is --volume N.") from None
         if self._files.as_float:
             volumes = [volume.with_voxels(volume.voxels, as_float=True) for volume in volumes]
-        self._scan = Scan(tuple(volumes))
+        self._scan = Scan(tuple(with_levels(each, self._files.levels) for each in volumes))
         return self._scan
 
     def read_reference(self) -> Volume | None:
@@ -74,7 +75,7 @@ class VolumeFiles:
         volume = self._scan.volumes[0]
         reference = volume if name == INPUT else read_volume(name, nan=self._files.nan)
         check_reference(volume, reference)
-        return reference
+        return with_levels(reference, self._files.levels)
 
     def check_outputs(self) -> None:
         """Refuse, before a long run, outputs that could not be written after it."""

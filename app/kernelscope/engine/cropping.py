@@ -45,7 +45,7 @@ class Crops:
             if (rows, columns) != (part.rows, part.columns):
                 crop = Image.from_array(part.take(image.planes), image.title)
                 if crop.dtype.kind == "f":
-                    crop = replace(crop, given_white=image.white)
+                    crop = replace(crop, given_levels=image.levels)
                 self._last[image] = (part.rows, part.columns, crop)
         return crop
 

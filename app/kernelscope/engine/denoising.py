@@ -71,5 +71,6 @@ def _middle(image: Image) -> NDArray[np.float32]:
     """Return the colours of the middle of a picture, where black is 0 and white is 1."""
     rows, columns = (slice(max(0, n - _ENOUGH) // 2, (n + _ENOUGH) // 2) for n in image.shape[:2])
     planes = colours(image.planes)[rows, columns]
-    low = min(float(planes.min()), 0.0)
-    return ((planes - low) / (image.white - low)).astype(np.float32)
+    levels = image.levels
+    made: NDArray[np.float32] = ((planes - levels.black) / levels.span).astype(np.float32)
+    return made

@@ -33,7 +33,7 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, estimate_notices
-from kernelscope.engine.scaling import run_scaled, with_sign
+from kernelscope.engine.scaling import levels_notice, run_scaled, with_sign
 from kernelscope.engine.slices import filter_slices
 from kernelscope.engine.stabilising import noise_notice, run_stabilised, with_noise
 from kernelscope.engine.transparency import run_visible
@@ -272,6 +272,7 @@ def _compute(
             context.log.notices += noise_notice(one)
         return run_visible(one, compute)
 
+    context.log.notices += levels_notice(request)
     if not request.by_slices:
         if isinstance(request.region, Box):
             with context.log.stage("measure", counted=False):  # once for several boxes
@@ -327,10 +328,12 @@ def _judge(
         )
         return None
 
+    check = context.token.check
+
     def of(image: Source) -> Quality:
         if isinstance(image, Scan):
             assert isinstance(reference, Volume)
-            return judge_volume(image.volumes[0].voxels, reference.voxels, context.token.check)
+            return judge_volume(image.volumes[0].voxels, reference.voxels, check, reference.levels)
         assert isinstance(image, Image)
         assert isinstance(reference, Image)
         try:
@@ -338,7 +341,7 @@ def _judge(
         except DeviceUnavailable as error:  # The result is there; the CPU can judge it.
             context.log.notices.append(str(error))
             mse = None
-        return judge(colours(image.planes), colours(reference.planes), context.token.check, mse)
+        return judge(colours(image.planes), colours(reference.planes), check, mse, reference.levels)
 
     context.progress("judge", 0.0)
     with context.log.stage("judge", counted=False):

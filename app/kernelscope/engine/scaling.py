@@ -1,8 +1,9 @@
 """Brings samples into the unit that a filter supposes, and its result back.
 
-Filters that know white suppose that it is 1 for floats, and filters that square samples that
-float32 holds the squares. Samples of another unit are divided before such a filter, by their white
-or by a power of two, and its result is multiplied. Others are filtered as they are.
+Filters that know white suppose that it is 1 for floats, those that know black that it is 0, and
+filters that square samples that float32 holds the squares. Samples of another unit are divided
+before such a filter, by the distance of white from black or by a power of two, and its result is
+multiplied; black is subtracted first and added last. Others are filtered as they are.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.schema.filter import Unit
-from kernelscope.schema.samples import Pixels, colour_count
+from kernelscope.schema.samples import UNIT, Pixels, colour_count, is_bytes
 
 _SMALL, _LARGE = 2.0**-20, 2.0**40
 """Between these peaks, float32 holds squares of samples and of their noise, and sums of those."""
@@ -38,8 +39,22 @@ Factors = tuple[float, ...]
 """The unit of a picture, or of each volume of a scan, in that which the filter supposes."""
 
 
+def levels_notice(request: Request) -> tuple[str, ...]:
+    """Return a line about black and white, where a filter knows them and they are not the usual."""
+    spec, source = request.step.filter, request.source
+    if not spec.unit_for(request.step.parameters).knows_white:
+        return ()
+    if isinstance(source, Scan):
+        volumes = [each for each in source.volumes if not is_bytes(each.voxels.dtype)]
+        found = [each.levels for each in volumes] if request.by_slices else []
+    else:
+        assert isinstance(source, Image)
+        found = [source.levels] if source.dtype.kind == "f" and source.levels != UNIT else []
+    return tuple(dict.fromkeys(f"{spec.name}: {levels.describe()}." for levels in found))
+
+
 def factors_of(request: Request) -> Factors | None:
-    """Return by what the source of a request has to be divided; None if by nothing."""
+    """Return by what the source of a request has to be divided; None if it stays as it is."""
     unit = request.step.filter.unit_for(request.step.parameters)
     source = request.source
     if unit is Unit.ANY or request.by_slices:
@@ -50,8 +65,16 @@ def factors_of(request: Request) -> Factors | None:
         assert isinstance(source, Image)
         if source.dtype.kind != "f":
             return None
-        factors = (source.white if unit is Unit.WHITE else _power_of_two(source.white),)
-    return None if all(factor == 1 for factor in factors) else factors
+        span = source.levels.span
+        factors = (span if unit.knows_white else _power_of_two(span),)
+    stays = all(factor == 1 for factor in factors) and not black_of(request)
+    return None if stays else factors
+
+
+def black_of(request: Request) -> float:
+    """Return the sample that has to become 0, before a picture is divided."""
+    source, unit = request.source, request.step.filter.unit_for(request.step.parameters)
+    return source.levels.black if unit is Unit.LEVELS and isinstance(source, Image) else 0.0
 
 
 def _peak(volume: Volume) -> float:
@@ -75,7 +98,7 @@ def scaled(request: Request, factors: Factors) -> Request:
     }
     return replace(
         request,
-        source=_scaled.of(request.source, factors),
+        source=_scaled.of(request.source, factors, black_of(request)),
         step=replace(step, parameters=MappingProxyType(values)),
         measured=request.measured if isinstance(request.source, Image) else None,
         resolved=None,
@@ -102,7 +125,7 @@ def run_scaled(request: Request, run: Callable[[Request], Source], context: RunC
         target = request.target
         if isinstance(target, Image):
             assert isinstance(output, Image)
-            planes = _times(output.planes, factors[0])
+            planes = _times(output.planes, factors[0], after=black_of(request))
             before = inner.source.planes
             if planes.shape == before.shape:  # what the filter left alone is not rounded twice
                 np.copyto(planes, target.planes, where=output.planes == before)
@@ -143,25 +166,25 @@ class _Scaled:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: weakref.WeakKeyDictionary[Any, tuple[Factors, Source]]
+        self._last: weakref.WeakKeyDictionary[Any, tuple[tuple[Factors, float], Source]]
         self._last = weakref.WeakKeyDictionary()
 
-    def of(self, source: Source, factors: Factors) -> Source:
+    def of(self, source: Source, factors: Factors, black: float) -> Source:
         with self._lock:
             known, made = self._last.get(source, (None, source))
-            if known != factors:
-                made = _divided(source, factors)
-                self._last[source] = (factors, made)
+            if known != (factors, black):
+                made = _divided(source, factors, black)
+                self._last[source] = ((factors, black), made)
         return made
 
 
 _scaled = _Scaled()
 
 
-def _divided(source: Source, factors: Factors) -> Source:
+def _divided(source: Source, factors: Factors, black: float) -> Source:
     if isinstance(source, Image):
-        planes = _times(source.planes, 1 / factors[0])
-        return replace(Image.from_array(planes, source.title), given_white=1.0)
+        planes = _times(source.planes, 1 / factors[0], before=-black)
+        return replace(Image.from_array(planes, source.title), given_levels=UNIT)
     assert isinstance(source, Scan)
     return Scan(
         tuple(
@@ -173,13 +196,13 @@ def _divided(source: Source, factors: Factors) -> Source:
     )
 
 
-def _times(planes: Pixels, factor: float) -> Pixels:
-    """Return floats times `factor`; alpha is kept."""
+def _times(planes: Pixels, factor: float, before: float = 0.0, after: float = 0.0) -> Pixels:
+    """Return floats times `factor`, with constants that are added; alpha is kept."""
     product = planes.copy()
     colours = product[:, :, : colour_count(planes.shape[2])]
 
     def work(part: slice) -> None:
-        colours[part] = colours[part] * np.float64(factor)
+        colours[part] = (colours[part] + np.float64(before)) * factor + after
 
     in_parts(work, colours)
     return product

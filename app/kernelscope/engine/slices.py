@@ -1,15 +1,15 @@
 """Runs filters for pictures on volumes, slice by slice.
 
-A slice becomes a picture whose white is that of its volume: the brightest voxel or, if some are
-negative, the range. It is filtered like any other, and goes back to its place in a volume of the
-same type and header.
+A slice becomes a picture whose black and white are those of its volume (`Volume.levels`): 0, or
+the darkest voxel if that is negative, and the brightest one. It is filtered like any other, and
+goes back to its place in a volume of the same type and header.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +29,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
 from kernelscope.schema.filter import Unit
-from kernelscope.schema.samples import span
+from kernelscope.schema.samples import UNIT, Levels, is_bytes
 
 STAGE = "slices"
 """Name of the stage in progress reports."""
@@ -42,9 +42,8 @@ def filter_slices(
 ) -> Scan:
     """Return the scan with every slice of every volume filtered by `run`, or a box of it.
 
-    A slice is a picture whose white is that of its volume, see `white_of`: bytes stay as
-    they are, everything else is scaled to floats up to 1 and back. The result has the types
-    and the headers of the scan.
+    Bytes stay as they are, everything else is scaled to floats up to 1 and back. The result has the
+    types and the headers of the scan.
 
     Raises
     ------
@@ -72,22 +71,24 @@ def filter_slices(
     both = zip(request.scan.volumes, target.volumes, strict=True)
     for number, (volume, part) in enumerate(both):
         output: NDArray[Any] | None = None
-        divisor = divisor_of(_white(volume), request.step)
+        unit = SliceUnit.of(volume.levels, request.step)
         own = request.step
         if own.parameters.get(SIGN) == "clip" and volume.value_range[0] < 0:
             own = keeping_sign(own)
         for place, index in enumerate(indices):
             context.token.check()
-            picture = picture_of(volume, axis, index, divisor)
+            picture = picture_of(volume, axis, index, unit)
             one = Request(picture, step_of(own, number * depth + index), request.options)
-            filtered = _filter_one(one, _region(box, axis), lambda each: run(each, report))
+            region = _region(box, axis)
+            filtered = _filter_one(one, region, lambda each: run(each, report))
+            if filtered.dtype.kind == "f":
+                before = picture.pixels if region is None else region.of(picture.pixels)
+                filtered = unit.restored(filtered, before, part.voxels.take(place, axis))
             if output is None:
                 output = np.empty(part.voxels.shape, filtered.dtype)
             np.moveaxis(output, axis, 0)[place] = filtered
             done += 1
         assert output is not None  # a volume has slices
-        if output.dtype == np.float32:
-            output *= divisor
         results.append(part.with_voxels(output))
     return Scan(tuple(results))
 
@@ -121,40 +122,58 @@ def step_of(step: Step, number: int) -> Step:
     return for_slices(replace(step, parameters=MappingProxyType({**step.parameters, **changed})))
 
 
-def picture_of(volume: Volume, axis: int, index: int, divisor: np.float32 | None = None) -> Image:
+def picture_of(volume: Volume, axis: int, index: int, unit: SliceUnit | None = None) -> Image:
     """Return a slice in the form in which it is filtered; see `filter_slices`.
 
     Parameters
     ----------
-    divisor : float32, optional
-        Voxels other than bytes are divided by it rather than by white.
+    unit : SliceUnit, optional
+        By default black is 0 and white is 1.
     """
-    pixels = np.ascontiguousarray(volume.voxels.take(index, axis))
-    white = None if pixels.dtype == np.uint8 else divisor or _white(volume)
-    return as_picture(pixels, white, f"{volume.title}, slice {index + 1}")
+    voxels = volume.voxels.take(index, axis)
+    unit = unit or SliceUnit(volume.levels.span, volume.levels.black)
+    return unit.picture(voxels, f"{volume.title}, slice {index + 1}")
 
 
-def as_picture(voxels: NDArray[Any], white: np.float32 | None, title: str) -> Image:
-    """Return voxels of a slice as a picture; None keeps them as they are, which bytes are."""
-    pixels = voxels if white is None else voxels.astype(np.float32) / white
-    return replace(Image.from_array(pixels, title), given_white=None if white is None else 1.0)
+@dataclass(frozen=True)
+class SliceUnit:
+    """The distance of white from black, by which voxels are divided, and the black before that.
 
-
-def divisor_of(white: np.float32, step: Step) -> np.float32:
-    """Return the number that voxels are divided by before a step, and multiplied with after it.
-
-    It is white for filters that look at it. Others get a power of two, which rounds nothing: a
-    median is one of its voxels, and a label must not become its neighbour.
+    Only filters that know white get that; others get a power of two, which rounds nothing: a median
+    is one of its voxels, and a label must not become its neighbour.
     """
-    if step.filter.unit_for(step.parameters) is not Unit.ANY:
-        return white
-    return np.float32(2.0 ** min(math.ceil(math.log2(white)), 127))
 
+    span: float
+    black: float = 0.0
 
-def white_of(low: float, high: float) -> np.float32:
-    """Return the value that counts as white where voxels between these are not bytes."""
-    return np.float32(span(low, high))
+    @classmethod
+    def of(cls, levels: Levels, step: Step) -> SliceUnit:
+        """Return the unit in which a step gets slices of a volume with these levels."""
+        unit = step.filter.unit_for(step.parameters)
+        if unit is Unit.LEVELS:
+            return cls(levels.span, levels.black)
+        if unit is not Unit.ANY:
+            return cls(levels.span)
+        return cls(2.0 ** min(math.ceil(math.log2(levels.span)), 127))
 
+    def picture(self, voxels: NDArray[Any], title: str) -> Image:
+        """Return voxels of a slice as a picture; bytes stay as they are."""
+        if is_bytes(voxels.dtype):
+            return Image.from_array(np.ascontiguousarray(voxels), title)
+        pixels = voxels.astype(np.float32)
+        if self.black:
+            pixels -= np.float64(self.black)
+        pixels /= np.float32(self.span)
+        return replace(Image.from_array(pixels, title), given_levels=UNIT)
 
-def _white(volume: Volume) -> np.float32:
-    return white_of(*volume.value_range)
+    def restored(
+        self, made: NDArray[Any], before: NDArray[Any], voxels: NDArray[Any]
+    ) -> NDArray[np.float32]:
+        """Return the result of a slice in the unit of its voxels.
+
+        Those that the filter left alone are not rounded twice.
+        """
+        output = (made * np.float64(self.span) + self.black).astype(np.float32)
+        if before.shape == made.shape:
+            np.copyto(output, voxels, where=made == before)
+        return output

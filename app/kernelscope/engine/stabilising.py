@@ -24,7 +24,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.source import Source
 from kernelscope.schema.filter import NoiseSteps
-from kernelscope.schema.samples import Pixels
+from kernelscope.schema.samples import UNIT, Pixels
 
 
 def _model_of(request: Request) -> Any:
@@ -38,7 +38,7 @@ def _model_of(request: Request) -> Any:
         inner = request if factors is None else scaled(request, factors)
         return choice.find(colours(_picture(inner).planes), kind)
 
-    name = (choice.key, kind, step.grey, image.given_white)
+    name = (choice.key, kind, step.grey, image.given_levels)
     return remembered(image.pixels, name, find)
 
 
@@ -98,7 +98,7 @@ def noise_notice(request: Request) -> tuple[str, ...]:
     if choice is None or request.noise is None:
         return ()
     kind = request.step.parameters[choice.parameter]
-    line = choice.describe(request.noise, kind, request.image.white)
+    line = choice.describe(request.noise, kind, request.image.levels.span)
     return (f"{request.step.filter.name}: {line}.",) if line else ()
 
 
@@ -143,7 +143,7 @@ class _Stable:
             known, made = self._last.get(image, (None, image))
             if known is not steps:
                 planes = steps.forward(image.planes)
-                made = replace(Image.from_array(planes, image.title), given_white=1.0)
+                made = replace(Image.from_array(planes, image.title), given_levels=UNIT)
                 self._last[image] = (steps, made)
         return made
 

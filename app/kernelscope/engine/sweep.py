@@ -28,6 +28,7 @@ from kernelscope.images.judging.metrics import judge
 from kernelscope.images.judging.noise import gaussian_sigma, is_clipped
 from kernelscope.images.judging.sure import estimate_risk
 from kernelscope.schema.parameters import Parameter
+from kernelscope.schema.samples import UNIT
 
 CELLS = 9
 """Values on a contact sheet."""
@@ -139,7 +140,7 @@ def sweep(
     sigma: float | None = None
     requests = [each.request for each in cells if each.request is not None]
     if requests and requests[0].reference is None:
-        sigma = gaussian_sigma(_as_floats(_source_of(requests[0]), requests[0].image.white))
+        sigma = gaussian_sigma(_as_floats(_source_of(requests[0]), requests[0].image.levels.span))
     for cell in done:
         token.check()
         score = _score(cell, sigma, run)
@@ -149,7 +150,7 @@ def sweep(
 
 def why_unscored(request: Request) -> str:
     """Return why the error of a result cannot be estimated from this source."""
-    if is_clipped(_as_floats(_source_of(request), request.image.white)):
+    if is_clipped(_as_floats(_source_of(request), request.image.levels.span)):
         return "noise is clipped at black or white"
     return "the noise does not look Gaussian"
 
@@ -198,8 +199,8 @@ def _compare(result: Result) -> Score:
             reference = request.region.of(reference)
         else:
             raise Incomparable("The reference is smaller than the region.")
-    white = cast(Image, request.reference).white
-    return Score(judge(colours(result.image.planes), colours(reference), white=white).psnr, False)
+    levels = cast(Image, request.reference).levels
+    return Score(judge(colours(result.image.planes), colours(reference), levels=levels).psnr, False)
 
 
 def _source_of(request: Request) -> NDArray[Any]:
@@ -216,10 +217,10 @@ def _as_floats(planes: NDArray[Any], white: float) -> NDArray[np.float32]:
 
 def _estimate(request: Request, sigma: float, run: Run) -> Score | None:
     """Estimate the PSNR of this request on its part of the source, as a picture of its own."""
-    noisy = _as_floats(_source_of(request), request.image.white)
+    noisy = _as_floats(_source_of(request), request.image.levels.span)
 
     def denoise(planes: NDArray[np.float32]) -> NDArray[np.float32]:
-        part = replace(Image.from_array(planes, request.source.title), given_white=1.0)
+        part = replace(Image.from_array(planes, request.source.title), given_levels=UNIT)
         output = run(replace(request, source=part, region=None, measured=None)).image.planes
         if output.shape != planes.shape:
             raise Incomparable("The result differs in size or channels.")

@@ -137,7 +137,7 @@ def opaque(image: Image, reach: int, *, wraps: bool = False) -> Image:
         planes = image.planes.copy()
         planes[:, :, :-1] = _filled(planes[:, :, :-1], planes[:, :, -1] > 0, reach, wraps=wraps)
         planes[:, :, -1] = image.dtype.type(white_level(image.dtype))
-        made = replace(Image.from_array(planes, image.title), given_white=image.given_white)
+        made = replace(Image.from_array(planes, image.title), given_levels=image.given_levels)
         _made[image] = ((reach, wraps), made)
     return made
 

@@ -104,7 +104,7 @@ SPEC = TeachingSpec(
     summary="Turns bright into dark: so little work that only the way through memory counts.",
     synonyms=("invert", "inverse"),
     source="Korčuška 2013, section 3.4: coalesced access, local and mapped memory",
-    unit=Unit.WHITE,
+    unit=Unit.LEVELS,
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(

@@ -74,7 +74,7 @@ SPEC = NoiseSpec(
         ),
         SEED,
     ),
-    unit=Unit.WHITE,
+    unit=Unit.LEVELS,
     implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
     explanation=Explanation(
         formula=r"g = \frac{k}{N}, \quad k \sim \operatorname{Poisson}(N u)",

@@ -71,7 +71,7 @@ SPEC = NoiseSpec(
         ),
         SEED,
     ),
-    unit=Unit.WHITE,
+    unit=Unit.LEVELS,
     implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
     explanation=Explanation(
         formula=r"g = \begin{cases} 0 & \text{if } r < p / 2 \\ 1 & \text{if } p / 2 \le r < p \\"

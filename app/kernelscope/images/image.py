@@ -16,7 +16,7 @@ from kernelscope.base.parallel import in_parts
 from kernelscope.base.text import printable
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.source import fingerprint
-from kernelscope.schema.samples import Kind, colour_count, white_of
+from kernelscope.schema.samples import UNIT, Kind, Levels, colour_count, levels_of
 
 DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 """The sample types that filters work on."""
@@ -79,9 +79,9 @@ class Image:
     missing: NDArray[np.bool_] | None = None
     """bool, shape (height, width) or that of the pixels. Samples that the file marks as unknown
     (NaN) and that got a number to be filtered; they are saved as unknown again."""
-    given_white: float | None = None
-    """The `white` of floats, where it does not follow from their own range: of a part, the white of
-    the whole."""
+    given_levels: Levels | None = None
+    """The `levels` of floats, where they do not follow from their own range: those that the user
+    gives, and of a part those of the whole."""
 
     @classmethod
     def from_array(
@@ -210,21 +210,21 @@ class Image:
     @cached_property
     def is_negative(self) -> bool:
         """Whether floats of another unit than 0 to 1 go below 0, so that 0 is not their black."""
-        if self.dtype.kind != "f" or self.white == 1:
+        if self.dtype.kind != "f" or self.levels == UNIT:
             return False
         colours = self.planes[:, :, : colour_count(self.channels)]
         return any(in_parts(lambda part: bool((colours[part] < 0).any()), colours))
 
     @cached_property
-    def white(self) -> float:
-        """The sample that stands for white, see `kernelscope.schema.samples.white_of`."""
-        if self.given_white is not None:
-            return self.given_white
-        return white_of(self.planes[:, :, : colour_count(self.channels)])
+    def levels(self) -> Levels:
+        """The samples that stand for black and white, see `kernelscope.schema.samples`."""
+        if self.given_levels is not None:
+            return self.given_levels
+        return levels_of(self.planes[:, :, : colour_count(self.channels)])
 
     @cached_property
     def fingerprint(self) -> Hashable:
-        return fingerprint(self.pixels), self.given_white
+        return fingerprint(self.pixels), self.given_levels
 
     @property
     def mode(self) -> str:
@@ -245,8 +245,8 @@ class Image:
         image = Image.from_array(
             planes, self.title, notices=self.notices, metadata=self.metadata, finite=finite
         )
-        white = vars(self).get("white", self.given_white) if self.dtype.kind == "f" else None
-        return replace(image, missing=self._missing_in(image), given_white=white)
+        levels = vars(self).get("levels", self.given_levels) if self.dtype.kind == "f" else None
+        return replace(image, missing=self._missing_in(image), given_levels=levels)
 
     def stand_in(self, shape: tuple[int, ...]) -> Image:
         """Return a black image of this shape that takes no memory."""

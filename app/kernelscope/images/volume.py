@@ -21,7 +21,7 @@ from kernelscope.base.text import printable
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.image import fill_nan, is_finite
 from kernelscope.images.lengths import in_words
-from kernelscope.schema.samples import ENDS
+from kernelscope.schema.samples import ENDS, Levels, levels_from
 
 DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32"))
 """The types of voxels; integers come before floats, small ones before large ones."""
@@ -110,6 +110,8 @@ class Volume:
     """The channel of a microscope; results are of the same."""
     microscope: bool = False
     """Whether the file is one of a program for microscopes."""
+    given_levels: Levels | None = None
+    """The `levels` that the user gives."""
 
     @classmethod
     def from_array(
@@ -214,6 +216,11 @@ class Volume:
         with _looking:  # `cached_property` lets several threads look
             (ends,) = remembered(self.voxels, ENDS, lambda: [_ends(self.voxels)])
             return ends
+
+    @property
+    def levels(self) -> Levels:
+        """The voxels that stand for black and white: if nothing is given, the range with 0."""
+        return self.given_levels or levels_from(*self.value_range)
 
     @cached_property
     def orientation(self) -> str:

@@ -26,7 +26,7 @@ from kernelscope.library.annotations import (
 )
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
-from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.filter import FilterSpec, Unit
 from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 
@@ -136,6 +136,22 @@ NAN = Argument(
     None,
 )
 
+WHITE = Argument(
+    "white",
+    optional(Annotation("float", "float")),
+    "White of floats and of volumes, to which amounts are relative; by default 1 for samples "
+    "between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.",
+    None,
+)
+
+BLACK = Argument(
+    "black",
+    optional(Annotation("float", "float")),
+    "Black beside `white`; by default 0, and without `white` the smallest sample if that is "
+    "negative.",
+    None,
+)
+
 DEVICE = Argument(
     "device",
     one_of(each.value for each in Device),
@@ -192,6 +208,8 @@ def _arguments(spec: FilterSpec) -> Iterator[Argument]:
         if len(spec.borders) > 1:
             yield _border(spec)
         yield from (GREY, WITHIN, AXIS)
+    if not isinstance(spec.unit, Unit) or spec.unit.knows_white:
+        yield from (WHITE, BLACK)
     yield from (NAN, DEVICE, level_argument(spec), *CALLBACKS)
 
 
@@ -270,9 +288,14 @@ def area_of(value: Any) -> Area:
 def check_common(given: Mapping[str, Any]) -> None:
     """Raise `InvalidParameter` for a wrong value of an argument that every function has."""
     check_choice("device", given["device"], _DEVICES)
-    nan = given["nan"]
-    if nan is not None and (isinstance(nan, bool) or not isinstance(nan, int | float | np.number)):
-        raise InvalidParameter(f"nan: {nan!r} is not a number.", "Use a number such as 0.")
+    for name in ("nan", "white", "black"):
+        number = given.get(name)
+        if number is not None and (
+            isinstance(number, bool) or not isinstance(number, int | float | np.number)
+        ):
+            raise InvalidParameter(
+                f"{name}: {number!r} is not a number.", "Use a number such as 0."
+            )
     for name in ("progress", "cancel"):
         if given[name] is not None and not callable(given[name]):
             raise InvalidParameter(

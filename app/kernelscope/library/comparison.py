@@ -10,6 +10,7 @@ from kernelscope.engine.transparency import to_grey
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import Quality, judge
 from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.levels import given_levels
 from kernelscope.library import arrays
 from kernelscope.library.functions import named_errors
 from kernelscope.library.session import PolledToken
@@ -21,6 +22,7 @@ def quality(
     *,
     volume: bool | None = None,
     white: float | None = None,
+    black: float | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> Quality:
     """Return how far a picture or a volume is from its reference.
@@ -36,10 +38,11 @@ def quality(
     volume : bool, optional
         Whether the arrays are volumes, of shape (depth, height, width). By default they are if
         they have three axes and the last one is longer than 4.
-    white : float, optional
-        The peak of PSNR and SSIM. By default that of the type, 255 or 65535; for floats 1 if the
-        reference lies between 0 and 1, else its range; for volumes the brightest voxel of the
-        reference, or its range where voxels are negative. `Quality.peak` has it.
+    white, black : float, optional
+        The levels whose distance is the peak of PSNR and SSIM. By default white is that of the
+        type, 255 or 65535; for floats 1 if the reference lies between 0 and 1, else its largest
+        sample; for volumes its brightest voxel. Black is 0, or the smallest sample of such floats
+        and volumes if that is negative. `Quality.peak` has the distance. `black` needs `white`.
     cancel : callable, optional
         Called often, on any thread; `Cancelled` is raised soon after it returned True.
 
@@ -56,6 +59,7 @@ def quality(
     """
     check = PolledToken(cancel).check
     with named_errors("quality"):
+        levels = given_levels(white, black)
         first = arrays.host_array(result, "result")
         second = arrays.host_array(reference, "reference")
         if volume is None:
@@ -67,8 +71,8 @@ def quality(
         if volume:
             scans = arrays.scan([("result", first)]), arrays.scan([("reference", second)])
             one, other = (scan.volumes[0].voxels for scan in scans)
-            return judge_volume(one, other, check, white)
+            return judge_volume(one, other, check, levels)
         image, ideal = arrays.picture(first, "result"), arrays.picture(second, "reference")
         if image.is_grey:
             ideal = to_grey(ideal)
-        return judge(colours(image.planes), colours(ideal.planes), check, white=white)
+        return judge(colours(image.planes), colours(ideal.planes), check, levels=levels)

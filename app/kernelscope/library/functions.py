@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal  # noqa: F401
+from typing import Any, Literal, TypeVar  # noqa: F401
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,8 +27,10 @@ from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.images.image import Image
+from kernelscope.images.levels import given_levels, own_levels_of, with_levels
+from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
-from kernelscope.images.volume import AXES
+from kernelscope.images.volume import AXES, Volume
 from kernelscope.library import arrays
 from kernelscope.library.arguments import (
     Argument,
@@ -234,7 +236,9 @@ def _run_on_host(
     options = RunOptions(Device(given["device"]), given["level"])
     source: Source
     if as_volumes:
-        source = arrays.scan(listed, given["nan"])
+        source = Scan(
+            tuple(_with_levels(each, given) for each in arrays.scan(listed, given["nan"]).volumes)
+        )
     else:
         ((name, array),) = listed
         array = arrays.host_array(array, name)  # once: it may lie on a card
@@ -242,12 +246,29 @@ def _run_on_host(
         if slice_of is not None:
             made = _run_on_host(recipe, [(name, slice_of)], given, as_volumes=True)[0]
             return (made.reshape(array.shape),)
-        source = arrays.picture(array, name, given["nan"])
+        source = _with_levels(arrays.picture(array, name, given["nan"]), given)
     result = session().run(recipe, source, options, given["progress"], given["cancel"])
     if isinstance(result.output, Image):
         channels_last = np.shape(listed[0][1])[2:] == (1,)
         return (arrays.of_picture(result.output, channels_last),)
     return arrays.of_scan(result.scan)
+
+
+_Any = TypeVar("_Any", bound=Image | Volume)
+
+
+def _with_levels(source: _Any, given: Mapping[str, Any]) -> _Any:
+    """Return a source with the levels that were given.
+
+    Raises
+    ------
+    InvalidParameter
+        If its type has its own.
+    """
+    levels = given_levels(given.get("white"), given.get("black"))
+    if levels is not None and (own := own_levels_of(source)):
+        raise InvalidParameter(own, "Leave it out, or give floats.")
+    return with_levels(source, levels)
 
 
 def components_of(name: str, array: ArrayLike, components: Any) -> list[tuple[str, ArrayLike]]:

@@ -13,6 +13,7 @@ from kernelscope.big.lazy.files import Filed, filter_file
 from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
+from kernelscope.images.levels import given_levels
 from kernelscope.library.arguments import check_common
 from kernelscope.library.session import PolledToken, session
 
@@ -40,6 +41,7 @@ def apply_file(
             options=RunOptions(Device(given["device"]), given["level"]),
             token=token,
             progress=given["progress"] or no_progress,
+            levels=given_levels(given["white"], given["black"]),
         )
     except BaseException:
         token.cancel()  # Ctrl+C, or an error of a callback: other threads would go on

@@ -27,7 +27,7 @@ from kernelscope.library.device_arrays import DeviceArray
 from kernelscope.library.session import PolledToken, session
 from kernelscope.schema.filter import Unit
 from kernelscope.schema.levels import Level
-from kernelscope.schema.samples import Kind, white_between, white_of
+from kernelscope.schema.samples import UNIT, Kind, levels_between, levels_of
 
 _CHANNELS = (1, 3)
 """Those of pictures without alpha."""
@@ -56,7 +56,7 @@ def runs_there(recipe: Recipe, array: DeviceArray, given: Mapping[str, Any]) -> 
     size = height * width * (channels[0] if len(channels) == 1 else 0)
     if not 0 < size < MAX_SAMPLES or channels[0] not in _CHANNELS or array.dtype not in DTYPES:
         return False
-    if given["device"] not in (Device.AUTO, Device.GPU):
+    if given["device"] not in (Device.AUTO, Device.GPU) or given.get("white") is not None:
         return False
     level = given["level"]
     levels = [[each.id for each in step.filter.levels(Device.GPU)] for step in recipe.steps]
@@ -88,11 +88,11 @@ def run_there(
             report = over_all(given["progress"] or no_progress, len(recipe.steps))
             for number, step in enumerate(recipe.steps, 1):
                 unit = step.filter.unit_for(step.parameters)
-                if floats and unit is not Unit.ANY and white_between(0.0, peak) != 1:
+                if floats and unit is not Unit.ANY and levels_between(0.0, peak) != UNIT:
                     return None  # the host brings it into the unit that the filter supposes
                 # Of this largest magnitude, negative samples may be too large.
-                unsure = floats and unit is Unit.WHITE and peak > 0.5
-                if unsure and white_of(_read(image, array, card).planes) != 1:
+                unsure = floats and unit.knows_white and peak > 0.5
+                if unsure and levels_of(_read(image, array, card).planes) != UNIT:
                     return None
                 with naming(whole.prefix(number)):
                     looks = step.estimates or finds_noise(step)
@@ -118,13 +118,13 @@ def run_there(
 def _stand_in(name: str, array: DeviceArray) -> Image:
     """Return a picture of the shape and the type of an array, without its samples."""
     shape = array.shape[:2] if array.shape[2:] == (1,) else array.shape
-    return Image(np.broadcast_to(array.dtype.type(0), shape), name, given_white=1.0)
+    return Image(np.broadcast_to(array.dtype.type(0), shape), name, given_levels=UNIT)
 
 
 def _read(image: Image, array: DeviceArray, card: CudaBackend) -> Image:
     """Return the picture itself, for what is measured on the host."""
     pixels = card.fetch(array.address, array.shape, array.dtype)
-    return replace(Image.from_array(pixels, image.title), given_white=1.0)
+    return replace(Image.from_array(pixels, image.title), given_levels=UNIT)
 
 
 def _shape(request: Request, array: DeviceArray) -> tuple[int, ...]:

@@ -87,6 +87,8 @@ class Recipe:
         *,
         volume: bool = False,
         components: Sequence[ArrayLike] = (),
+        white: float | None = None,
+        black: float | None = None,
         nan: float | None = None,
         device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
         level: str | None = None,
@@ -104,6 +106,8 @@ class Recipe:
             Read the array as a volume, whose slices the filters for pictures take.
         components : sequence of array_like, optional
             Up to 3 more volumes of the same head.
+        white, black : float, optional
+            Levels of floats and of volumes, to which amounts are relative.
         nan : float, optional
             Filter NaN as this number; the result has NaN there again.
         device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
@@ -128,6 +132,8 @@ class Recipe:
             If `cancel` returned True.
         """
         given = {
+            "white": white,
+            "black": black,
             "nan": nan,
             "device": device,
             "level": level,
@@ -150,6 +156,8 @@ class Recipe:
         *,
         memory: int | str = "2G",
         number: int | None = None,
+        white: float | None = None,
+        black: float | None = None,
         device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
         level: str | None = None,
         progress: Callable[[str, float], object] | None = None,
@@ -167,6 +175,8 @@ class Recipe:
             Bytes that this process may take, all of it; a text may end in K, M, G or T.
         number : int, optional
             Number, from 1, of the volume in a file of several.
+        white, black : float, optional
+            Levels of floats and of volumes, to which amounts are relative.
         device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
             Where to compute.
         level : str, optional
@@ -191,7 +201,8 @@ class Recipe:
         """
         from kernelscope.library.large_files import apply_file
 
-        given = {"device": device, "level": level, "progress": progress, "cancel": cancel}
+        given: dict[str, Any] = {"white": white, "black": black, "device": device, "level": level}
+        given |= {"progress": progress, "cancel": cancel}
         with named_errors("Recipe.apply_file"):
             return apply_file(self._recipe, source, target, memory, number, given)
 

@@ -160,7 +160,13 @@ class Unit(Enum):
     SQUARES = "squares"
     """Any in which float32 holds squares of samples."""
     WHITE = "white"
-    """White is 1."""
+    """White is 1, if black is 0: differences count."""
+    LEVELS = "levels"
+    """Black is 0, and white is 1."""
+
+    @property
+    def knows_white(self) -> bool:
+        return self in (Unit.WHITE, Unit.LEVELS)
 
 
 @dataclass(frozen=True, kw_only=True)

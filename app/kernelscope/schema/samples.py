@@ -25,29 +25,52 @@ _BLACKEST, _DIMMEST, _BRIGHTEST = -0.5, 1 / 256, 1.5
 """Floats for which white is 1: noise may lead them beyond 0 and 1, and pictures may be dark."""
 
 
-def white_of(samples: Pixels) -> float:
-    """Return the value of white in samples: of integers that of their type, of floats 1.
+def is_bytes(dtype: np.dtype[Any]) -> bool:
+    """Return whether slices of such voxels are pictures as they are."""
+    return dtype == np.uint8
 
-    Floats that do not lie between 0 and 1, or nearly so, have another unit: there, white is their
-    range, which counts from 0.
+
+class Levels(NamedTuple):
+    """The samples that stand for black and white."""
+
+    black: float
+    white: float
+
+    @property
+    def span(self) -> float:
+        """The distance from black to white: the unit of amounts, and the peak of PSNR."""
+        return self.white - self.black
+
+    def describe(self) -> str:
+        return f"{self.black:.4g} is black and {self.white:.4g} is white"
+
+
+UNIT = Levels(0.0, 1.0)
+"""The levels of floats that filters suppose."""
+
+
+def levels_of(samples: Pixels) -> Levels:
+    """Return the samples that stand for black and white: of unsigned integers those of their type.
+
+    Floats mostly lie between 0 and 1, or nearly so. Where they do not, they have another unit:
+    black is 0, or the smallest sample if that is negative, and white is the largest.
     """
     if samples.dtype.kind != "f":
-        return white_level(samples.dtype)
+        return Levels(0.0, white_level(samples.dtype))
     ends = in_parts(lambda part: (float(samples[part].min()), float(samples[part].max())), samples)
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    return white_between(low, high)
+    return levels_between(low, high)
 
 
-def white_between(low: float, high: float) -> float:
-    """Return the value of white in floats between `low` and `high`, as `white_of` does."""
-    if low == high == 0 or (low >= _BLACKEST and _DIMMEST <= high <= _BRIGHTEST):
-        return 1.0
-    return span(low, high)
+def levels_between(low: float, high: float) -> Levels:
+    """Return the levels of floats between `low` and `high`, as `levels_of` does."""
+    usual = low >= _BLACKEST and _DIMMEST <= high <= _BRIGHTEST
+    return UNIT if usual else levels_from(low, high)
 
 
-def span(low: float, high: float) -> float:
-    """Return the range of samples between `low` and `high`, which counts from 0; 1 without any."""
-    return max(high, 0.0) - min(low, 0.0) or 1.0
+def levels_from(low: float, high: float) -> Levels:
+    """Return the levels of voxels, which have no usual range: that of 0 and all of them."""
+    return Levels(min(low, 0.0), max(high, 0.0)) if low < 0 or high > 0 else UNIT
 
 
 def colour_count(channels: int) -> int:

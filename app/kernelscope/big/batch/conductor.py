@@ -60,6 +60,7 @@ from kernelscope.files.volumes import read_volume
 from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality
+from kernelscope.images.levels import with_levels
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
@@ -234,9 +235,9 @@ class Batch:
         if len(sources) > 1:
             return None, "Files of several pictures or volumes are not compared."
         try:
-            if isinstance(sources[0], Scan):
-                return read_volume(item.reference, nan=self._handling.nan), ""
-            return read_image(item.reference, nan=self._handling.nan), ""
+            read = read_volume if isinstance(sources[0], Scan) else read_image
+            found: Image | Volume = read(item.reference, nan=self._handling.nan)
+            return with_levels(found, self._handling.levels), ""
         except AppError as error:
             return None, f"The reference cannot be used: {error}"
 

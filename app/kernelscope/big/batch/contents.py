@@ -33,6 +33,7 @@ from kernelscope.files.volumes import (
 )
 from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
+from kernelscope.images.levels import with_levels
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
@@ -46,12 +47,12 @@ _PART = 1 << 22
 
 def read_sources(item: Item, handling: Handling) -> tuple[Source, ...]:
     """Return all that a file holds: a picture, pages, a volume, or volumes of one shape."""
-    path, nan = item.source, handling.nan
+    path, nan, levels = item.source, handling.nan, handling.levels
     if not item.slices and not is_volume(path):
         image = read_image(path, nan=nan)
         if any(notice.startswith(ONLY_FIRST) for notice in image.notices):
-            return tuple(read_pages(path, nan=nan))
-        return (image,)
+            return tuple(with_levels(page, levels) for page in read_pages(path, nan=nan))
+        return (with_levels(image, levels),)
     try:
         volumes = [read_volume(path, nan=nan, slices=item.slices)]
     except SeveralVolumes as error:
@@ -60,7 +61,7 @@ def read_sources(item: Item, handling: Handling) -> tuple[Source, ...]:
         volumes = _volumes(item, len(error.names), nan)
     if handling.as_float:
         volumes = [each.with_voxels(each.voxels, as_float=True) for each in volumes]
-    return tuple(Scan((each,)) for each in volumes)
+    return tuple(Scan((with_levels(each, levels),)) for each in volumes)
 
 
 def _volumes(item: Item, count: int, nan: float | None) -> list[Volume]:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from kernelscope.engine.control import CancelToken
+from kernelscope.images.levels import given_levels
 from kernelscope.images.record import Record
+from kernelscope.schema.samples import Levels
 
 JOURNAL = "kernelscope-batch.jsonl"
 """Name of the journal in the output folder."""
@@ -93,11 +95,19 @@ class Handling:
     """Write even if a format loses something."""
     quality: int | None = None
     """That of a JPEG."""
+    # Of floats and volumes; by default those of the samples.
+    white: float | None = None
+    black: float | None = None
+
+    @property
+    def levels(self) -> Levels | None:
+        return given_levels(self.white, self.black)
 
     @property
     def signature(self) -> str:
         """What decides results beside the recipe; empty if it is all as usual."""
         values = {"nan": self.nan, "float": self.as_float or None, "quality": self.quality}
+        values |= {"white": self.white, "black": self.black}
         return ", ".join(f"{name} {each}" for name, each in values.items() if each is not None)
 
 

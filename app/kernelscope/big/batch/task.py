@@ -37,6 +37,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.files.volumes.slices import is_slice
 from kernelscope.files.write_errors import check_folder, explained
 from kernelscope.images.judging.metrics import Quality
+from kernelscope.images.judging.volumes import VolumeQuality
 
 OPEN = "open"
 """A file in the folder of parts while the batch runs."""
@@ -122,7 +123,9 @@ def finish(item: Item, text: str, settings: TaskSettings, journal: Journal) -> F
     part = settings.parts / Path(plain.pop("part")).name / item.target.name
     state = tuple(plain.pop("state") or ()) or None
     for name in ("before", "quality"):
-        plain[name] = Quality(**plain[name]) if plain[name] is not None else None
+        if plain[name] is not None:
+            kind = VolumeQuality if "bias" in plain[name] else Quality
+            plain[name] = kind(**plain[name])
     plain["report"] = ResultReport.from_json(plain["report"])
     outcome = FileOutcome(item, Status(plain.pop("status")), **plain)
     if outcome.status is not Status.DONE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,9 +26,10 @@ from kernelscope.engine.request import Request, naming
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
 from kernelscope.files.write_errors import resolved
+from kernelscope.images.levels import own_levels
 from kernelscope.images.record import Record
 from kernelscope.schema.crop import Box
-from kernelscope.schema.samples import Kind
+from kernelscope.schema.samples import UNIT, Kind, Levels
 
 _SURVEY_RESERVE = 256 << 20
 """Bytes that the compiler takes, which is not loaded yet when the source is surveyed."""
@@ -103,12 +104,13 @@ def filter_file(
     progress: Progress = no_progress,
     costs: Costs | None = None,
     workers: Workers | None = None,
+    levels: Levels | None = None,
 ) -> Filed:
     """Filter a file in blocks, into another one that appears when it is complete.
 
     `limit`: bytes of memory that this process may take. `number`: from 1, of the volume in a file
-    of several. `workers`: they compute the blocks, and each takes as much memory. On failure an
-    existing target is unchanged.
+    of several. `workers`: they compute the blocks, and each takes as much memory. `levels`:
+    black and white of floats and volumes. On failure an existing target is unchanged.
     """
     token = token or CancelToken()
     costs = costs or Costs()
@@ -137,7 +139,7 @@ def filter_file(
                 step = step.for_microscope()
             several = len(recipe.steps) > 1
             with naming(f"Step {place}, {step.filter.name}: " if several else ""):
-                last = filtered(last, step, compute, here, cover)
+                last = filtered(last, step, compute, here, cover, levels)
             steps.append(last)
         _warm_up(last)
         _planned(last, limit, _SLACK)  # refuses too little memory before a file is made
@@ -154,7 +156,21 @@ def filter_file(
         texts = tuple(each.description for each in steps)
         peaks = [each for each in (memory.peak(), report.peak_bytes) if each]
         report = replace(report, peak_bytes=max(peaks, default=None))
-        return Filed(last.kind, last.shape, texts, _record(head, last, target), report)
+        record = _record(head, last, target)
+        own = own_levels(opened.kind, opened.dtype) if levels else ""
+        notices = [*_levels_notices(steps), *filter(None, [own])]
+        record = replace(record, changed=(*record.changed, *notices))
+        return Filed(last.kind, last.shape, texts, record, report)
+
+
+def _levels_notices(steps: Sequence[Filtered]) -> list[str]:
+    """Return a line about black and white of each step that knows them, if they are not usual."""
+    return [
+        f"{each.step.filter.name}: {each.levels.describe()}."
+        for each in steps
+        if each.step.filter.unit_for(each.step.parameters).knows_white
+        and each.levels not in (None, UNIT)
+    ]
 
 
 def _record(head: Head, result: LazySource, target: Path) -> Record:

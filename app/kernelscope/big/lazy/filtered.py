@@ -24,7 +24,7 @@ from kernelscope.engine.region import NeededPart, Region, window
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import SIGN
-from kernelscope.engine.slices import as_picture, divisor_of, step_of, white_of
+from kernelscope.engine.slices import SliceUnit, step_of
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import prepared
 from kernelscope.images.image import Image
@@ -32,7 +32,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
 from kernelscope.schema.filter import Unit
-from kernelscope.schema.samples import Kind, white_between
+from kernelscope.schema.samples import UNIT, Kind, Levels, levels_between, levels_from
 
 Execute = Callable[[Request], Result]
 """Computes a request; with backends, cancel token and costs bound."""
@@ -53,8 +53,8 @@ class Filtered(LazySource, Protocol):
         """The step, with those numbers."""
 
     @property
-    def white(self) -> np.floating[Any] | float | None:
-        """The brightest voxel of the source, if slices are scaled by it."""
+    def levels(self) -> Levels | None:
+        """Black and white of the source, if the step needs them."""
 
 
 def whole(source: LazySource) -> Iterable[Box]:
@@ -67,13 +67,13 @@ def filtered(
     execute: Execute,
     options: RunOptions = DEFAULT_OPTIONS,
     cover: Cover = whole,
-    white: float | None = None,
+    levels: Levels | None = None,
 ) -> Filtered:
     """Return the result of a step, of which nothing is computed yet.
 
     `cover` returns boxes that cover a source, for values that depend on all of it: slices of other
-    types than bytes are scaled by the brightest voxel. `white`: the brightest voxel, or the white
-    of floats, if it is known: the source is not covered for it again.
+    types than bytes are scaled by the brightest voxel. `levels`: black and white of floats or
+    voxels, if they are known: the source is not covered for them.
     """
     spec = step.filter
     if spec.kind is Kind.VOLUME or (
@@ -90,14 +90,14 @@ def filtered(
             f"Choose white noise: {spec.noise.parameter}={spec.noise.white}.",
         )
     if source.kind is Kind.VOLUME:
-        return FilteredSlices(source, step, execute, options, cover, white)
+        return FilteredSlices(source, step, execute, options, cover, levels)
     if step.estimates:
         name = spec.parameter(step.estimates[0]).label
         raise InvalidParameter(
             f"{name} of {spec.name} is estimated from the whole picture, which is read in blocks.",
             "Give a number for it.",
         )
-    return FilteredPicture(source, step, execute, options, cover, white)
+    return FilteredPicture(source, step, execute, options, cover, levels)
 
 
 def _needs_whole(step: Step, obstacle: str) -> InvalidParameter:
@@ -126,19 +126,19 @@ class FilteredPicture:
         execute: Execute,
         options: RunOptions,
         cover: Cover,
-        white: float | None = None,
+        levels: Levels | None = None,
     ) -> None:
         self._source, self.step = source, step
         self._execute, self._options = execute, options
         stand_in = Image(np.broadcast_to(source.dtype.type(0), source.shape), source.title)
         request = Request(stand_in, step, options)
-        self.white: float | None = white
+        self.levels = levels if source.dtype.kind == "f" else None
         unit = step.filter.unit_for(step.parameters)
         clips = step.parameters.get(SIGN) == "clip"
-        if white is None and source.dtype.kind == "f" and (unit is not Unit.ANY or clips):
+        if levels is None and source.dtype.kind == "f" and (unit is not Unit.ANY or clips):
             low, high = extremes(source, cover(source))
-            self.white = white_between(low, high)
-            if clips and low < 0 and self.white != 1:
+            self.levels = levels_between(low, high)
+            if clips and low < 0 and self.levels != UNIT:
                 raise _loses_sign(step, low)
         height, width, channels = request.output_shape
         self.description = request.describe()
@@ -151,7 +151,7 @@ class FilteredPicture:
         part = self._window(region)
         pixels = take(self._source, (part.rows, part.columns, range(self._source.shape[2])))
         planes = _run(
-            replace(_picture(pixels, self.title), given_white=self.white),
+            replace(_picture(pixels, self.title), given_levels=self.levels),
             replace(step, within=None),
             part,
             self._execute,
@@ -190,7 +190,7 @@ class FilteredSlices:
         execute: Execute,
         options: RunOptions,
         cover: Cover,
-        white: float | None = None,
+        levels: Levels | None = None,
     ) -> None:
         self._source, self._execute, self._options = source, execute, options
         self.title, self.dtype = source.title, source.dtype
@@ -198,13 +198,12 @@ class FilteredSlices:
         stand_in = Volume(np.broadcast_to(source.dtype.type(0), source.shape), title=source.title)
         Request(Scan((stand_in,)), step.with_numbers(), options)  # refuses it before the survey
         self._whole = bool(step.filter.uncroppable(step.parameters))
-        self.white: np.float32 | None = None
+        self.levels: Levels | None = None
         if source.dtype != np.uint8:
-            known = white is not None
-            low, high = (0.0, 0.0) if known else extremes(source, cover(source))
-            self.white = divisor_of(np.float32(white) if known else white_of(low, high), step)
-            if step.parameters.get(SIGN) == "clip" and low < 0:
-                raise _loses_sign(step, low)
+            self.levels = levels or levels_from(*extremes(source, cover(source)))
+            if step.parameters.get(SIGN) == "clip" and self.levels.black < 0:
+                raise _loses_sign(step, self.levels.black)
+        self._unit = SliceUnit.of(self.levels or UNIT, step)
         self.step = self._estimated(step)
         self.description = Request(Scan((stand_in,)), self.step, options).describe()
 
@@ -227,12 +226,14 @@ class FilteredSlices:
             image = self._slice(voxels.take([place], axis), axis)
             step = step_of(self.step, number)
             planes = _run(image, step, part, self._execute, self._options)[:, :, 0]
+            if planes.dtype.kind == "f":
+                inside = part.inside
+                own = inside.of(voxels.take(place, axis))
+                planes = self._unit.restored(planes, inside.of(image.pixels), own)
             if output is None:
                 output = np.empty(box.sides, planes.dtype)
             np.moveaxis(output, axis, 0)[place] = planes
         assert output is not None  # a box has slices
-        if self.white is not None:
-            output *= self.white
         target = Volume(np.broadcast_to(self.dtype.type(0), box.sides), title=self.title)
         return target.with_voxels(output, copy=False).voxels
 
@@ -263,7 +264,7 @@ class FilteredSlices:
         """Return a box of one slice as a picture; see `kernelscope.engine.slices`."""
         pixels = np.ascontiguousarray(voxels.squeeze(axis))
         with _without_nan(self.title):
-            return as_picture(pixels, self.white, self.title)
+            return self._unit.picture(pixels, self.title)
 
 
 def _window(region: Region, shape: Sides, step: Step) -> NeededPart:

@@ -44,6 +44,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
 from kernelscope.files.write_errors import explained
 from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Levels
 
 _LOOK_SECONDS = 0.1
 """A block that is waited for looks this often whether the run was cancelled."""
@@ -104,7 +105,7 @@ def describe(
         "source": str(source.absolute()),
         "number": number,
         "recipe": Recipe(tuple(each.step for each in steps)).to_json(),
-        "whites": [None if each.white is None else float(each.white) for each in steps],
+        "levels": [each.levels for each in steps],
         "device": options.device.value,
         "level": options.level,
     }
@@ -249,8 +250,9 @@ def _computed(task: Task) -> NDArray[Any]:
     with closing(open_source(Path(task["source"]), task["number"])) as opened:
         last: LazySource = opened
         steps = Recipe.from_json(task["recipe"]).steps
-        for step, white in zip(steps, task["whites"], strict=True):
-            last = filtered(last, step, compute, options, whole, white)
+        for step, found in zip(steps, task["levels"], strict=True):
+            levels = None if found is None else Levels(*found)
+            last = filtered(last, step, compute, options, whole, levels)
         samples = last.read(Box(_sides(task["first"]), _sides(task["sides"])))
         opened.check_unchanged()
     return samples

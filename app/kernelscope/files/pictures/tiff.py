@@ -36,7 +36,7 @@ from kernelscope.files.pictures.tiff_segments import (
 )
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import MM_PER_INCH, NOTHING, Metadata
-from kernelscope.schema.samples import white_between
+from kernelscope.schema.samples import levels_between
 
 # Photometric interpretations and extra samples, as TIFF 6.0 numbers them.
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _CMYK, _YCBCR, _LAB = 0, 1, 2, 3, 5, 6, 8
@@ -127,10 +127,8 @@ def _page(page: Any, size: int, handle: WatchedFile) -> Decoded:
         low = result.pixels.min(where=known, initial=np.inf)
         high = result.pixels.max(where=known, initial=-np.inf)
         if low < 0 or high > 1:  # Also false for NaN, which `Image` refuses.
-            white = white_between(float(low), float(high))
-            result.notices.append(
-                f"Samples run from {low:g} to {high:g}; 0 is black, {white:g} is white."
-            )
+            levels = levels_between(float(low), float(high))
+            result.notices.append(f"Samples run from {low:g} to {high:g}; {levels.describe()}.")
     return result
 
 

@@ -157,7 +157,8 @@ def judge_volumes(
     if reference is None:
         return Judged(), histograms
     figures = {
-        name: judge_volume(volume.voxels, reference.voxels) for name, volume in volumes.items()
+        name: judge_volume(volume.voxels, reference.voxels, levels=reference.levels)
+        for name, volume in volumes.items()
     }
     return Judged(figures["input"], figures.get("output")), histograms
 
@@ -172,6 +173,6 @@ def _histogram(volume: Volume) -> Histogram:
 def _judge(image: Image, reference: Image) -> Quality | str:
     """Return the quality, or the reason why there is none."""
     try:
-        return judge(colours(image.planes), colours(reference.planes))
+        return judge(colours(image.planes), colours(reference.planes), levels=reference.levels)
     except Incomparable as error:
         return str(error)

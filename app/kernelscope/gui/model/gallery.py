@@ -191,8 +191,9 @@ def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -
         assert isinstance(reference, Volume)
         pairs = zip(result.request.scan.volumes, result.scan.volumes, strict=True)
         output = next(after for before, after in pairs if before is part)
-        before = judge_volume(part.voxels, reference.voxels)
-        return Judgement(before, judge_volume(output.voxels, reference.voxels))
+        levels = reference.levels
+        before = judge_volume(part.voxels, reference.voxels, levels=levels)
+        return Judgement(before, judge_volume(output.voxels, reference.voxels, levels=levels))
     assert isinstance(reference, Image)
     judged = judge_both(part, result, reference)
     return Judgement(judged.before, judged.after) if judged.after is not None else None

@@ -21,7 +21,6 @@ from kernelscope.images.judging import colours
 from kernelscope.images.lengths import in_words
 from kernelscope.images.planes import Plane, Position
 from kernelscope.images.volume import AXES, Volume
-from kernelscope.schema.samples import span
 
 COLUMNS = ("Region", "Picture", "Channel", "Samples", "Mean", "SD", "Min", "Max", "PSNR", "SNR")
 """Of the table; CNR follows."""
@@ -93,8 +92,10 @@ def pictures(
     """
     target = colours(reference.planes) if reference is not None else None
     same = target is not None and target.shape[:2] == (source.height, source.width)
-    white = source.white if source.dtype.kind == "f" else None
-    peak = reference.white if reference is not None and reference.dtype == source.dtype else None
+    white = source.levels.span if source.dtype.kind == "f" else None
+    peak = (
+        reference.levels.span if reference is not None and reference.dtype == source.dtype else None
+    )
     own = target if same else None
     measured = [ProfiledPicture("input", colours(source.planes), own, white=white, peak=peak)]
     if result is not None:
@@ -150,8 +151,8 @@ def slices(
 
 
 def white_of(volume: Volume) -> float:
-    """Return the value of voxels that is 1 in units from 0 to 1, see `span`."""
-    return span(*volume.value_range)
+    """Return the value of voxels that is 1 in units from 0 to 1."""
+    return volume.levels.span
 
 
 def steps_of(volume: Volume, plane: Plane) -> Steps | None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import Incomparable
-from kernelscope.schema.samples import colour_count, white_of
+from kernelscope.schema.samples import Levels, colour_count, levels_of
 
 
 def colours(planes: NDArray[Any]) -> NDArray[Any]:
@@ -22,15 +22,15 @@ def colours(planes: NDArray[Any]) -> NDArray[Any]:
 
 def comparable(
     picture: NDArray[Any], other: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any], float]:
-    """Return both pictures in the layout that kernels expect, and the white of `other`.
+) -> tuple[NDArray[Any], NDArray[Any], Levels]:
+    """Return both pictures in the layout that kernels expect, and the levels of `other`.
 
     - `picture`, `other`: shape (height, width, channels). Colours only; uint8, uint16 or float32.
 
     Raises `Incomparable` if their types or shapes differ.
     """
     check_comparable(picture, other)
-    return read_only(picture), read_only(other), white_of(other)
+    return read_only(picture), read_only(other), levels_of(other)
 
 
 def check_comparable(picture: NDArray[Any], other: NDArray[Any]) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kernelscope.base.jit import kernel
 from kernelscope.base.parallel import sum_of_bands
 from kernelscope.images.judging import comparable
-from kernelscope.schema.samples import white_level
+from kernelscope.schema.samples import Levels, white_level
 
 WINDOW = 7
 """Side of the square in which SSIM compares; smaller pictures have none."""
@@ -40,12 +40,22 @@ class Quality:
     ssim: float | None
     """Structural similarity, at most 1; None for pictures under 7 pixels a side."""
     peak: float | None = None
-    """The white that PSNR and SSIM are relative to, where it is not that of the type."""
+    """The range that PSNR and SSIM are relative to, where it is not that of the type."""
+    black: float = 0.0
+    """Where that range begins; it ends at white."""
+
+    @property
+    def levels(self) -> str:
+        """The range in words; empty where it is that of the type."""
+        if self.peak is None:
+            return ""
+        black = f"black is {self.black:.4g}, " if self.black else ""
+        return f"{black}white is {self.black + self.peak:.4g}"
 
     def figures(self) -> tuple[tuple[str, str], ...]:
         """Return (name, value in words) of each figure, for tables and lines of text."""
         ssim = f"{self.ssim:.4f}" if self.ssim is not None else f"none below {WINDOW}×{WINDOW}"
-        white = "" if self.peak is None else f" (white is {self.peak:.4g})"
+        white = f" ({self.levels})" if self.levels else ""
         return (
             ("PSNR", f"{self.psnr:.2f} dB{white}" if math.isfinite(self.psnr) else "∞ dB (equal)"),
             ("SSIM", ssim),
@@ -63,7 +73,7 @@ def judge(
     reference: NDArray[Any],
     check: Callable[[], None] = lambda: None,
     mse: float | None = None,
-    white: float | None = None,
+    levels: Levels | None = None,
 ) -> Quality:
     """Compare `picture` with `reference`, over all channels, on all cores.
 
@@ -72,12 +82,13 @@ def judge(
     - `check`: called every few milliseconds, on any thread; an error that it raises ends the
       comparison (`CancelToken.check`).
     - `mse`: the mean squared difference, if it is known already.
-    - `white`: by default 255 or 65535; of floats the range of the reference, see `white_of`.
+    - `levels`: by default 0 and 255 or 65535; of floats those of the reference, see `levels_of`.
 
     Raises `Incomparable` if types or shapes differ.
     """
     first, second, own = comparable(picture, reference)
-    white = own if white is None else white
+    levels = levels or own
+    white = levels.span
     exact = np.float64 if first.dtype.kind == "f" else np.int64
 
     def errors(start: int, stop: int) -> NDArray[Any]:
@@ -91,8 +102,9 @@ def judge(
     if mse is None:
         mse = squared
     psnr = 10 * math.log10(white * white / mse) if mse > 0 else math.inf
-    peak = None if white == white_level(first.dtype) else white
-    return Quality(mse, absolute, psnr, _similarity(first, second, white, check), peak)
+    usual = levels == (0, white_level(first.dtype))
+    ssim = _similarity(first, second, white, check)
+    return Quality(mse, absolute, psnr, ssim, None if usual else white, levels.black)
 
 
 def _similarity(

@@ -35,10 +35,14 @@ def difference(picture: NDArray[Any], other: NDArray[Any], gain: float = 1) -> N
 
     Raises `Incomparable` if types or shapes differ.
     """
-    first, second, white = comparable(picture, other)
+    first, second, levels = comparable(picture, other)
     output = np.empty(first.shape, np.uint8)
     draw_difference(
-        first.reshape(-1), second.reshape(-1), gain * 255 / white, float(ZERO), output.reshape(-1)
+        first.reshape(-1),
+        second.reshape(-1),
+        gain * 255 / levels.span,
+        float(ZERO),
+        output.reshape(-1),
     )
     return output
 
@@ -48,8 +52,8 @@ def suggest_gain(picture: NDArray[Any], other: NDArray[Any]) -> int:
 
     If nearly all pixels are equal, none of the others saturates; if all are, it is 1.
     """
-    first, second, white = comparable(picture, other)
-    scale = (STEPS - 1) / white
+    first, second, levels = comparable(picture, other)
+    scale = (STEPS - 1) / levels.span
 
     def sizes(start: int, stop: int) -> NDArray[Any]:
         counts = np.zeros(STEPS, np.int64)

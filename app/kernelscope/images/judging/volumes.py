@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import Incomparable
 from kernelscope.images.judging.metrics import Quality, judge
-from kernelscope.schema.samples import span
+from kernelscope.schema.samples import UNIT, Levels, levels_from
 
 
 @dataclass(frozen=True)
 class VolumeQuality(Quality):
     """How far a volume is from its reference.
 
-    White is the brightest voxel of the reference, or its range where voxels are negative; errors
-    are in the units of the voxels. SSIM is the mean over slices across z.
+    White is the brightest voxel of the reference, and black is 0 or its darkest one if that is
+    negative; errors are in the units of the voxels. SSIM is the mean over slices across z.
     """
 
     bias: float = 0.0
@@ -35,13 +35,13 @@ def judge_volume(
     voxels: NDArray[Any],
     reference: NDArray[Any],
     check: Callable[[], None] = lambda: None,
-    white: float | None = None,
+    levels: Levels | None = None,
 ) -> VolumeQuality:
     """Compare `voxels` with `reference`, on all cores.
 
     - `voxels`, `reference`: shape (depth, height, width). Of any real type.
     - `check`: as for `judge`.
-    - `white`: by default the brightest voxel, or the range of negative ones.
+    - `levels`: by default those of the reference.
 
     Raises `Incomparable` if the shapes differ.
     """
@@ -51,12 +51,12 @@ def judge_volume(
             f"Volumes of {' and '.join(sizes)} voxels cannot be compared.",
             "Compare volumes of the same size.",
         )
-    low, high = float(reference.min()), float(reference.max())
-    if white is None:
-        white = span(low, high)
+    if levels is None:
+        levels = levels_from(float(reference.min()), float(reference.max()))
+    white = levels.span
     slices, biases = [], []
     for plane, other in zip(voxels, reference, strict=True):
-        slices.append(judge(_picture(plane, white), _picture(other, white), check, white=1.0))
+        slices.append(judge(_picture(plane, white), _picture(other, white), check, levels=UNIT))
         biases.append(float(plane.mean(dtype=np.float64) - other.mean(dtype=np.float64)))
     mse = fmean(each.mse for each in slices)
     similarities = [each.ssim for each in slices if each.ssim is not None]
@@ -66,6 +66,7 @@ def judge_volume(
         -10 * math.log10(mse) if mse > 0 else math.inf,
         fmean(similarities) if similarities else None,
         white,
+        levels.black,
         fmean(biases),
     )
 
