@@ -26,6 +26,7 @@ def closed_session() -> Iterator[None]:
     session().close()
 
 
+RECIPE = '{"format": "kernelscope recipe", "version": 2, "steps": [{"filter": "median"}]}'
 TYPES = ["int8", "int16", "int32", "uint32", "int64", "uint64"]
 
 
@@ -128,3 +129,37 @@ def test_a_folder_of_slices(tmp_path: Path):
     tifffile.imwrite(tmp_path / "slices/s3.tif", page("int32"))
     with pytest.raises(ImageReadError, match="differ in type: int32 and int16"):
         read_volume(tmp_path / "slices")
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("target", ["b.tif", "b.ome.tif"])
+@pytest.mark.parametrize("command", ["apply", "batch"])
+def test_64_bit_floats_stay_and_the_record_names_those_that_were_filtered(
+    tmp_path: Path,
+    channels: int,
+    target: str,
+    command: str,
+    capsys: pytest.CaptureFixture[str],
+):
+    """One page as several do: 0.1 is that of 32 bits, in 64."""
+    shape = (9, 8) if channels == 1 else (9, 8, channels)
+    how: dict[str, Any] = {"photometric": "minisblack" if channels == 1 else "rgb"}
+    if channels == 4:
+        how["extrasamples"] = ("unassalpha",)
+    tifffile.imwrite(tmp_path / "a.tif", np.full(shape, 0.1), **how)
+    if command == "apply":
+        names = [str(tmp_path / name) for name in ("a.tif", target)]
+        assert main(["apply", "median", *names, "--json"]) == 0
+        changed = json.loads(capsys.readouterr().out)["record"]["changed"]
+        made = tifffile.imread(tmp_path / target)
+    else:
+        (tmp_path / "r.json").write_text(RECIPE)
+        options = ["--suffix", target[1:], "--out", str(tmp_path / "out")]
+        options += ["--summary", str(tmp_path / "s.json"), "--quiet"]
+        assert main(["batch", str(tmp_path / "r.json"), str(tmp_path / "a.tif"), *options]) == 0
+        (found,) = json.loads((tmp_path / "s.json").read_text())["files"]
+        changed, made = found["record"]["changed"], tifffile.imread(found["target"])
+    assert changed == ["64-bit floats filtered as 32-bit floats."]
+    assert made.dtype == np.float64
+    assert made.shape == shape
+    np.testing.assert_array_equal(made, np.float64(np.float32(0.1)))

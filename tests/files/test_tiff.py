@@ -294,12 +294,12 @@ class TestDepths:
         pixels = noise(SHAPE, np.float64)
         image = tiff(pixels)
         np.testing.assert_array_equal(image.pixels, pixels.astype(np.float32))
-        assert image.notices == ("64-bit floats converted to 32-bit floats.",)
+        assert image.notices == ("64-bit floats filtered as 32-bit floats.",)
 
     def test_floats_outside_0_to_1_are_told(self, tiff):
         image = tiff(np.array([[-2.5, 0.5, 255]], np.float32))
         assert image.pixels.tolist() == [[-2.5, 0.5, 255]]
-        assert image.notices == ("Samples run from -2.5 to 255; 0 is black, 257.5 is white.",)
+        assert image.notices == ("Samples run from -2.5 to 255; -2.5 is black and 255 is white.",)
 
     @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
     def test_other_integers_are_for_volumes(self, tiff, dtype):

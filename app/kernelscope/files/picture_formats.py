@@ -80,6 +80,8 @@ class Writer:
             pixels = np.concatenate([to_grey(pixels[:, :, :3]), pixels[:, :, 3:]], axis=2)
         if pixels.dtype not in self.dtypes:
             pixels = convert_depth(pixels, self.dtypes[-1])
+        if image.metadata.wide and "wide" in self.beside and pixels.dtype.kind == "f":
+            pixels = pixels.astype(np.float64)
         if image.is_grey and not self.grey:
             pixels = np.concatenate([pixels[:, :, :1]] * 3 + [pixels[:, :, 1:]], axis=2)
         return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
@@ -176,7 +178,7 @@ FORMATS = (
                 Format(name, suffixes),
                 encode,
                 DTYPES,
-                frozenset({"profile", "resolution", "exif", "channel", "nodata"}),
+                frozenset({"profile", "resolution", "exif", "channel", "nodata", "wide"}),
                 alpha=True,
                 resolutions=(1e-6, 2.0**31),
             )

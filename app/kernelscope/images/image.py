@@ -46,6 +46,8 @@ class Metadata:
     """Name and content of chunks of a PNG that state its colours, such as ``cICP``."""
     nodata: float | None = None
     """The number that stands for unknown samples in the file, as GDAL marks them."""
+    wide: bool = False
+    """The file has 64-bit floats, and so do results; samples are those of 32 bits."""
 
     @property
     def steps(self) -> dict[str, float]:

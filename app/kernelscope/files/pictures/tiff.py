@@ -49,6 +49,7 @@ _COLOURS = {
     _YCBCR: 3,
     _LAB: 3,
 }
+_GREYS = (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
 _PREMULTIPLIED_ALPHA, _ALPHA = 1, 2
 _JPEG_COMPRESSIONS = (6, 7)
 _PHOTOMETRIC, _ORIENTATION, _SOFTWARE, _XMP = 262, 274, 305, 700
@@ -250,6 +251,7 @@ def metadata_of(page: Any, handle: WatchedFile) -> Metadata:
         (*others, *description.others),
         description.channel(),
         nodata=nodata_of(page),
+        wide=page.dtype == np.float64 and page.photometric in (*_GREYS, _RGB),
     )
 
 
@@ -360,7 +362,9 @@ def _standard_depth(samples: NDArray[Any], page: Any, notices: list[str]) -> NDA
         notices.append(formats.ONE_BIT)
         return samples * np.uint8(255)
     if dtype.kind == "f":
-        if dtype.itemsize != 4:
+        if dtype.itemsize == 8:
+            notices.append("64-bit floats filtered as 32-bit floats.")
+        elif dtype.itemsize != 4:
             notices.append(f"{dtype.itemsize * 8}-bit floats converted to 32-bit floats.")
         with np.errstate(over="ignore"):  # `Image` refuses infinite values
             return samples.astype(np.float32)
