@@ -52,7 +52,7 @@ def real(qtbot: QtBot, tmp_path: Path, opens_slowly: None) -> Iterator[MainWindo
     Pillow.fromarray(noisy).save(tmp_path / "noisy.png")
     load(qtbot, window, tmp_path / "noisy.png")
     window.session.set_filter("mean")
-    window.page.set_reference(Image.from_array(clean, "clean"))
+    window.session.subject.set_reference(Image.from_array(clean, "clean"))
     yield window
     window.close()
 
@@ -81,7 +81,7 @@ def test_the_sheet_fits_the_screen(
 def test_nine_values_with_their_results_times_and_figures(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
     assert [tile.value for tile in sheet.tiles] == [3, 5, 7, 9, 11, 13, 15, 17, 19]
-    source = real.page.source
+    source = real.session.subject.source
     assert isinstance(source, Image)
     backends = {"cpu": CpuBackend()}
     for tile in sheet.tiles:
@@ -300,7 +300,7 @@ def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
     swipe = child(sheet, QDialog, "sheetSwipe")
     assert swipe.windowTitle() == "Mask size 3 px and Mask size 11 px"
     images = child(swipe, ImagePair, "images")
-    assert images.arrangement is Arrangement.SWIPE
+    assert images.view.panes.arrangement is Arrangement.SWIPE
     assert images.input.image is sheet.tiles[0].picture
     assert images.output.image is sheet.tiles[4].picture
     assert images.output.canvas.names == ("Mask size 3 px", "Mask size 11 px")
@@ -339,7 +339,7 @@ def test_without_scores_the_note_names_the_way_to_a_reference(
     specks = np.full((SIDE, SIDE), 90, np.uint8)
     specks[::7, ::5] = 255
     Pillow.fromarray(specks).save(tmp_path / "specks.png")
-    real.page.clear_reference()
+    real.clear_reference()
     load(qtbot, real, tmp_path / "specks.png")
     real.actions_["contactSheet"].trigger()
     sheet = real.companions.contact_sheet

@@ -259,7 +259,7 @@ def test_undo_of_volumes_brings_back_the_settings(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
     window.file_dialogs.open(write(tmp_path / "T1.nii.gz", voxels()))
-    qtbot.waitUntil(lambda: window.volumes.source is not None)
+    qtbot.waitUntil(lambda: window.session.volumes.source is not None)
     viewer = window.volumes.viewer
     title = child(window, QLabel, "volumeOutputTitle")
     window.session.set_filter("median")

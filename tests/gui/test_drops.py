@@ -78,8 +78,8 @@ def test_volumes_dropped_together_are_the_components_of_one_scan(
     assert set(window.settings.recent_files) == set(paths)
     assert not [box for box in window.findChildren(NoticeDialog) if box.isVisible()]
     press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.volumes.result is not None)
-    assert len(window.volumes.result.scan.volumes) == 3
+    qtbot.waitUntil(lambda: window.session.volumes.result is not None)
+    assert len(window.session.volumes.result.scan.volumes) == 3
 
 
 def test_a_volume_among_pictures(

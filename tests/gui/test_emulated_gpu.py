@@ -178,7 +178,7 @@ def run_at(qtbot: QtBot, window: MainWindow, place: RungPlace) -> None:
     count = len(window.gallery)
     window.levels.run_at(place)
     wait_until(qtbot, lambda: len(window.gallery) > count and not window.runner.busy)
-    wait_until(qtbot, lambda: window.page.is_current(window.runner.settings()))
+    wait_until(qtbot, lambda: window.session.subject.is_current(window.session.settings))
 
 
 def test_no_text_of_the_window_has_the_time_of_an_emulated_run(
@@ -228,18 +228,21 @@ def test_live_steps_and_the_contact_sheet_have_no_times_either(
     before = texts(window)
     window.session.choose_place(SHARED)
     load(qtbot, window, picture)
-    wait_until(qtbot, lambda: window.live.freshness is Freshness.EXACT)
-    source = window.page.source
+    wait_until(qtbot, lambda: window.session.freshness is Freshness.EXACT)
+    source = window.session.subject.source
     window.page.use_output()
-    wait_until(qtbot, lambda: window.page.source is not source)
+    wait_until(qtbot, lambda: window.session.subject.source is not source)
     window.session.set_filter("median")
-    wait_until(qtbot, lambda: window.live.freshness is Freshness.EXACT)
+    wait_until(qtbot, lambda: window.session.freshness is Freshness.EXACT)
     window.live.toggle()  # the first step is edited, and Run computes both
     window.steps.edit(0)
     window.session.set_values("mean", {"size": 5})
     press(qtbot, window, "F5")
-    wait_until(qtbot, lambda: window.page.result is not None and window.page.result.parts)
-    wait_until(qtbot, lambda: not window.runner.busy and not window.steps.pending)
+    wait_until(
+        qtbot,
+        lambda: window.session.subject.result is not None and window.session.subject.result.parts,
+    )
+    wait_until(qtbot, lambda: not window.runner.busy and not window.session.subject.pending)
     window.steps.refresh()
     rows = window.steps_panel.cards.rows
     assert [row.time for row in rows] == [EMULATED, EMULATED]
@@ -275,7 +278,10 @@ def test_a_click_runs_the_kernels_and_the_result_agrees(
     parity = entry(window, SHARED).parity
     assert parity is not None
     assert (parity.agreement, parity.reference) == (Agreement.EQUAL, "CPU serial")
-    assert (window.page.result.device, window.page.result.level) == ("emulated", "shared")
+    assert (window.session.subject.result.device, window.session.subject.result.level) == (
+        "emulated",
+        "shared",
+    )
     assert entry(window, SHARED).time is None
     assert entry(window, SHARED).brief_time == EMULATED
     assert WHY_NOT_TIMED in entry(window, SHARED).explain()
@@ -330,8 +336,8 @@ def test_without_a_compiler_it_is_not_offered_and_the_way_to_have_it_is_named(
     assert not [each for each in window.session.rungs if each.place.device is Device.EMULATED]
     assert window.session.place == AUTO, "a session with it goes on where it can"
     press(qtbot, window, "F5")
-    wait_until(qtbot, lambda: window.page.result is not None)
-    assert window.page.result.device == "cpu"
+    wait_until(qtbot, lambda: window.session.subject.result is not None)
+    assert window.session.subject.result.device == "cpu"
     tuned = entry(window, RungPlace(Device.GPU, "tuned")).explain()
     assert "No NVIDIA driver was found." in tuned
     assert "g++" in tuned
@@ -370,12 +376,12 @@ def test_undo_and_redo_bring_back_device_and_output(
     run_at(qtbot, opened, SHARED)
     run_at(qtbot, opened, SERIAL)
     press(qtbot, opened, "Ctrl+Z")
-    wait_until(qtbot, lambda: opened.page.result.device == "emulated")
+    wait_until(qtbot, lambda: opened.session.subject.result.device == "emulated")
     assert opened.session.place == SHARED
     headline = {text for text in texts(opened) if "not timed" in text}
     assert "Emulated GPU shared memory, not timed" in headline
     press(qtbot, opened, "Ctrl+Shift+Z")
-    wait_until(qtbot, lambda: opened.page.result.device == "cpu")
+    wait_until(qtbot, lambda: opened.session.subject.result.device == "cpu")
     assert opened.session.place == SERIAL
 
 
@@ -393,7 +399,7 @@ def test_a_recipe_of_an_emulated_run_is_saved_and_opened(
     opened.findChild(QAction, "runRecipe").trigger()
     choose_files(dialog(qtbot, opened, QFileDialog), path)
     wait_until(qtbot, lambda: len(opened.gallery) == count + 1 and not opened.runner.busy)
-    assert opened.page.result.device == "emulated", "where the panel runs"
+    assert opened.session.subject.result.device == "emulated", "where the panel runs"
 
 
 def test_copied_steps_name_the_emulated_gpu(qtbot: QtBot, opened: MainWindow) -> None:
@@ -424,7 +430,7 @@ def test_a_slow_one_waits_for_run_with_the_time_that_emulating_takes(
     window = open_with(FakeGpu(NO_GPU), cpu, FakeEmulated())
     load(qtbot, window, picture)
     window.session.choose_place(SHARED)
-    request = window.levels.request()
+    request = window.session.subject.next_request()
     assert request is not None
     window.live.pace.record(request, 125.0)
     window.live.toggle()
@@ -433,7 +439,7 @@ def test_a_slow_one_waits_for_run_with_the_time_that_emulating_takes(
     assert "Run (F5): about 2 min to emulate" in badge
     assert "recorded" not in badge, "the time of no GPU stands beside it"
     assert not window.gallery
-    assert window.page.result is None
+    assert window.session.subject.result is None
 
 
 def test_offering_it_calls_no_compiler(
@@ -448,10 +454,10 @@ def test_offering_it_calls_no_compiler(
 
     window = open_with(cpu, EmulatorBackend(Silent(("g++",)), threads=1), live=True)
     load(qtbot, window, picture)
-    wait_until(qtbot, lambda: window.page.result is not None)
+    wait_until(qtbot, lambda: window.session.subject.result is not None)
     window.levels.refresh()
     assert offers(window, "emulated")
-    assert window.page.result.device == "cpu"
+    assert window.session.subject.result.device == "cpu"
     assert window.session.place == AUTO
     assert window.session.rungs[0].name == "Auto: CPU parallel"
     assert QApplication.activeModalWidget() is None

@@ -324,8 +324,8 @@ def test_the_figure_is_that_of_the_moment_when_it_was_begun(
     run(qtbot, window)
     made = _dialog(qtbot, window)
     caption = made.caption.toPlainText()
-    window.pictures.open_part(Image.from_array(np.zeros((9, 9), np.uint8), "other"))
-    assert window.page.result is None
+    window.session.pictures.open_picture(Image.from_array(np.zeros((9, 9), np.uint8), "other"))
+    assert window.session.subject.result is None
     third = child(made, QComboBox, "figureThird")
     third.setCurrentIndex(1)
     qtbot.waitUntil(lambda: made.figure is not None and len(made.figure.pictures) == 3)

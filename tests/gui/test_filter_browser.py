@@ -283,7 +283,7 @@ def test_every_filter_gets_a_thumbnail_of_the_picture_once(
     qtbot.waitUntil(lambda: all_drawn(live))
     assert sorted(thumbnails.names()) == sorted(filters.discover())
     scene = thumbnails.calls[0][0]
-    assert scene.image is live.pictures.source
+    assert scene.image is live.session.pictures.source
     assert scene.centre == (WIDTH // 2, HEIGHT // 2)
     image = live.filters.image("median")
     assert (image.width(), image.height()) == (8, 6)
@@ -329,7 +329,7 @@ def test_choosing_one_switches_the_form_in_one_step(
     qtbot: QtBot, live: MainWindow, picture: Path
 ) -> None:
     load(qtbot, live, picture)
-    qtbot.waitUntil(lambda: live.page.result is not None and live.live.resting)
+    qtbot.waitUntil(lambda: live.session.subject.result is not None and live.live.resting)
     before = live.session.filter_id
     press(qtbot, live, "Ctrl+F")
     assert live.focusWidget() is live.filters.search
@@ -337,11 +337,14 @@ def test_choosing_one_switches_the_form_in_one_step(
     qtbot.keyClick(live.filters.search, Qt.Key.Key_Return)
     assert live.session.filter_id == "rotating_mask"
     qtbot.waitUntil(
-        lambda: live.page.result.request.step.filter.id == "rotating_mask" and live.live.resting
+        lambda: (
+            live.session.subject.result.request.step.filter.id == "rotating_mask"
+            and live.live.resting
+        )
     )
-    live.page.undo()
+    live.session.subject.undo()
     qtbot.waitUntil(lambda: live.session.filter_id == before)
-    assert not live.page.history.undo_name
+    assert not live.session.subject.history.undo_name
 
 
 def test_a_run_stops_the_thumbnail_in_progress_at_once(
@@ -381,7 +384,7 @@ def test_another_picture_wins_and_the_first_ones_are_kept(
     count = len(thumbnails.calls)
     load(qtbot, live, write_picture(picture.with_name("other.png"), 9))
     qtbot.waitUntil(lambda: live.filter_shelf.idle and len(thumbnails.calls) == 2 * count)
-    assert thumbnails.calls[-1][0].image is live.pictures.source
+    assert thumbnails.calls[-1][0].image is live.session.pictures.source
 
 
 def test_with_live_off_or_the_dock_closed_nothing_is_computed(
@@ -429,12 +432,12 @@ def test_volumes_have_their_filters_and_thumbnails_of_the_slice(
     qtbot: QtBot, live: MainWindow, tmp_path: Path, thumbnails: Sketching
 ) -> None:
     live.file_dialogs.open(write(tmp_path / "head.nii", voxels()))
-    qtbot.waitUntil(lambda: live.page is live.volumes and live.volumes.source is not None)
+    qtbot.waitUntil(lambda: live.page is live.volumes and live.session.volumes.source is not None)
     assert headings(live.filters)[0] == VOLUMES
     assert "mri_nlm" in live.filters.listed
     qtbot.waitUntil(lambda: bool(live.filters.image("median")))
     scene = next(scene for scene, step in thumbnails.calls if step.filter.id == "median")
-    assert scene.anchor is live.volumes.part
+    assert scene.anchor is live.session.volumes.part
     assert "slice" in scene.image.title
 
 

@@ -40,9 +40,9 @@ def test_the_first_start_shows_a_result_and_a_hint(qtbot: QtBot, open_window: Op
     window = open_window(live=True)
     _opened(qtbot, window, None)
     assert "the output follows" in window.statusBar().currentMessage()
-    qtbot.waitUntil(lambda: window.live.freshness is Freshness.EXACT)
-    qtbot.waitUntil(lambda: window.page.reference is not None)
-    reference = window.page.reference
+    qtbot.waitUntil(lambda: window.session.freshness is Freshness.EXACT)
+    qtbot.waitUntil(lambda: window.session.subject.reference is not None)
+    reference = window.session.subject.reference
     assert reference is not None
     assert reference.origin is ReferenceOrigin.TRUTH
     assert isinstance(reference.image, Image)
@@ -52,23 +52,23 @@ def test_the_first_start_shows_a_result_and_a_hint(qtbot: QtBot, open_window: Op
 def test_a_file_of_ones_own_gets_neither(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     _opened(qtbot, window, picture)
     assert "the output follows" not in window.statusBar().currentMessage()
-    assert window.page.reference is None
+    assert window.session.subject.reference is None
 
 
 def test_the_truth_goes_with_its_sample(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     _opened(qtbot, window, None)
-    qtbot.waitUntil(lambda: window.page.reference is not None)
+    qtbot.waitUntil(lambda: window.session.subject.reference is not None)
     load(qtbot, window, picture)
-    assert window.page.reference is None
+    assert window.session.subject.reference is None
 
 
 def test_a_reference_that_was_chosen_stays(qtbot: QtBot, window: MainWindow) -> None:
     """The truth comes a moment after the picture: a choice in between wins."""
     window.open_first(None)
-    qtbot.waitUntil(lambda: window.page.source is not None)
-    image = window.page.source
+    qtbot.waitUntil(lambda: window.session.subject.source is not None)
+    image = window.session.subject.source
     assert isinstance(image, Image)
-    window.page.set_reference(image)
+    window.session.subject.set_reference(image)
     settle(qtbot, window)
-    assert window.page.reference is not None
-    assert window.page.reference.origin is ReferenceOrigin.CHOSEN
+    assert window.session.subject.reference is not None
+    assert window.session.subject.reference.origin is ReferenceOrigin.CHOSEN

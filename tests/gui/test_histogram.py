@@ -18,6 +18,7 @@ from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.histogram_plot import Handle, HeightScale, place_of
+from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.planes import GreyWindow
@@ -38,7 +39,7 @@ def open_histogram(qtbot: QtBot, window: MainWindow) -> HistogramPlot:
 
 
 def shown(window: MainWindow, side: PaneSide = PaneSide.INPUT) -> Display:
-    display = window.pictures.images.displays.of(side)
+    display = window.pictures.images.view.displays.of(side)
     assert display is not None
     return display
 
@@ -76,7 +77,7 @@ def dark(tmp_path: Path) -> Path:
 def test_dragged_handles_draw_the_picture(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
     plot = open_histogram(qtbot, window)
-    depth = len(window.page.history.state[0])
+    depth = len(window.session.subject.history.state[0])
     drag(plot, Handle.LOW, 60)
     assert shown(window).low == pytest.approx(60, abs=256 / plot.area.width() + 1)
     assert window.pictures.images.input.layer.display == shown(window)
@@ -88,7 +89,7 @@ def test_dragged_handles_draw_the_picture(qtbot: QtBot, window: MainWindow, pict
     release(plot, Handle.MIDDLE)
     qtbot.waitUntil(lambda: shown(window).gamma < 0.9)
     assert place_of(shown(window), Handle.MIDDLE) == pytest.approx(90, abs=5)
-    assert len(window.page.history.state[0]) == depth, "nothing to undo"
+    assert len(window.session.subject.history.state[0]) == depth, "nothing to undo"
 
 
 def test_a_drag_draws_no_more_than_once_in_a_frame_and_ends_at_the_cursor(
@@ -97,7 +98,7 @@ def test_a_drag_draws_no_more_than_once_in_a_frame_and_ends_at_the_cursor(
     load(qtbot, window, picture)
     plot = open_histogram(qtbot, window)
     drawn: list[float] = []
-    window.pictures.images.displayed.connect(lambda: drawn.append(shown(window).low))
+    window.session.when({DRAWN}, lambda: drawn.append(shown(window).low))
     plot.frame.setInterval(100_000)  # one frame, however slow the test is
     drag(plot, Handle.LOW, 100, steps=30)
     assert len(drawn) == 1
@@ -142,10 +143,10 @@ def test_a_double_click_chooses_the_contrast(
         lambda: QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint()),
         lambda: qtbot.mouseClick(child(window, QToolButton, "histogramAutomatic"), LEFT),
     ):
-        pair.choose_display(PaneSide.INPUT, Display(50, 70, 2))
+        pair.view.choose_display(PaneSide.INPUT, Display(50, 70, 2))
         click()
         assert shown(window) == Display(0, 255)
-        assert pair.displays.ruling(PaneSide.INPUT) not in pair.displays._choices
+        assert pair.view.displays.ruling(PaneSide.INPUT) not in pair.view.displays._choices
 
 
 def test_handles_follow_changes_made_elsewhere(
@@ -154,7 +155,7 @@ def test_handles_follow_changes_made_elsewhere(
     load(qtbot, window, picture)
     plot = open_histogram(qtbot, window)
     pair = window.pictures.images
-    pair.choose_display(PaneSide.INPUT, Display(64, 128, 1, ColourMap.VIRIDIS))
+    pair.view.choose_display(PaneSide.INPUT, Display(64, 128, 1, ColourMap.VIRIDIS))
     handle = plot.handles[Handle.HIGH]
     assert plot.display == Display(64, 128, 1, ColourMap.VIRIDIS)
     assert handle.geometry().center().x() == pytest.approx(plot.x_of(128), abs=1)
@@ -165,7 +166,7 @@ def test_handles_follow_changes_made_elsewhere(
     assert (colour.red(), colour.green(), colour.blue()) == (68, 1, 84)
     window.findChild(QDockWidget, "timingDock").raise_()
     qtbot.waitUntil(lambda: plot.visibleRegion().isEmpty())
-    pair.choose_display(PaneSide.INPUT, Display(10, 20))
+    pair.view.choose_display(PaneSide.INPUT, Display(10, 20))
     assert plot.display != Display(10, 20), "unseen, it costs nothing"
     window.findChild(QDockWidget, "qualityDock").raise_()
     qtbot.waitUntil(lambda: plot.display == Display(10, 20))
@@ -192,8 +193,7 @@ def test_separate_levels_are_asked_for(qtbot: QtBot, window: MainWindow, picture
     plot = open_histogram(qtbot, window)
     pair, box = window.pictures.images, window.quality.side_box
     assert not box.isVisible()
-    pair.displays.linked = False
-    pair.apply_displays()
+    pair.view.link(False)
     qtbot.waitUntil(box.isVisible)
     assert box.currentText() == "output"
     drag(plot, Handle.LOW, 100)
@@ -241,7 +241,7 @@ def test_the_strip_of_a_picture_in_colour_is_grey_as_its_channels_are(
     Pillow.fromarray(np.random.default_rng(4).integers(0, 9, (30, 40, 3), np.uint8)).save(path)
     load(qtbot, window, path)
     plot = open_histogram(qtbot, window)
-    window.pictures.images.choose_display(PaneSide.INPUT, Display(0, 8, 1, ColourMap.VIRIDIS))
+    window.pictures.images.view.choose_display(PaneSide.INPUT, Display(0, 8, 1, ColourMap.VIRIDIS))
     image = plot.grab().toImage()
     place = QPointF(plot.area.right() - 9, plot.area.bottom() + 5) * image.devicePixelRatio()
     assert image.pixelColor(place.toPoint()).name() == "#ffffff"
@@ -271,16 +271,18 @@ def test_handles_draw_volumes_too(qtbot: QtBot, window: MainWindow, tmp_path: Pa
     assert reading(window).endswith(" of the input) exceed the scale.")
     drag(plot, Handle.LOW, 300)
     release(plot, Handle.LOW)
-    assert viewer.window_.low == pytest.approx(300, abs=20)
-    high = viewer.window_.low + viewer.window_.width
-    drag(plot, Handle.MIDDLE, viewer.window_.low + 100)
+    assert viewer.view.windows.current.low == pytest.approx(300, abs=20)
+    high = viewer.view.windows.current.low + viewer.view.windows.current.width
+    drag(plot, Handle.MIDDLE, viewer.view.windows.current.low + 100)
     release(plot, Handle.MIDDLE)
-    qtbot.waitUntil(lambda: viewer.look.gamma < 0.5)
-    assert viewer.window_.low + viewer.window_.width == pytest.approx(high)
-    viewer.set_window(GreyWindow(1000, 200))
+    qtbot.waitUntil(lambda: viewer.view.look.gamma < 0.5)
+    assert viewer.view.windows.current.low + viewer.view.windows.current.width == pytest.approx(
+        high
+    )
+    viewer.view.choose_window(GreyWindow(1000, 200))
     assert (plot.display.low, plot.display.high) == (900, 1100)
     QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint())
-    assert viewer.look.gamma == 1
+    assert viewer.view.look.gamma == 1
     assert window.volumes.viewer.control.auto_button.isChecked()
 
 
@@ -294,4 +296,4 @@ def test_the_page_in_front_decides_what_handles_draw(
     drag(plot, Handle.LOW, plot.plot.axis.value(0.5))
     release(plot, Handle.LOW)
     assert shown(window) == before
-    assert window.volumes.viewer.window_.low > 500
+    assert window.volumes.viewer.view.windows.current.low > 500

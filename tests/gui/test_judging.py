@@ -29,8 +29,8 @@ from kernelscope.engine.result import Result
 from kernelscope.gui.docks.histogram_plot import pen_of
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
+from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
-from kernelscope.gui.viewer.drawing import DrawnView
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.main_window import MainWindow
@@ -124,7 +124,7 @@ def test_noise_and_mending_are_judged_by_what_was_before(
     window.session.set_filter("median")
     run(qtbot, window)
     qtbot.waitUntil(lambda: figures(window)["PSNR"][1] == "∞ dB (equal)")
-    assert window.page.result.request.reference is original
+    assert window.session.subject.result.request.reference is original
     mae = np.mean(abs(errors))
     assert figures(window)["PSNR"][2] == "better"
     assert figures(window)["MAE"] == [f"{mae:.4g}", "0", f"better by {mae:.4g}"]
@@ -146,7 +146,7 @@ def test_noise_on_noise_keeps_the_first_reference(
     add_noise(qtbot, window)
     add_noise(qtbot, window)
     assert reference_of(window).image is original
-    assert len(window.page.moment.steps) == 2
+    assert len(window.session.subject.moment.steps) == 2
 
 
 def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
@@ -155,7 +155,7 @@ def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
     load(qtbot, window, picture)
     add_noise(qtbot, window)
     load(qtbot, window, write_picture(tmp_path / "b.png", 1))
-    assert window.page.reference is None
+    assert window.session.subject.reference is None
 
     window.findChild(QAction, "inputAsReference").trigger()
     chosen = reference_of(window)
@@ -201,7 +201,7 @@ def test_reference_of_another_size_is_explained_and_not_sent_along(
     tiny = tmp_path / "tiny.png"
     Pillow.fromarray(np.zeros((9, 8), np.uint8)).save(tiny)
     load(qtbot, window, tiny)
-    window.page.use_input_as_reference()
+    window.use_input_as_reference()
     load(qtbot, window, picture)
     show_quality(window)
     qtbot.waitUntil(lambda: "Pictures of 40×30 and 8×9 pixels" in judged_by(window))
@@ -236,14 +236,17 @@ def test_panel_behind_a_tab_costs_nothing(
 
 def reference_of(window: MainWindow) -> Any:
     """Return the reference; read here, its type is not the one asserted before a change."""
-    return window.page.reference
+    return window.session.subject.reference
 
 
 def drawn(qtbot: QtBot, window: MainWindow, view: View) -> DrawnView:
     qtbot.waitUntil(
-        lambda: window.pictures.drawing is not None and window.pictures.drawing.view is view
+        lambda: (
+            window.session.pictures.drawing is not None
+            and window.session.pictures.drawing.view is view
+        )
     )
-    drawing = window.pictures.drawing
+    drawing = window.session.pictures.drawing
     assert drawing is not None
     return drawing
 
@@ -272,10 +275,13 @@ def test_residual_is_drawn_amplified_and_saved(
     qtbot.keyClick(gain, Qt.Key.Key_Up)
     assert gain.value() == 2
     assert not child(window, QToolButton, "autoGain").isChecked()
-    qtbot.waitUntil(lambda: window.pictures.drawing.gain == 2)
+    qtbot.waitUntil(lambda: window.session.pictures.drawing.gain == 2)
     run(qtbot, window)  # the view and the gain stay
     qtbot.waitUntil(
-        lambda: window.pictures.drawing.view is View.RESIDUAL and window.pictures.drawing.gain == 2
+        lambda: (
+            window.session.pictures.drawing.view is View.RESIDUAL
+            and window.session.pictures.drawing.gain == 2
+        )
     )
 
     press(qtbot, window, "Ctrl+Shift+S")
@@ -286,7 +292,7 @@ def test_residual_is_drawn_amplified_and_saved(
     np.testing.assert_array_equal(saved, difference(after, before, 2)[:, :, 0])
 
     click(qtbot, window, "autoGain")
-    qtbot.waitUntil(lambda: window.pictures.drawing.gain == 1)
+    qtbot.waitUntil(lambda: window.session.pictures.drawing.gain == 1)
     press(qtbot, window, "F2")
     assert drawn(qtbot, window, View.OUTPUT).image is window.pictures.images.output.image
     assert not save.isEnabled()
@@ -314,15 +320,15 @@ def test_difference_needs_a_reference(qtbot: QtBot, window: MainWindow, picture:
     hint = child(window, QLabel, "outputHint")
     qtbot.waitUntil(lambda: hint.text() == comparison.NO_REFERENCE)
     assert hint.isVisible()
-    window.page.use_input_as_reference()
-    qtbot.waitUntil(lambda: window.pictures.drawing.image is not None)
+    window.use_input_as_reference()
+    qtbot.waitUntil(lambda: window.session.pictures.drawing.image is not None)
     assert not hint.isVisible()
     np.testing.assert_array_equal(
-        window.pictures.drawing.image.planes,
+        window.session.pictures.drawing.image.planes,
         difference(
             window.pictures.images.output.image.planes,
             original.planes,
-            window.pictures.drawing.gain,
+            window.session.pictures.drawing.gain,
         ),
     )
     press(qtbot, window, "Ctrl+Shift+S")
@@ -335,7 +341,7 @@ def test_values_under_the_cursor_include_the_reference(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    window.page.use_input_as_reference()
+    window.use_input_as_reference()
     run(qtbot, window)
     press(qtbot, window, "F3")
     drawn(qtbot, window, View.RESIDUAL)
@@ -412,7 +418,7 @@ def test_histograms_are_shown_and_saved(qtbot: QtBot, window: MainWindow, tmp_pa
 
 def test_ctrl_c_in_the_figures_copies_them(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
-    window.page.use_input_as_reference()
+    window.use_input_as_reference()
     show_quality(window)
     qtbot.waitUntil(lambda: figures(window)["MSE"][0] == "0")
     table = child(window, QTreeWidget, "qualityFigures")
@@ -439,7 +445,7 @@ def test_undo_and_redo_name_the_step_and_bring_everything_back(
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: window.pictures.images.input.image is original)
     assert window.pictures.images.output.image is spoilt
-    assert window.page.reference is None
+    assert window.session.subject.reference is None
     assert not undo.isEnabled()
     assert redo.text() == "&Redo Gaussian noise"
     press(qtbot, window, "Ctrl+Shift+Z")
@@ -461,13 +467,15 @@ def test_earlier_run_keeps_its_steps_and_can_be_undone(
     load(qtbot, window, picture)
     add_noise(qtbot, window)
     run(qtbot, window)
-    result = window.page.result
+    result = window.session.subject.result
     load(qtbot, window, write_picture(tmp_path / "other.png", 1))
     window.runs.wanted.emit(next(iter(window.gallery)))
     qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
-    assert [each.step.filter.id for each in window.page.moment.steps] == ["gaussian_noise"]
+    assert [each.step.filter.id for each in window.session.subject.moment.steps] == [
+        "gaussian_noise"
+    ]
     assert reference_of(window).image is result.request.reference
-    window.page.undo()
+    window.session.subject.undo()
     qtbot.waitUntil(lambda: shown(window) == "other.png")
 
 
@@ -486,12 +494,12 @@ def test_output_is_not_taken_after_something_else_is_shown(
 
     monkeypatch.setattr(page, "following", late)
     window.page.use_output()
-    window.page.undo()
+    window.session.subject.undo()
     qtbot.waitUntil(lambda: window.pictures.images.input.image is original)
     gate.set()
     qtbot.waitUntil(lambda: "use" not in window.background._latest)
-    assert window.page.source is original
-    assert window.page.history.redo_name == "Gaussian noise"
+    assert window.session.subject.source is original
+    assert window.session.subject.history.redo_name == "Gaussian noise"
 
 
 def test_picture_that_cannot_be_shown_leaves_the_last_one(
@@ -507,8 +515,8 @@ def test_picture_that_cannot_be_shown_leaves_the_last_one(
     monkeypatch.setattr(picture_page, "Pyramid", fail)
     window.page.use_output()
     dialog(qtbot, window, ErrorDialog).reject()
-    assert window.page.source is image
-    assert window.page.result is not None
+    assert window.session.subject.source is image
+    assert window.session.subject.result is not None
 
 
 def moment(name: str, side: int = 8) -> Moment:
@@ -593,7 +601,7 @@ def test_figures_that_come_back_into_view_are_not_computed_again(
 ) -> None:
     load(qtbot, window, picture)
     show_quality(window)
-    window.page.use_input_as_reference()
+    window.use_input_as_reference()
     qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
     judged = counted(monkeypatch, picture_page, "judge_both")
     computed = counted(monkeypatch, comparison, "judge")
@@ -606,8 +614,8 @@ def test_figures_that_come_back_into_view_are_not_computed_again(
     qtbot.waitUntil(lambda: len(judged) == 1)
     qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")
     assert computed == []  # the run itself evaluated input and output
-    other = Image.from_array(window.page.source.planes.copy(), "other")
-    window.page.set_reference(other)
+    other = Image.from_array(window.session.subject.source.planes.copy(), "other")
+    window.session.subject.set_reference(other)
     qtbot.waitUntil(lambda: judged_by(window) == "Compared with other (chosen)")
     assert len(judged) == 2
     assert len(computed) in (2, 4, 6)  # input and output; again for the list of runs, the card
@@ -618,7 +626,7 @@ def test_figures_of_another_picture_are_not_shown_meanwhile(
 ) -> None:
     load(qtbot, window, picture)
     show_quality(window)
-    window.page.use_input_as_reference()
+    window.use_input_as_reference()
     qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
     window.findChild(QDockWidget, "timingDock").raise_()
     load(qtbot, window, write_picture(picture.with_name("second.png"), 9))

@@ -152,10 +152,10 @@ def test_l_runs_all_levels_and_compares_them(qtbot: QtBot, ready: MainWindow, cp
     assert parity is not None
     assert (parity.agreement, parity.reference) == (Agreement.EQUAL, "CPU serial")
     assert ready.session.place == PARALLEL, "the choice stays"
-    shown = ready.page.result
+    shown = ready.session.subject.result
     assert shown is not None
     assert shown.level == "parallel", "and so does the output"
-    assert ready.page.is_current(ready.runner.settings())
+    assert ready.session.subject.is_current(ready.session.settings)
 
 
 def test_after_all_levels_the_run_on_the_screen_is_selected(
@@ -164,7 +164,7 @@ def test_after_all_levels_the_run_on_the_screen_is_selected(
     press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
     qtbot.waitUntil(lambda: note(ready) == "")
-    shelf, result = ready.run_shelf, ready.pictures.result
+    shelf, result = ready.run_shelf, ready.session.pictures.result
     assert len(list(shelf.gallery)) > 1
     assert result is not None
     assert shelf.views.runs.current is shelf.gallery.find(result)
@@ -347,7 +347,7 @@ def test_recorded_times_are_those_of_the_mask_or_say_of_which(
         assert lines[0][2:] == "No GPU: recorded on H100, 22 Nov 2026"
         return [lines[1], entry(ready, TUNED).brief_time]
 
-    request = ready.levels.request()
+    request = ready.session.subject.next_request()
     assert request is not None
     ready.session.set_filter("median")
     larger, small = (2048, 2048), (30, 40)
@@ -470,7 +470,7 @@ def test_the_drawing_of_a_level_is_about_the_open_picture(
     child(ready, QSpinBox, "sizeBox").setValue(7)
     click(ready, TUNED)
     why = ready.findChild(LevelDialog)
-    source = ready.page.source
+    source = ready.session.subject.source
     assert isinstance(source, Image)
     assert drawn[-1] == f"median {source.width}×{source.height}, 8 bit 7"
     assert why.findChild(QLabel, "levelDrawing").pixmap().width() > 300

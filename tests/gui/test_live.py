@@ -28,6 +28,8 @@ from kernelscope.gui.model import freshness
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run
+from kernelscope.gui.session.canvas_view import SEEN
+from kernelscope.gui.session.subject import JUDGED, Fields
 from kernelscope.gui.viewer.image_view import ImageView
 from kernelscope.gui.viewer.pane import COMPILING, RUNNING
 from kernelscope.gui.viewer.picture_canvas import PictureCanvas
@@ -52,7 +54,7 @@ def live_window(open_window: Opener) -> MainWindow:
 
 def settled(qtbot: QtBot, window: MainWindow) -> None:
     """Wait until the output is that of the settings."""
-    qtbot.waitUntil(lambda: window.live.freshness is Freshness.EXACT)
+    qtbot.waitUntil(lambda: window.session.freshness is Freshness.EXACT)
 
 
 def badge(window: MainWindow) -> str:
@@ -71,13 +73,13 @@ def test_opening_and_every_change_show_a_result_without_run(
     window.runner.finished.connect(listed.append)
     load(qtbot, window, picture)
     settled(qtbot, window)
-    assert window.page.result.request.step.parameters["size"] == 3
+    assert window.session.subject.result.request.step.parameters["size"] == 3
     size(window, 7)
-    assert window.live.freshness is Freshness.OUT_OF_DATE
+    assert window.session.freshness is Freshness.OUT_OF_DATE
     assert badge(window).startswith("○ out of date")
     settled(qtbot, window)
     assert badge(window) == "● exact"
-    assert window.page.result.request.step.parameters["size"] == 7
+    assert window.session.subject.result.request.step.parameters["size"] == 7
     assert child(window, QLabel, "runState").text().startswith("Live, one run: ")
     assert not listed
 
@@ -110,7 +112,7 @@ def test_a_change_is_painted_before_lists_and_headline_follow(
     size(window, 7)
     assert badge(window).startswith("○ out of date"), "the badge does not wait"
     qtbot.waitUntil(lambda: "refreshed" in seen)
-    assert window.live.freshness is Freshness.EXACT
+    assert window.session.freshness is Freshness.EXACT
     assert seen[:2] == ["drawn", "refreshed"]
 
 
@@ -176,7 +178,7 @@ def test_undo_and_redo_restore_settings_and_picture_together(
 
     def state() -> tuple[int, int]:
         settled(qtbot, window)
-        computed = window.page.result.request.step.parameters["size"]
+        computed = window.session.subject.result.request.step.parameters["size"]
         return child(window, QSpinBox, "sizeBox").value(), computed
 
     assert state() == (11, 11)
@@ -214,26 +216,26 @@ def test_a_live_result_is_compared_with_the_reference_once(
     settled(qtbot, window)
     headline = child(window, QLabel, "headlineText")
     assert "dB" not in headline.text()
-    evaluated: list[None] = []
-    window.page.evaluated.connect(lambda: evaluated.append(None))
-    reference = Image.from_array(window.pictures.source.planes // 2, "half")
-    window.page.set_reference(reference)
+    evaluated: list[Fields] = []
+    window.session.follow(lambda fields: evaluated.append(fields) if JUDGED in fields else None)
+    reference = Image.from_array(window.session.pictures.source.planes // 2, "half")
+    window.session.subject.set_reference(reference)
     qtbot.waitUntil(lambda: headline.text().endswith("dB"))
     size(window, 7)
     settled(qtbot, window)
     qtbot.waitUntil(lambda: len(evaluated) >= 2)
     shown = headline.text()
     assert shown.endswith("dB")
-    assert window.page.result is not None
-    judged = judge_run(window.page.result, window.page.part, reference)
+    assert window.session.subject.result is not None
+    judged = judge_run(window.session.subject.result, window.session.subject.part, reference)
     assert judged is not None
-    assert judged == window.page.judgement
+    assert judged == window.session.subject.judgement
     window.docks[DockName.QUALITY].raise_()  # evaluates for itself, with histograms
     qtbot.waitUntil(lambda: window.quality.subject is not None)
     window.page.judge_output()
-    window.page.clear_reference()
+    window.clear_reference()
     qtbot.waitUntil(lambda: not headline.text().endswith("dB"))
-    assert window.page.judgement is None
+    assert window.session.subject.judgement is None
 
 
 def test_off_means_that_run_computes_and_is_remembered(
@@ -311,7 +313,7 @@ def test_run_goes_before_live(
     assert len(cpu.requests) <= begun + 1
     cpu.go.set()
     settled(qtbot, window)
-    assert window.page.result.request.step.parameters["size"] == 9
+    assert window.session.subject.result.request.step.parameters["size"] == 9
 
 
 def test_a_failure_is_said_in_the_badge_once(
@@ -326,7 +328,7 @@ def test_a_failure_is_said_in_the_badge_once(
     asked = len(cpu.requests)
     qtbot.waitUntil(lambda: window.live.resting)
     assert len(cpu.requests) == asked
-    assert window.live.freshness is Freshness.OUT_OF_DATE
+    assert window.session.freshness is Freshness.OUT_OF_DATE
     cpu.error = None
     size(window, 7)
     settled(qtbot, window)
@@ -341,7 +343,7 @@ def test_a_slow_run_shows_the_time_on_a_recorded_card(
     load(qtbot, window, picture)
     here = "Run (F5): about 2 min here"
     qtbot.waitUntil(lambda: here in badge(window))
-    shape = window.page.source.shape[:2]
+    shape = window.session.subject.source.shape[:2]
     own = {"asked": shape, "shape": shape, "device": "gpu", "level": "tuned", "seconds": (2.0,)}
     figure = RecordedTime(row(**own), "NVIDIA H100 80GB", "22 Nov 2026", picture)
     window.live.use_recorded(Recorded([figure]))
@@ -377,7 +379,7 @@ def test_an_estimate_is_said_and_made_once(
     load(qtbot, window, picture)
     qtbot.waitUntil(lambda: bool(asked))
     for _ in range(3):
-        window.page.zoomed.emit("100 %")
+        window.session.subject.note(SEEN)
         qtbot.wait(live.REST_MS + 20)
         assert badge(window).endswith("estimating…")
     assert len(asked) == 1
@@ -386,7 +388,7 @@ def test_an_estimate_is_said_and_made_once(
         qtbot.waitUntil(lambda: badge(window).endswith("No noise at all."))
     else:
         settled(qtbot, window)
-        parameters = window.page.result.request.step.parameters
+        parameters = window.session.subject.result.request.step.parameters
         assert {parameters[name] for name in asked[0]} == {0.25, 3}
     assert len(asked) == 1
 
@@ -401,7 +403,9 @@ def test_slow_volumes_wait_for_run_and_say_so(
     window = live_window
     monkeypatch.setattr(freshness.Pace, "expect", lambda *_: 100.0)
     window.file_dialogs.open(write(tmp_path / "head.nii", voxels()))
-    qtbot.waitUntil(lambda: window.page is window.volumes and window.page.source is not None)
+    qtbot.waitUntil(
+        lambda: window.page is window.volumes and window.session.subject.source is not None
+    )
     qtbot.waitUntil(lambda: window.live.resting)
     qtbot.waitUntil(lambda: "Run (F5): about 2 min here" in badge(window))
     assert not cpu.requests
@@ -420,7 +424,7 @@ def test_invalid_settings_are_out_of_date(
     border.activated.emit(border.currentIndex())
     size(window, 31)  # higher than the picture
     qtbot.waitUntil(lambda: window.live.resting)
-    assert window.live.freshness is Freshness.OUT_OF_DATE
+    assert window.session.freshness is Freshness.OUT_OF_DATE
 
 
 # --- with the real processor: is the badge true? ---
@@ -445,14 +449,14 @@ class Witness:
 
     def compare(self, did: list[str]) -> None:
         window, live = self.window, self.window.live
-        fresh = live.freshness
+        fresh = window.session.freshness
         assert live.badge.freshness is fresh, did
         self.seen[fresh] += 1
         if fresh not in (Freshness.EXACT, Freshness.PREVIEW):
             return
-        request = window.page.request(window.session.require())
+        request = window.session.subject.request(window.session.require())
         # A picture that is opened gets the steps of the one before.
-        request = replace(window.page.history.followed(request), done=())
+        request = replace(window.session.subject.history.followed(request), done=())
         whole = execute_all(request, self.backends).output.planes
         if fresh is Freshness.EXACT:
             shown: NDArray[Any] = window.pictures.images.output.image.planes
@@ -509,8 +513,8 @@ def test_the_badge_is_true_after_many_changes(
         "filter": (lambda: window.session.set_filter(chance.choice(_FILTERS)), 5),
         "size": (change_size, 8),
         "border": (lambda: choose("border"), 4),
-        "undo": (lambda: window.page.undo(), 3),
-        "redo": (lambda: window.page.redo(), 2),
+        "undo": (lambda: window.session.subject.undo(), 3),
+        "redo": (lambda: window.session.subject.redo(), 2),
         "look": (look, 4),
         "fit": (lambda: window.pictures.images.fit(), 1),
         "open": (lambda: window.file_dialogs.open(chance.choice(files)), 1),
@@ -535,7 +539,7 @@ def test_the_badge_is_true_after_many_changes(
     assert witness.seen[Freshness.EXACT if quick else Freshness.PREVIEW] > changes // 10
     if not quick:
         return
-    if not window.live.on:
+    if not window.session.live:
         window.live.toggle()
     window.set_view(View.OUTPUT)
     window.session.set_filter("median")

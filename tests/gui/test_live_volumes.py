@@ -71,9 +71,9 @@ def editor(window: MainWindow, name: str) -> Any:
 def contents(viewer: VolumeViewer) -> list[NDArray[Any] | None]:
     """Return the slice that each plane of the output shows, as it is drawn."""
     found: list[NDArray[Any] | None] = []
-    for plane in viewer.planes:
-        content = viewer.content.at(viewer.position, (plane,), viewer.look)
-        index = viewer.position[plane.axis]
+    for plane in viewer.view.planes:
+        content = viewer.content.at(viewer.view.position, (plane,), viewer.view.look)
+        index = viewer.view.position[plane.axis]
         volume = content.volume
         found.append(None if volume is None else plane.cut(volume.voxels, index))
     return found
@@ -97,9 +97,9 @@ def previewed(qtbot: QtBot, window: MainWindow, count: int = 3) -> None:
 def halved(window: MainWindow, component: int = 0) -> list[NDArray[Any]]:
     """Return the slices in view that the fake processor makes."""
     viewer = window.volumes.viewer
-    volume = window.volumes.source.volumes[component]
+    volume = window.session.volumes.source.volumes[component]
     whole = volume.with_voxels(volume.voxels / np.float32(2)).voxels
-    return [plane.cut(whole, viewer.position[plane.axis]) for plane in viewer.planes]
+    return [plane.cut(whole, viewer.view.position[plane.axis]) for plane in viewer.view.planes]
 
 
 @pytest.mark.slow
@@ -113,14 +113,14 @@ def test_the_slices_in_view_are_there_before_a_run(
     previewed(qtbot, window)
     for shown, wanted in zip(contents(window.volumes.viewer), halved(window), strict=True):
         np.testing.assert_array_equal(shown, wanted)
-    assert window.live.freshness is Freshness.PREVIEW
+    assert window.session.freshness is Freshness.PREVIEW
     assert badge(window).startswith("◐ preview: slices in view, of 8×9×6 voxels")
     assert child(window, QLabel, "volumeOutputTitle").toolTip().startswith("Preview: CPU")
-    assert window.volumes.result is None
+    assert window.session.volumes.result is None
     assert not listed
     press(qtbot, window, "F5")
     settled(qtbot, window)
-    assert window.volumes.viewer.output.volume is window.volumes.shown_output
+    assert window.volumes.viewer.output.volume is window.session.volumes.shown_output
     assert badge(window) == "● exact"
     assert notes(window) == ["", "", ""]
 
@@ -130,14 +130,14 @@ def test_another_position_is_computed_and_steps_back_are_at_hand(
 ) -> None:
     open_scan(qtbot, window, scan)
     previewed(qtbot, window)
-    first, viewer = window.volumes.viewer.position, window.volumes.viewer
+    first, viewer = window.volumes.viewer.view.position, window.volumes.viewer
     cpu.go.clear()
     viewer.go_to((1, 2, 3))
     assert contents(viewer) == [None] * 3
-    assert window.live.freshness is None, "nothing of this position is there"
+    assert window.session.freshness is None, "nothing of this position is there"
     assert "computing…" in badge(window)
     cpu.one.release()
-    qtbot.waitUntil(lambda: window.live.freshness is Freshness.PREVIEW)
+    qtbot.waitUntil(lambda: window.session.freshness is Freshness.PREVIEW)
     assert [each is not None for each in contents(viewer)] == [True, False, False]
     assert notes(window) == ["", "Not computed yet", "Not computed yet"]
     cpu.go.set()
@@ -146,7 +146,7 @@ def test_another_position_is_computed_and_steps_back_are_at_hand(
         np.testing.assert_array_equal(shown, wanted)
     before = len(cpu.requests)
     viewer.go_to(first)
-    assert window.live.freshness is Freshness.PREVIEW
+    assert window.session.freshness is Freshness.PREVIEW
     previewed(qtbot, window)
     qtbot.waitUntil(lambda: window.live.resting)
     assert len(cpu.requests) == before
@@ -159,10 +159,10 @@ def test_planes_of_earlier_settings_are_marked(
     previewed(qtbot, window)
     cpu.go.clear()
     editor(window, "search_radius").set_value(2)
-    qtbot.waitUntil(lambda: window.live.freshness is Freshness.OUT_OF_DATE)
+    qtbot.waitUntil(lambda: window.session.freshness is Freshness.OUT_OF_DATE)
     qtbot.waitUntil(lambda: notes(window) == ["Earlier settings"] * 3)
     cpu.one.release()
-    qtbot.waitUntil(lambda: window.live.freshness is Freshness.PREVIEW)
+    qtbot.waitUntil(lambda: window.session.freshness is Freshness.PREVIEW)
     assert notes(window) == ["", "Earlier settings", "Earlier settings"]
     cpu.go.set()
     previewed(qtbot, window)
@@ -170,7 +170,7 @@ def test_planes_of_earlier_settings_are_marked(
 
 
 def kept(window: MainWindow) -> list[Any]:
-    return [each for each in window.volumes.previews.kept if place_of(each.request)]
+    return [each for each in window.session.volumes.previews if place_of(each.request)]
 
 
 def test_a_single_plane_and_a_plane_that_was_clicked_come_first(
@@ -180,7 +180,7 @@ def test_a_single_plane_and_a_plane_that_was_clicked_come_first(
     previewed(qtbot, window)
     window.volumes.viewer.choose_plane(2)
     window.volumes.viewer.go_to((1, 1, 1))
-    qtbot.waitUntil(lambda: window.live.resting and window.live.freshness is Freshness.PREVIEW)
+    qtbot.waitUntil(lambda: window.live.resting and window.session.freshness is Freshness.PREVIEW)
     assert cpu.requests[-1].region == Box.slice_of(SHAPE, 2, 1)
     window.volumes.viewer.choose_plane(None)
     previewed(qtbot, window)
@@ -198,7 +198,7 @@ def test_a_filter_for_pictures_shows_the_slice_that_it_works_on(
     previewed(qtbot, window)
     window.session.set_filter("median")
     qtbot.waitUntil(lambda: notes(window) == ["", *["Earlier settings"] * 2])
-    assert window.live.freshness is Freshness.PREVIEW
+    assert window.session.freshness is Freshness.PREVIEW
     before = len(cpu.requests)
     window.volumes.viewer.go_to((1, 2, 3))
     previewed(qtbot, window, 1)
@@ -207,7 +207,7 @@ def test_a_filter_for_pictures_shows_the_slice_that_it_works_on(
     window.volumes.viewer.choose_plane(1)  # which changes the axis of the slices
     qtbot.waitUntil(lambda: len(cpu.requests) == before + 2)
     previewed(qtbot, window, 1)
-    assert window.live.freshness is Freshness.PREVIEW
+    assert window.session.freshness is Freshness.PREVIEW
 
 
 def test_the_settings_of_the_last_run_show_that_again(
@@ -219,12 +219,12 @@ def test_the_settings_of_the_last_run_show_that_again(
     settled(qtbot, window)
     radius = editor(window, "search_radius")
     radius.set_value(2)
-    qtbot.waitUntil(lambda: window.live.freshness is Freshness.PREVIEW)
+    qtbot.waitUntil(lambda: window.session.freshness is Freshness.PREVIEW)
     previewed(qtbot, window)
     radius.set_value(5)
     settled(qtbot, window)
-    assert not window.volumes.previews
-    assert window.volumes.previewed is None
+    assert not window.session.volumes.previews
+    assert window.session.volumes.previewed is None
     assert child(window, QLabel, "volumeOutputTitle").toolTip().startswith("Output: CPU")
 
 
@@ -234,19 +234,19 @@ def test_other_views_wait_for_a_run(
     open_scan(qtbot, window, scan)
     previewed(qtbot, window)
     viewer = window.volumes.viewer
-    viewer.choose_look(Look(projection=Projection.MAXIMUM))
+    viewer.view.choose_look(Look(projection=Projection.MAXIMUM))
     qtbot.waitUntil(lambda: window.live.resting)
     assert contents(viewer) == [None] * 3
     before = len(cpu.requests)
     viewer.go_to((0, 0, 0))
     qtbot.waitUntil(lambda: window.live.resting)
     assert len(cpu.requests) == before
-    viewer.choose_look(Look())
+    viewer.view.choose_look(Look())
     previewed(qtbot, window)
     before = len(cpu.requests)
     window.set_view(View.RESIDUAL)
     qtbot.waitUntil(lambda: window.live.resting)
-    assert window.live.freshness is None
+    assert window.session.freshness is None
     window.set_view(View.OUTPUT)
     previewed(qtbot, window)
     assert len(cpu.requests) == before, "they were kept"
@@ -264,8 +264,8 @@ def test_every_component_has_its_slices(
     for shown, wanted in zip(contents(window.volumes.viewer), halved(window, 1), strict=True):
         np.testing.assert_array_equal(shown, wanted)
     assert len(cpu.requests) == before
-    window.volumes.undo()  # the first volume alone
-    qtbot.waitUntil(lambda: len(window.volumes.source.volumes) == 1)
+    window.session.volumes.undo()  # the first volume alone
+    qtbot.waitUntil(lambda: len(window.session.volumes.source.volumes) == 1)
     previewed(qtbot, window)
     np.testing.assert_array_equal(contents(window.volumes.viewer)[0], halved(window)[0])
 
@@ -277,9 +277,11 @@ def test_the_probe_reads_previews(qtbot: QtBot, window: MainWindow, scan: Path) 
     viewer = window.volumes.viewer
     viewer.described.connect(said.append)
     viewer._hover(1, (0, 0))
-    position = viewer.planes[1].moved(viewer.position, 0, 0, SHAPE)
-    value = window.volumes.part.voxels[position]
-    half = window.volumes.part.with_voxels(window.volumes.part.voxels / np.float32(2))
+    position = viewer.view.planes[1].moved(viewer.view.position, 0, 0, SHAPE)
+    value = window.session.volumes.part.voxels[position]
+    half = window.session.volumes.part.with_voxels(
+        window.session.volumes.part.voxels / np.float32(2)
+    )
     assert f"input {value:.4g}" in said[-1]
     assert f"output {half.voxels[position]:.4g}" in said[-1]
 
@@ -293,7 +295,7 @@ def test_a_gpu_waits_for_run_and_says_why(
     open_scan(qtbot, window, scan)
     choose_place(window, "gpu", "tuned")
     qtbot.waitUntil(lambda: "The GPU filters volumes as a whole" in badge(window))
-    assert window.live.freshness is None
+    assert window.session.freshness is None
 
 
 def test_a_slow_slice_waits_until_the_hand_rests() -> None:
@@ -336,7 +338,7 @@ def test_slow_slices_are_shown_in_part(
     part = Box((5, 129, 194), (1, 141, 212))
     qtbot.waitUntil(lambda: window.live.resting and badge(window).count("1 in part") == 1)
     assert badge(window).startswith("◐ preview: slices in view, 1 in part, of 600×400×10 voxels")
-    kept = window.volumes.previews.kept.at(0, 5)
+    kept = window.session.volumes.previews.at(0, 5)
     assert kept is not None
     assert kept.part == part
     assert notes(window) == ["Part of the slice", "", ""]
@@ -468,7 +470,7 @@ def test_what_is_shown_is_true_after_many_changes(
 ) -> None:
     window, chance = real_window, random.Random(3)
     slow(monkeypatch)
-    if not window.live.on:
+    if not window.session.live:
         window.live.toggle()
     open_scan(qtbot, window, write(tmp_path / "a.nii", voxels(1)))
     viewer = window.volumes.viewer
@@ -476,20 +478,20 @@ def test_what_is_shown_is_true_after_many_changes(
     known = dict[str, NDArray[Any]]()
 
     def compare() -> None:
-        fresh = window.live.freshness
+        fresh = window.session.freshness
         assert window.live.badge.freshness is fresh
         seen[fresh] += 1
         if fresh not in (Freshness.PREVIEW, Freshness.EXACT):
             return
-        request = window.page.request(window.session.require())
+        request = window.session.subject.request(window.session.require())
         settings = str(request.step)
         if settings not in known:
             known[settings] = execute(request, backends).scan.volumes[0].voxels
         whole = known[settings]
         shown = contents(viewer)
-        for plane, cut, note in zip(viewer.planes, shown, notes(window), strict=True):
-            if cut is not None and note == "" and plane in viewer.visible_planes:
-                wanted = plane.cut(whole, viewer.position[plane.axis])
+        for plane, cut, note in zip(viewer.view.planes, shown, notes(window), strict=True):
+            if cut is not None and note == "" and plane.axis in dict(viewer.view.places):
+                wanted = plane.cut(whole, viewer.view.position[plane.axis])
                 np.testing.assert_array_equal(cut, wanted, plane.name)
 
     depth, height, width = SHAPE
@@ -501,7 +503,7 @@ def test_what_is_shown_is_true_after_many_changes(
         ),
         "move": lambda: viewer.go_to((below(depth), below(height), below(width))),
         "plane": lambda: viewer.choose_plane(chance.choice((None, None, 0, 1, 2))),
-        "undo": window.volumes.undo,
+        "undo": window.session.volumes.undo,
         "run": window.runner.run,
     }
     for _ in range(400):

@@ -340,7 +340,7 @@ def test_earlier_run_comes_back_with_input_output_and_settings(
     child(window, QComboBox, "border").setCurrentText("Valid")
     child(window, QComboBox, "border").activated.emit(0)
     run(qtbot, window)
-    result = window.page.result
+    result = window.session.subject.result
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
     window.session.set_filter("mean")
     child(window, QComboBox, "border").setCurrentText("Wrap")
@@ -447,7 +447,9 @@ def test_save_adds_the_suffix_and_asks_before_replacing(
     save_as(qtbot, window, tmp_path / "result")
     written = tmp_path / "result.png"
     qtbot.waitUntil(lambda: written in window.settings.recent_files)
-    np.testing.assert_array_equal(np.asarray(Pillow.open(written)), window.page.result.image.pixels)
+    np.testing.assert_array_equal(
+        np.asarray(Pillow.open(written)), window.session.subject.result.image.pixels
+    )
 
     written.write_bytes(b"precious")
     press(qtbot, window, "Ctrl+S")
@@ -465,7 +467,7 @@ def test_a_result_of_earlier_settings_is_not_saved_without_a_question(
     """A preview of the new settings was on the screen, and the file held the old result."""
     load(qtbot, window, picture)
     run(qtbot, window)
-    old = window.page.result.settings
+    old = window.session.subject.result.settings
     window.session.set_filter("greyscale")
     window.files.copy_output()
     assert window.statusBar().currentMessage().endswith(f"earlier settings: {old}.")
@@ -1113,10 +1115,10 @@ def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture
         press(qtbot, window, "F5")
 
         def is_grey() -> bool:
-            result = window.page.result
+            result = window.session.subject.result
             return result is not None and result.request.step.filter.id == "greyscale"
 
-        qtbot.waitUntil(lambda: is_grey() and window.live.freshness is Freshness.EXACT)
+        qtbot.waitUntil(lambda: is_grey() and window.session.freshness is Freshness.EXACT)
         np.testing.assert_array_equal(
             window.pictures.images.output.image.pixels,
             window.pictures.images.input.image.pixels,

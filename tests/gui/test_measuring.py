@@ -87,7 +87,7 @@ def test_a_rectangle_is_drawn_and_measured_in_input_and_output(
     assert output[:5] == ["R1", "output", "", "30", f"{255 - mean:.5g}"]
     assert source[8] == "–"  # no reference
 
-    drawing.pictures.use_input_as_reference()
+    drawing.use_input_as_reference()
     source, output, _ = figures(qtbot, drawing, 3)
     assert source[8] == "∞ dB"
     assert output[8].endswith(" dB")

@@ -75,22 +75,22 @@ def figures(qtbot: QtBot, window: MainWindow, headings: set[str]) -> list[list[s
 
 def cut(window: MainWindow, plane: int, name: str = "input") -> np.ndarray:
     viewer = window.volumes.viewer
-    volume = window.volumes.part if name == "input" else window.volumes.shown_output
+    volume = window.session.volumes.part if name == "input" else window.session.volumes.shown_output
     assert volume is not None
-    each = viewer.planes[plane]
-    return np.asarray(each.cut(volume.voxels, viewer.position[each.axis]), float)
+    each = viewer.view.planes[plane]
+    return np.asarray(each.cut(volume.voxels, viewer.view.position[each.axis]), float)
 
 
 @pytest.mark.smoke
 def test_a_rectangle_is_measured_in_the_slices_of_its_plane(
     qtbot: QtBot, scanned: MainWindow
 ) -> None:
-    position = scanned.volumes.viewer.position
+    position = scanned.volumes.viewer.view.position
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
     assert chosen(scanned).corners == ((1, 2), (5, 7))
     assert chosen(scanned).plane == AXIAL
-    assert scanned.volumes.viewer.position == position  # the crosshair stays
+    assert scanned.volumes.viewer.view.position == position  # the crosshair stays
     source, output = figures(qtbot, scanned, {f"R1 (axial {position[0] + 1})"})
     for line, name in ((source, "input"), (output, "output")):
         inside = cut(scanned, AXIAL, name)[2:7, 1:5]
@@ -127,7 +127,7 @@ def test_regions_of_other_planes_are_neither_drawn_nor_taken(
     draw(view_of(scanned, SAGITTAL), (3, 3), (5, 5))  # inside of R1, if it were there
     assert [each.plane for each in scanned.measuring.regions.all] == [AXIAL, SAGITTAL]
     assert scanned.measuring.regions.all[0].corners == ((1, 1), (6, 5))
-    position = scanned.volumes.viewer.position
+    position = scanned.volumes.viewer.view.position
     names = {f"R1 (axial {position[0] + 1})", f"R2 (sagittal {position[2] + 1})"}
     table = figures(qtbot, scanned, names)
     second = [line for line in table if line[0].startswith("R2")]
@@ -182,10 +182,10 @@ def test_a_double_click_with_a_tool_keeps_the_planes(qtbot: QtBot, scanned: Main
     viewer = scanned.volumes.viewer
     press(qtbot, scanned, "Ctrl+Alt+R")
     mouse(view_of(scanned, AXIAL), QEvent.Type.MouseButtonDblClick, QPointF(50, 50), LEFT)
-    assert viewer.plane_number is None
+    assert viewer.view.plane_number is None
     press(qtbot, scanned, "Ctrl+Alt+M")
     mouse(view_of(scanned, AXIAL), QEvent.Type.MouseButtonDblClick, QPointF(50, 50), LEFT)
-    assert viewer.plane_number == AXIAL
+    assert viewer.view.plane_number == AXIAL
 
 
 def test_regions_of_slices_are_made_and_moved_by_keys(qtbot: QtBot, scanned: MainWindow) -> None:
@@ -195,20 +195,20 @@ def test_regions_of_slices_are_made_and_moved_by_keys(qtbot: QtBot, scanned: Mai
     press(qtbot, scanned, "Return")
     assert chosen(scanned).plane == SAGITTAL
     before = chosen(scanned)
-    slice_before = viewer.position[2]
+    slice_before = viewer.view.position[2]
     press(qtbot, scanned, "Right")
     press(qtbot, scanned, "Ctrl+Down")
     left, top, right, bottom = before.box
     assert chosen(scanned).box == (left + 1, top, right + 1, bottom + 1)
-    assert viewer.position[2] == slice_before
+    assert viewer.view.position[2] == slice_before
     press(qtbot, scanned, "PgDown")
-    assert viewer.position[2] != slice_before
+    assert viewer.view.position[2] != slice_before
     viewer.choose_plane(AXIAL)
     view_of(scanned, AXIAL).setFocus()
-    axial = viewer.position[0]
+    axial = viewer.view.position[0]
     press(qtbot, scanned, "Right")  # in another plane than that of the region
     assert chosen(scanned).box == (left + 1, top, right + 1, bottom + 1)
-    assert viewer.position[0] == axial + 1
+    assert viewer.view.position[0] == axial + 1
     press(qtbot, scanned, "Esc")
     assert scanned.actions_["regionsOff"].isChecked()
     press(qtbot, scanned, "Right")
@@ -220,7 +220,7 @@ def test_pictures_and_volumes_have_regions_of_their_own(
 ) -> None:
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
-    number = scanned.volumes.viewer.position[0] + 1
+    number = scanned.volumes.viewer.view.position[0] + 1
     figures(qtbot, scanned, {f"R1 (axial {number})"})
     load(qtbot, scanned, picture)
     assert scanned.measuring.regions.all == ()
@@ -236,7 +236,7 @@ def test_pictures_and_volumes_have_regions_of_their_own(
     within = scanned.panel.findChild(WithinBox)
     assert within is not None
     assert "R1" in within.text()
-    scanned.pages.switch()
+    scanned.switch_kind()
     figures(qtbot, scanned, {f"R1 (axial {number})"})
     press(
         qtbot, scanned, "Delete"
@@ -248,12 +248,12 @@ def test_pictures_and_volumes_have_regions_of_their_own(
 def test_a_note_says_that_projections_are_not_measured(qtbot: QtBot, scanned: MainWindow) -> None:
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
-    number = scanned.volumes.viewer.position[0] + 1
+    number = scanned.volumes.viewer.view.position[0] + 1
     figures(qtbot, scanned, {f"R1 (axial {number})"})
     hint = scanned.measure.findChild(QLabel, "measureHint")
     assert hint is not None
     assert not hint.isVisible()
-    scanned.volumes.viewer.choose_look(Look(projection=Projection.MAXIMUM))
+    scanned.volumes.viewer.view.choose_look(Look(projection=Projection.MAXIMUM))
     qtbot.waitUntil(lambda: "not of the projections" in hint.text() and hint.isVisible())
 
 
@@ -289,7 +289,7 @@ def test_lines_are_hit_within_pixels_of_the_screen() -> None:
 def test_values_of_volumes_are_read_in_other_units(qtbot: QtBot, scanned: MainWindow) -> None:
     said: list[str] = []
     scanned.volumes.described.connect(said.append)
-    value = voxels()[scanned.volumes.viewer.position].item()
+    value = voxels()[scanned.volumes.viewer.view.position].item()
     brightest = voxels().max().item()
     for id_, text in (
         ("unitsShare", f"{value / brightest:.4g}"),
@@ -301,7 +301,7 @@ def test_values_of_volumes_are_read_in_other_units(qtbot: QtBot, scanned: MainWi
         assert f"input {text}   " in said[-1]
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
-    number = scanned.volumes.viewer.position[0] + 1
+    number = scanned.volumes.viewer.view.position[0] + 1
     figures(qtbot, scanned, {f"R1 (axial {number})"})
     scanned.actions_["unitsShare"].trigger()
     qtbot.waitUntil(lambda: scanned.measure.csv().splitlines()[1].split(",")[11] == "0 to 1")
@@ -311,7 +311,7 @@ def test_values_of_volumes_are_read_in_other_units(qtbot: QtBot, scanned: MainWi
 
 def test_the_magnifier_shows_the_voxels_around_the_probe(qtbot: QtBot, scanned: MainWindow) -> None:
     viewer = scanned.volumes.viewer
-    viewer.toggle_probe()  # no text over the lens
+    viewer.view.arrange(shows_values=False)  # no text over the lens
     view = viewer.input.views[AXIAL]
     place = at(view, 3.5, 4.5)
     plain = view.grab().toImage()
@@ -337,15 +337,15 @@ def test_shift_and_arrows_move_the_probe_of_slices(qtbot: QtBot, scanned: MainWi
     viewer.described.connect(said.append)
     view = viewer.input.views[AXIAL]
     view.setFocus()
-    z, y, x = viewer.position
+    z, y, x = viewer.view.position
     qtbot.keyClick(view, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
     assert said[-1].startswith(f"x {x}, y {y}, z {z}")
-    column, row = viewer.planes[AXIAL].place((z, y, x), voxels().shape)
+    column, row = viewer.view.planes[AXIAL].place((z, y, x), voxels().shape)
     qtbot.keyClick(view, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
-    _, new_y, new_x = viewer.planes[AXIAL].moved((z, y, x), column + 1, row, voxels().shape)
+    _, new_y, new_x = viewer.view.planes[AXIAL].moved((z, y, x), column + 1, row, voxels().shape)
     assert said[-1].startswith(f"x {new_x}, y {new_y}, z {z}")
     assert (new_x, new_y) != (x, y)
-    assert viewer.position == (z, y, x)
+    assert viewer.view.position == (z, y, x)
     qtbot.keyClick(view, Qt.Key.Key_Up)  # the probe stays in the slice that is shown
     assert said[-1].startswith(f"x {new_x}, y {new_y}, z {z + 1}")
 
@@ -354,9 +354,9 @@ def test_the_magnifier_has_the_input_on_its_side_of_the_line(
     qtbot: QtBot, scanned: MainWindow
 ) -> None:
     viewer = scanned.volumes.viewer
-    viewer.toggle_probe()
+    viewer.view.arrange(shows_values=False)
     viewer.choose_plane(AXIAL)
-    viewer.set_window(GreyWindow(1000, 2000))
+    viewer.view.choose_window(GreyWindow(1000, 2000))
     press(qtbot, scanned, "Alt+2")
     press(qtbot, scanned, "Ctrl+M")
     view = view_of(scanned, AXIAL)

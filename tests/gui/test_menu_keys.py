@@ -50,9 +50,9 @@ def test_keys_of_the_menus_come_before_those_of_fields(
     field.setFocus()
     qtbot.waitUntil(field.hasFocus)
     assert not any(taken(field, key) for key in DECLARED.values())
-    before = window.page.source
+    before = window.session.subject.source
     press(qtbot, window, "Ctrl+U")
-    wait_until(qtbot, lambda: window.page.source is not before)
+    wait_until(qtbot, lambda: window.session.subject.source is not before)
     assert field.text() == "sobel"
     other = Field("alone")
     qtbot.addWidget(other)
@@ -96,4 +96,4 @@ def test_the_keyboard_goes_to_the_picture_after_a_search(
     assert window.pictures.images.output.canvas.hasFocus()
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
-    wait_until(qtbot, lambda: bool(window.page.moment.steps))
+    wait_until(qtbot, lambda: bool(window.session.subject.moment.steps))

@@ -120,7 +120,7 @@ def test_one_picture_has_no_strip_and_undo_returns_to_the_one_before(
     assert len(window.open_pictures.documents) == 1
     assert not window.film_strip.isVisible()
     assert not window.actions_["nextPicture"].isEnabled()
-    window.page.undo()
+    window.session.subject.undo()
     qtbot.waitUntil(lambda: shown(window) == "a.png")
 
 
@@ -160,16 +160,16 @@ def test_a_click_and_keys_switch_and_the_latest_is_marked(qtbot: QtBot, four: Ma
 def test_each_picture_keeps_its_output_history_and_settings(qtbot: QtBot, four: MainWindow) -> None:
     four.session.set_filter("mean")
     run(qtbot, four)
-    output = four.pictures.result
+    output = four.session.pictures.result
     four.session.set_values("mean", {"size": 7})  # not run
     click(qtbot, four, 1)
     qtbot.waitUntil(lambda: shown(four) == "b.png")
-    assert four.pictures.result is None
+    assert four.session.pictures.result is None
     assert four.session.filter_id == "mean"  # a new picture takes over the settings
     four.session.set_filter("sobel")
     click(qtbot, four, 0)
     qtbot.waitUntil(lambda: shown(four) == "a.png")
-    assert four.pictures.result is output
+    assert four.session.pictures.result is output
     assert four.session.filter_id == "mean"
     assert four.session.require().step.parameters["size"] == 7
     click(qtbot, four, 1)
@@ -179,14 +179,14 @@ def test_each_picture_keeps_its_output_history_and_settings(qtbot: QtBot, four: 
 def test_steps_and_undo_belong_to_one_picture(qtbot: QtBot, four: MainWindow) -> None:
     run(qtbot, four)
     four.page.use_output()
-    qtbot.waitUntil(lambda: bool(four.page.history.undo_name))
+    qtbot.waitUntil(lambda: bool(four.session.subject.history.undo_name))
     click(qtbot, four, 1)
     qtbot.waitUntil(lambda: shown(four) == "b.png")
     assert not four.actions_["undo"].isEnabled()
     assert documents(four)[0].work == 2
     click(qtbot, four, 0)
     qtbot.waitUntil(lambda: four.actions_["undo"].isEnabled())
-    qtbot.waitUntil(lambda: four.pictures.images.input.image is four.page.source)
+    qtbot.waitUntil(lambda: four.pictures.images.input.image is four.session.subject.source)
 
 
 def test_a_run_goes_to_the_picture_in_front(qtbot: QtBot, four: MainWindow, cpu: FakeCpu) -> None:
@@ -206,12 +206,12 @@ def test_a_run_that_ends_after_a_switch_is_listed(
     qtbot.waitUntil(lambda: shown(four) == "b.png")
     cpu.go.set()
     qtbot.waitUntil(lambda: len(four.gallery) == 1)
-    assert four.pictures.result is None
+    assert four.session.pictures.result is None
     # Shown again, it brings its own picture to the front.
     four.run_shelf.show()
     qtbot.waitUntil(lambda: shown(four) == "a.png")
     assert four.open_pictures.documents.current is documents(four)[0]
-    assert four.pictures.result is not None
+    assert four.session.pictures.result is not None
     assert documents(four)[1].history.current.source.title == "b.png"
 
 
@@ -221,17 +221,17 @@ def test_live_computes_the_picture_that_came_to_the_front(
     window = open_window(live=True)
     drop(window, paths[:2])
     settle(qtbot, window, 2)
-    qtbot.waitUntil(lambda: window.pictures.result is not None)
+    qtbot.waitUntil(lambda: window.session.pictures.result is not None)
     press(qtbot, window, "Ctrl+PgDown")
     second = documents(window)[1].history
     qtbot.waitUntil(lambda: second.current.result is not None)
     assert second.current.result.request.source is second.current.source
-    assert window.live.freshness is not None
+    assert window.session.freshness is not None
 
 
 def test_closing_and_opening_again(qtbot: QtBot, four: MainWindow) -> None:
     run(qtbot, four)
-    output = four.pictures.result
+    output = four.session.pictures.result
     press(qtbot, four, "Ctrl+W")
     qtbot.waitUntil(lambda: shown(four) == "b.png")
     said_ = "Closed a.png; Ctrl+Shift+T opens it again, with its output."
@@ -247,7 +247,7 @@ def test_closing_and_opening_again(qtbot: QtBot, four: MainWindow) -> None:
     for title in ("d.png", "c.png", "a.png"):
         press(qtbot, four, "Ctrl+Shift+T")
         wait_until(qtbot, lambda title=title: shown(four) == title)
-    assert four.pictures.result is output
+    assert four.session.pictures.result is output
     assert not four.actions_["reopenPicture"].isEnabled()
 
 
@@ -276,10 +276,10 @@ def test_volumes_among_pictures_open_as_well(
     click(qtbot, window, 1)
     qtbot.waitUntil(lambda: window.page is window.pictures and shown(window) == "b.png")
     assert in_front(window) == ["b.png"]
-    window.pages.switch()
+    window.switch_kind()
     qtbot.waitUntil(lambda: window.page is window.volumes)
     assert in_front(window) == []
-    window.pages.switch()
+    window.switch_kind()
     qtbot.waitUntil(lambda: window.page is window.pictures)
     assert in_front(window) == ["b.png"]
 
@@ -319,4 +319,4 @@ def test_a_sample_that_was_only_looked_at_makes_room(
     drop(window, paths[:2])
     settle(qtbot, window, 2)
     assert window.film_strip.titles() == ["a.png", "b.png"]
-    assert window.page.history.undo_name  # Undo returns to the sample
+    assert window.session.subject.history.undo_name  # Undo returns to the sample

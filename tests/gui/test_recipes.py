@@ -150,8 +150,10 @@ def test_progress_names_the_step_and_cancel_ends_the_recipe(
     assert state(window) == "Cancelled."
     assert not window.runner.busy
     # Completed steps stay, and are shown.
-    qtbot.waitUntil(lambda: window.pictures.images.input.image is window.page.source)
-    assert [each.step.filter.id for each in window.page.moment.steps] == ["gaussian_noise"]
+    qtbot.waitUntil(lambda: window.pictures.images.input.image is window.session.subject.source)
+    assert [each.step.filter.id for each in window.session.subject.moment.steps] == [
+        "gaussian_noise"
+    ]
     cpu.go.set()
     run(qtbot, window)
     assert len(cpu.requests) == 3
@@ -230,7 +232,7 @@ def test_a_step_that_does_not_run_on_the_chosen_device_runs_elsewhere(
     path = write_recipe(tmp_path / "two.json", {"filter": "gaussian-noise"}, {"filter": "mean"})
     run_recipe(qtbot, window, path)
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
-    noise, mean = (*window.page.moment.steps, window.page.result.request)
+    noise, mean = (*window.session.subject.moment.steps, window.session.subject.result.request)
     assert (noise.options.device, mean.options.device) == (Device.AUTO, Device.GPU)
 
 
@@ -271,7 +273,7 @@ def test_the_last_run_is_not_under_way_while_a_recipe_is(
     qtbot.waitUntil(lambda: "in place of the run that was under way" in message())
     cpu.go.set()
     qtbot.waitUntil(lambda: state(window).startswith("Done in"))
-    assert window.page.result.request.step.filter.id == "mean"
+    assert window.session.subject.result.request.step.filter.id == "mean"
 
 
 def test_what_was_done_is_saved_and_loaded(

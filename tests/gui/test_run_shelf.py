@@ -17,10 +17,10 @@ from kernelscope.gui.model.figures import describe_gain, figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.model.times import VARYING
+from kernelscope.gui.session.session import Session
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.viewer.image_views import ImagePair
 from kernelscope.gui.window.dock_list import DockName
-from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from tests.gui.helpers import (
@@ -73,7 +73,7 @@ def test_return_shows_a_run_with_its_picture_and_form(
     assert window.session.filter_id == "median"
     assert child(window, QSpinBox, "sizeBox").value() == 3
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
-    assert window.live.freshness is Freshness.EXACT
+    assert window.session.freshness is Freshness.EXACT
 
 
 def test_a_dropped_picture_leaves_its_settings_and_a_word(
@@ -150,14 +150,14 @@ def test_two_chosen_runs_lie_over_each_other(
     assert window.findChild(QAction, "swipeRuns").isEnabled()
     pair = dialog(qtbot, window, RunPair)
     images = pair.findChild(ImagePair)
-    assert images.arrangement is Arrangement.SWIPE
+    assert images.view.panes.arrangement is Arrangement.SWIPE
     assert three.result is not None
     assert five.result is not None
     assert images.input.image is three.result.image
     assert images.output.image is five.result.image
     assert images.output.canvas.names == (f"Run {three.number}", f"Run {five.number}")
     pair.findChild(QAction, "pairSide_By_Side").trigger()
-    qtbot.waitUntil(lambda: images.arrangement is Arrangement.SIDE_BY_SIDE)
+    qtbot.waitUntil(lambda: images.view.panes.arrangement is Arrangement.SIDE_BY_SIDE)
     pair.close()
 
 
@@ -194,10 +194,10 @@ def test_the_headline_goes_with_the_picture(
     assert result is not None
     qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
     child(window, QSpinBox, "sizeBox").setValue(9)
-    assert window.live.freshness is Freshness.OUT_OF_DATE
+    assert window.session.freshness is Freshness.OUT_OF_DATE
     own = figures_of(result, three).text
     assert headline(window) == own, "the earlier picture is still shown, with its own time"
-    monkeypatch.setattr(Live, "freshness", Freshness.PREVIEW)
+    monkeypatch.setattr(Session, "freshness", Freshness.PREVIEW)
     window.live.refreshed.emit()
     assert headline(window) == "–", "part of another result lies over it"
     monkeypatch.undo()
@@ -213,8 +213,8 @@ def test_a_reference_that_is_chosen_later_gives_the_runs_their_figures(
     load(qtbot, window, picture)
     median_of(qtbot, window, 3, 5)
     assert [each.psnr for each in window.gallery] == [None, None]
-    truth = Image.from_array(255 - window.page.source.planes[:, :, 0], "truth")
-    window.page.set_reference(truth)
+    truth = Image.from_array(255 - window.session.subject.source.planes[:, :, 0], "truth")
+    window.session.subject.set_reference(truth)
     qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.gallery))
     assert all(each.psnr == np.inf for each in window.gallery), "the fake filter inverts"
     qtbot.waitUntil(lambda: headline(window).endswith("equal to the reference"))
@@ -224,19 +224,19 @@ def test_figures_of_a_cleared_reference_do_not_stay(
     qtbot: QtBot, window: MainWindow, picture: Path, compiled_judging: None
 ) -> None:
     load(qtbot, window, picture)
-    assert isinstance(window.page.source, Image)
-    planes = window.page.source.planes[:, :, 0]
+    assert isinstance(window.session.subject.source, Image)
+    planes = window.session.subject.source.planes[:, :, 0]
     truth, other = (Image.from_array(planes // share, f"1/{share}") for share in (2, 3))
-    window.page.set_reference(truth)
+    window.session.subject.set_reference(truth)
     median_of(qtbot, window, 3)
     qtbot.waitUntil(lambda: headline(window).endswith("dB"))
-    assert "PSNR" in window.page.figure()(None, False).caption
-    window.page.clear_reference()
+    assert "PSNR" in window.session.subject.figure()(None, False).caption
+    window.clear_reference()
     assert not headline(window).endswith("dB")
-    assert "PSNR" not in window.page.figure()(None, False).caption
-    window.page.set_reference(truth)
+    assert "PSNR" not in window.session.subject.figure()(None, False).caption
+    window.session.subject.set_reference(truth)
     qtbot.waitUntil(lambda: headline(window).endswith("dB"))
-    window.page.set_reference(other)
+    window.session.subject.set_reference(other)
     assert not headline(window).endswith("dB"), "until it is compared with this one"
     qtbot.waitUntil(lambda: headline(window).endswith("dB"))
 
@@ -246,8 +246,8 @@ def test_a_run_aside_is_compared_with_the_reference_too(
 ) -> None:
     load(qtbot, window, picture)
     median_of(qtbot, window, 3)
-    assert isinstance(window.page.source, Image)
-    window.page.set_reference(window.page.source)
+    assert isinstance(window.session.subject.source, Image)
+    window.session.subject.set_reference(window.session.subject.source)
     qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.gallery))
     window.actions_["runLevels"].trigger()
     qtbot.waitUntil(lambda: len(window.gallery) == 3)

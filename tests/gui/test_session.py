@@ -35,11 +35,10 @@ from kernelscope.gui.session.session import (
     MIB,
     PLACES,
     SETTINGS,
-    Fields,
-    Observed,
     Session,
     Values,
 )
+from kernelscope.gui.session.subject import Fields, Observed
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind

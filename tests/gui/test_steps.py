@@ -36,10 +36,10 @@ def settle(qtbot: QtBot, window: MainWindow) -> None:
     """Wait until the output is exact and nothing is under way."""
     qtbot.waitUntil(
         lambda: (
-            not window.steps.pending
-            and window.live.freshness is Freshness.EXACT
+            not window.session.subject.pending
+            and window.session.freshness is Freshness.EXACT
             and window.live.resting
-            and not window.page.is_behind
+            and not window.session.subject.is_behind
         )
     )
     window.steps.refresh()
@@ -48,7 +48,7 @@ def settle(qtbot: QtBot, window: MainWindow) -> None:
 def cards(window: MainWindow) -> list[str]:
     """Return the filters of the cards: the edited one with a star, those off in brackets."""
     found = []
-    pipeline = window.steps.pipeline
+    pipeline = window.session.subject.pipeline
     assert pipeline is not None
     for place, card in enumerate(pipeline.cards):
         name = card.step.filter.id + "*" * (place == pipeline.place)
@@ -66,9 +66,9 @@ def live(qtbot: QtBot, open_window: Opener, picture: Path, cpu: FakeCpu) -> Main
         window.session.set_filter(id_)
         settle(qtbot, window)
         if id_ != "median":
-            before = window.page.source
+            before = window.session.subject.source
             window.page.use_output()
-            wait_until(qtbot, lambda before=before: window.page.source is not before)
+            wait_until(qtbot, lambda before=before: window.session.subject.source is not before)
     settle(qtbot, window)
     cpu.requests.clear()
     return window
@@ -117,14 +117,14 @@ def test_steps_show_what_they_took_and_belong_to_their_settings(
 def test_an_earlier_step_is_edited_and_later_ones_follow(
     qtbot: QtBot, live: MainWindow, cpu: FakeCpu
 ) -> None:
-    end = live.page.result.output
-    original = live.page.moment.steps[0].source
+    end = live.session.subject.result.output
+    original = live.session.subject.moment.steps[0].source
     live.steps.edit(0)
     settle(qtbot, live)
     assert cards(live) == ["gaussian_noise*", "mean", "median"]
     assert live.session.filter_id == "gaussian_noise"
-    assert live.page.source is original
-    assert live.page.result.output is end
+    assert live.session.subject.source is original
+    assert live.session.subject.result.output is end
     assert ran(cpu) == []  # nothing was computed to look at it
     live.session.set_values("gaussian_noise", {"variance": 0.02})
     settle(qtbot, live)
@@ -136,35 +136,35 @@ def test_an_earlier_step_is_edited_and_later_ones_follow(
     settle(qtbot, live)
     assert set(ran(cpu)) == {"mean", "median"}  # the earlier step is kept
     shown = live.pictures.images.output.image
-    np.testing.assert_array_equal(shown.pixels, live.page.result.parts[-1].output.pixels)
+    np.testing.assert_array_equal(shown.pixels, live.session.subject.result.parts[-1].output.pixels)
 
 
 def test_the_edited_step_is_shown_alone(qtbot: QtBot, live: MainWindow) -> None:
     live.steps.edit(0)
     settle(qtbot, live)
-    window_end = live.page.result.output
+    window_end = live.session.subject.result.output
     live.findChild(QAction, "stepAlone").trigger()
     settle(qtbot, live)
-    assert live.page.result.request.then == ()
-    assert live.page.result.output is not window_end
+    assert live.session.subject.result.request.then == ()
+    assert live.session.subject.result.output is not window_end
     assert live.findChild(QAction, "stepAlone").isChecked()
     live.findChild(QAction, "stepAlone").trigger()
     settle(qtbot, live)
-    assert live.page.result.output is window_end
+    assert live.session.subject.result.output is window_end
 
 
 def test_switching_a_step_off_and_undo(qtbot: QtBot, live: MainWindow, cpu: FakeCpu) -> None:
-    end = live.page.result.output
+    end = live.session.subject.result.output
     live.steps.switch(0)
     settle(qtbot, live)
     assert cards(live) == ["(gaussian_noise)", "mean", "median*"]
     assert ran(cpu)[:2] == ["mean", "median"]
-    assert live.page.moment.steps[0].step.filter.id == "mean"
+    assert live.session.subject.moment.steps[0].step.filter.id == "mean"
     assert live.findChild(QAction, "undo").text() == "&Undo Switch Off Gaussian noise"
     press(qtbot, live, "Ctrl+Z")
     settle(qtbot, live)
     assert cards(live) == ["gaussian_noise", "mean", "median*"]
-    assert live.page.result.output is end
+    assert live.session.subject.result.output is end
     cpu.requests.clear()
     press(qtbot, live, "Ctrl+Y")
     settle(qtbot, live)
@@ -237,7 +237,10 @@ def test_a_copied_step_is_applied_twice(qtbot: QtBot, live: MainWindow) -> None:
     child(live, QToolButton, "duplicateStepButton").click()
     settle(qtbot, live)
     assert cards(live) == ["gaussian_noise", "mean", "mean*", "median"]
-    assert [each.step.filter.id for each in live.page.moment.steps] == ["gaussian_noise", "mean"]
+    assert [each.step.filter.id for each in live.session.subject.moment.steps] == [
+        "gaussian_noise",
+        "mean",
+    ]
 
 
 def test_commands_have_all_steps_that_are_on(qtbot: QtBot, live: MainWindow) -> None:
@@ -266,19 +269,19 @@ def test_run_measures_the_edited_step_and_the_end_is_shown(
     assert ran(cpu) == ["mean", "median"]
     (listed,) = live.gallery.sorted(RunOrder.NEWEST)
     assert listed.form.filter_id == "mean"
-    assert listed.result is live.page.result.parts[0]  # not the end of the steps
-    assert len(live.page.result.parts) == 2
+    assert listed.result is live.session.subject.result.parts[0]  # not the end of the steps
+    assert len(live.session.subject.result.parts) == 2
 
 
 def test_references_stay_with_the_steps(qtbot: QtBot, live: MainWindow) -> None:
-    reference = live.page.reference
+    reference = live.session.subject.reference
     assert reference.origin is ReferenceOrigin.NOISE
     live.steps.edit(0)
     settle(qtbot, live)
     live.steps.edit(2)
     settle(qtbot, live)
-    assert live.page.reference.image is reference.image
-    outputs, request = live.page.history.outputs, live.page.result.request
+    assert live.session.subject.reference.image is reference.image
+    outputs, request = live.session.subject.history.outputs, live.session.subject.result.request
     result = outputs.find(request.source, request.step)
     assert result is not None
     facts = outputs.facts(result)
@@ -287,7 +290,7 @@ def test_references_stay_with_the_steps(qtbot: QtBot, live: MainWindow) -> None:
 
 
 def test_an_evicted_input_is_computed_again(qtbot: QtBot, live: MainWindow, cpu: FakeCpu) -> None:
-    outputs = live.page.history.outputs
+    outputs = live.session.subject.history.outputs
     outputs.limit = 1
     live.session.set_values("median", {"size": 7})
     settle(qtbot, live)
@@ -309,20 +312,20 @@ def test_a_picture_that_is_opened_gets_the_steps(
 ) -> None:
     live.steps.switch(1)
     settle(qtbot, live)
-    before, end = cards(live), live.page.result.output
+    before, end = cards(live), live.session.subject.result.output
     other = write_picture(picture.with_name("other.png"), 5)
     load(qtbot, live, other)
     settle(qtbot, live)
     assert cards(live) == ["gaussian_noise*", "(mean)", "median"]
     assert live.session.filter_id == "gaussian_noise"
-    assert live.page.result.request.image.title == "other.png"
-    assert [each.step.filter.id for each in live.page.result.requests] == [
+    assert live.session.subject.result.request.image.title == "other.png"
+    assert [each.step.filter.id for each in live.session.subject.result.requests] == [
         "gaussian_noise", "median",
     ]  # fmt: skip
     press(qtbot, live, "Ctrl+Z")
     settle(qtbot, live)
     assert cards(live) == before
-    assert live.page.result.output is end
+    assert live.session.subject.result.output is end
     assert live.session.filter_id == "median"
 
 
@@ -342,7 +345,7 @@ def test_pictures_that_join_get_the_steps_when_they_are_looked_at(
     live.steps.delete(1)
     settle(qtbot, live)
     live.open_pictures.step(1)
-    wait_until(qtbot, lambda: live.page.source.title == "1.png")
+    wait_until(qtbot, lambda: live.session.subject.source.title == "1.png")
     settle(qtbot, live)
     assert cards(live) == ["gaussian_noise*", "median"]
     live.open_pictures.step(1)
@@ -375,12 +378,12 @@ def test_the_next_volume_of_a_file_and_other_volumes_get_the_steps(
     open_scan(qtbot, live, file)
     assert cards(live) == ["gaussian_noise*", "mean", "median"]
     live.files.members.next()
-    wait_until(qtbot, lambda: live.page.moment.name.startswith("Volume 2"))
+    wait_until(qtbot, lambda: live.session.subject.moment.name.startswith("Volume 2"))
     assert cards(live) == ["gaussian_noise*", "mean", "median"]
     open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
     assert cards(live) == ["gaussian_noise*", "mean", "median"]
     live.volumes.add(Volume.from_array(voxels(1), "T2"))
-    wait_until(qtbot, lambda: len(live.page.source.volumes) == 2)
+    wait_until(qtbot, lambda: len(live.session.subject.source.volumes) == 2)
     assert cards(live) == ["gaussian_noise*", "mean", "median"]
 
 
@@ -410,10 +413,10 @@ def test_cards_do_not_follow_to_the_other_page(
     open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
     live.session.set_filter("mean")
     wait_until(qtbot, lambda: not live.runner.busy)
-    pictures, volumes = live.pages.all
+    pictures, volumes = live.session.subjects
     result = volumes.source
     live.steps.duplicate_current()
-    live.pages.bring_to_front(pictures)
+    live.session.bring_to_front(pictures)
     wait_until(qtbot, lambda: not live.background.owes)
     assert pictures.moment.source is not result
     assert volumes.source is result

@@ -191,10 +191,10 @@ def test_volumes_of_other_sizes_open_one_after_the_other(
     qtbot.waitUntil(lambda: titles(window) == ["2.nii"])
     assert set(window.settings.recent_files) == set(paths)
     for name in ("1.nii", "0.nii"):
-        window.volumes.undo()
+        window.session.volumes.undo()
         wait_until(qtbot, lambda name=name: titles(window) == [name])
-        assert window.volumes.viewer.input.volume is window.volumes.part
-    assert window.volumes.history.undo_name == ""
+        assert window.volumes.viewer.input.volume is window.session.volumes.part
+    assert window.session.volumes.history.undo_name == ""
 
 
 def test_nothing_opens_when_the_question_is_cancelled(

@@ -30,8 +30,8 @@ from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.viewer import marks
-from kernelscope.gui.viewer.drawing import draw
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.picture_canvas import PictureCanvas
 from kernelscope.gui.viewer.tools import OverlayPlace, Touch
@@ -202,15 +202,15 @@ def test_arrangement_and_units_are_remembered(qtbot: QtBot, open_window: Opener)
     second = open_window()
     assert second.actions_["swipe"].isChecked()
     assert second.actions_["unitsShare"].isChecked()
-    assert second.volumes.viewer.probe.units is Units.SHARE
+    assert second.session.volumes.view.panes.units is Units.SHARE
     assert not second.actions_["probe"].isChecked()
 
 
 def test_residuals_have_diverging_colours(qtbot: QtBot, ran: MainWindow) -> None:
     press(qtbot, ran, "F3")
-    drawing = ran.pictures.drawing
-    qtbot.waitUntil(lambda: ran.pictures.drawing.view is View.RESIDUAL)
-    drawing = ran.pictures.drawing
+    drawing = ran.session.pictures.drawing
+    qtbot.waitUntil(lambda: ran.session.pictures.drawing.view is View.RESIDUAL)
+    drawing = ran.session.pictures.drawing
     canvas = ran.pictures.images.output.canvas
     colours = table(ColourMap.DIVERGING)
     for x, y in ((3, 3), (20, 15), (38, 28)):
@@ -262,7 +262,7 @@ def test_buttons_without_room_are_in_a_menu(
     assert {"swipe", "reuse", "undo", "redo"} <= set(offered())
     (action,) = (each for each in more.menu().actions() if each.objectName() == "swipe")
     action.trigger()
-    assert window.pictures.images.arrangement is Arrangement.SWIPE
+    assert window.pictures.images.view.panes.arrangement is Arrangement.SWIPE
     window.docks[DockName.FILTERS].hide()
     window.resize(1280, 720)
     qtbot.waitUntil(lambda: swipe.isVisible() and not more.isVisible())
@@ -302,35 +302,35 @@ def test_scientific_pictures_are_seen_when_they_are_opened(
 def test_right_button_changes_level_and_window(qtbot: QtBot, scan: MainWindow) -> None:
     pair = scan.pictures.images
     canvas, pixels = pair.input.canvas, pair.input.image.pixels.copy()
-    before = pair.displays.of(PaneSide.INPUT)
+    before = pair.view.displays.of(PaneSide.INPUT)
     drag(canvas, QPointF(50, 50), QPointF(30, 0), RIGHT)
-    wider = pair.displays.of(PaneSide.INPUT)
+    wider = pair.view.displays.of(PaneSide.INPUT)
     assert wider.width == pytest.approx(1.1 * before.width)
     assert wider.level == pytest.approx(before.level)
     drag(canvas, QPointF(50, 80), QPointF(0, -60), RIGHT)
-    lower = pair.displays.of(PaneSide.INPUT)
+    lower = pair.view.displays.of(PaneSide.INPUT)
     assert lower.level == pytest.approx(wider.level - 0.2 * wider.width)
     drawn = grey(canvas, 20, 15)
     assert drawn == lower.steps(pixels)[15, 20]
     np.testing.assert_array_equal(pair.input.image.pixels, pixels)
     press(qtbot, scan, "Ctrl+L")
-    assert pair.displays.of(PaneSide.INPUT) == before
-    assert pair.displays.ruling(PaneSide.INPUT) not in pair.displays._choices
+    assert pair.view.displays.of(PaneSide.INPUT) == before
+    assert pair.view.displays.ruling(PaneSide.INPUT) not in pair.view.displays._choices
     press(qtbot, scan, "Ctrl+Shift+L")
-    assert pair.displays.of(PaneSide.INPUT) == Display(0, 1)
+    assert pair.view.displays.of(PaneSide.INPUT) == Display(0, 1)
     assert grey(canvas, 39, 29) == 255
 
 
 def test_output_is_drawn_as_the_input_unless_it_is_unlinked(qtbot: QtBot, scan: MainWindow) -> None:
     pair = scan.pictures.images
-    pair.choose_display(PaneSide.OUTPUT, Display(0, 100))
-    assert pair.displays.of(PaneSide.INPUT) == Display(0, 100)
+    pair.view.choose_display(PaneSide.OUTPUT, Display(0, 100))
+    assert pair.view.displays.of(PaneSide.INPUT) == Display(0, 100)
     assert scan.actions_["linkDisplays"].isChecked()
     scan.actions_["linkDisplays"].trigger()
     own = Display.automatic(pair.output.image.planes)
-    assert pair.displays.of(PaneSide.OUTPUT) == own
-    pair.choose_display(PaneSide.OUTPUT, Display(150, 300, 0.5))
-    assert pair.displays.of(PaneSide.INPUT) == Display(0, 100)
+    assert pair.view.displays.of(PaneSide.OUTPUT) == own
+    pair.view.choose_display(PaneSide.OUTPUT, Display(150, 300, 0.5))
+    assert pair.view.displays.of(PaneSide.INPUT) == Display(0, 100)
     shown = pair.output.image.pixels[9:10, 9:10]
     assert grey(pair.output.canvas, 9, 9) == Display(150, 300, 0.5).steps(shown)
     pair.output.canvas.hovered.emit(QPointF(9.5, 9.5))
@@ -341,16 +341,16 @@ def test_output_is_drawn_as_the_input_unless_it_is_unlinked(qtbot: QtBot, scan: 
 def test_a_display_belongs_to_its_picture(qtbot: QtBot, scan: MainWindow, picture: Path) -> None:
     pair = scan.pictures.images
     chosen = Display(-5, 40, 2, ColourMap.MAGMA)
-    pair.choose_display(PaneSide.INPUT, chosen)
+    pair.view.choose_display(PaneSide.INPUT, chosen)
     press(qtbot, scan, "Ctrl+U")  # its results keep it
     qtbot.waitUntil(lambda: pair.output.image is None)
-    assert pair.displays.of(PaneSide.INPUT) == chosen
+    assert pair.view.displays.of(PaneSide.INPUT) == chosen
     load(qtbot, scan, picture)
-    assert pair.displays.of(PaneSide.INPUT) == Display(0, 255)
+    assert pair.view.displays.of(PaneSide.INPUT) == Display(0, 255)
     for _ in range(2):
         press(qtbot, scan, "Ctrl+Z")
     qtbot.waitUntil(lambda: pair.input.image.title == "scan.tif" and pair.output.image is not None)
-    assert pair.displays.of(PaneSide.INPUT) == chosen
+    assert pair.view.displays.of(PaneSide.INPUT) == chosen
 
 
 def test_panel_of_levels_and_colours(qtbot: QtBot, scan: MainWindow) -> None:
@@ -363,7 +363,7 @@ def test_panel_of_levels_and_colours(qtbot: QtBot, scan: MainWindow) -> None:
     )
     low.setValue(10)
     high.setValue(50)
-    assert pair.displays.of(PaneSide.INPUT) == Display(10, 50)
+    assert pair.view.displays.of(PaneSide.INPUT) == Display(10, 50)
     assert (level.value(), width.value()) == (30, 40)
     level.setValue(20)
     width.setValue(10)
@@ -371,7 +371,7 @@ def test_panel_of_levels_and_colours(qtbot: QtBot, scan: MainWindow) -> None:
     gamma.setValue(0.5)
     child(panel, QComboBox, "displayMap").setCurrentText("Viridis")
     display = Display(15, 25, 0.5, ColourMap.VIRIDIS)
-    assert pair.displays.of(PaneSide.OUTPUT) == display
+    assert pair.view.displays.of(PaneSide.OUTPUT) == display
     canvas, pixels = pair.input.canvas, pair.input.image.pixels
     step = display.steps(pixels)[14, 20]
     assert 0 < step < 255
@@ -383,12 +383,12 @@ def test_panel_of_levels_and_colours(qtbot: QtBot, scan: MainWindow) -> None:
     child(panel, QCheckBox, "displayLinked").setChecked(False)
     side.setCurrentText("output")
     low.setValue(100)
-    assert pair.displays.of(PaneSide.OUTPUT).low == 100
-    assert pair.displays.of(PaneSide.INPUT) == display
+    assert pair.view.displays.of(PaneSide.OUTPUT).low == 100
+    assert pair.view.displays.of(PaneSide.INPUT) == display
     qtbot.mouseClick(child(panel, QPushButton, "displayAutomatic"), LEFT)
-    assert pair.displays.ruling(PaneSide.OUTPUT) not in pair.displays._choices
+    assert pair.view.displays.ruling(PaneSide.OUTPUT) not in pair.view.displays._choices
     qtbot.mouseClick(child(panel, QPushButton, "displayFull"), LEFT)
-    assert pair.displays.of(PaneSide.OUTPUT) == Display(0, 1)
+    assert pair.view.displays.of(PaneSide.OUTPUT) == Display(0, 1)
     drag(canvas, QPointF(50, 50), QPointF(30, 0), RIGHT)  # the panel follows
     side.setCurrentText("input")
     assert width.value() == pytest.approx(11)
@@ -414,7 +414,7 @@ def test_a_picture_in_colour_can_only_be_inverted(
 
 def test_probe_is_shown_in_both_pictures(qtbot: QtBot, ran: MainWindow) -> None:
     pair = ran.pictures.images
-    ran.page.use_input_as_reference()
+    ran.use_input_as_reference()
     canvas = pair.input.canvas
     qtbot.mouseMove(canvas, canvas.to_widget(QPointF(20.5, 10.5)).toPoint())
     qtbot.waitUntil(lambda: canvas.probe is not None)
@@ -635,12 +635,12 @@ def test_double_click_fits(ran: MainWindow) -> None:
 
 def test_moves_of_the_camera_are_reported(qtbot: QtBot, ran: MainWindow) -> None:
     pair = ran.pictures.images
-    with qtbot.waitSignal(pair.looked):
+    with qtbot.waitSignal(pair.zoomed):
         pair.look_at(QPointF(20, 15), 40)
     seen = pair.visible()
     assert seen.contains(QPointF(20, 15))
     assert seen.width() == pytest.approx(pair.output.canvas.width() / 40, abs=1 / 40)
-    with qtbot.waitSignal(pair.looked):
+    with qtbot.waitSignal(pair.zoomed):
         pair.output.canvas.panned.emit(QPointF(2, 0))
     assert pair.visible().x() == pytest.approx(seen.x() + 2)
 

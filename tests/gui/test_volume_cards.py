@@ -32,9 +32,9 @@ def live(qtbot: QtBot, open_window: Opener, tmp_path: Path, cpu: FakeCpu) -> Mai
         window.session.set_filter(id_)
         settle(qtbot, window)
         if id_ != "median":
-            before = window.page.source
+            before = window.session.subject.source
             window.page.use_output()
-            wait_until(qtbot, lambda before=before: window.page.source is not before)
+            wait_until(qtbot, lambda before=before: window.session.subject.source is not before)
     settle(qtbot, window)
     cpu.requests.clear()
     return window
@@ -56,36 +56,36 @@ def test_cards_of_volumes_show_pictures_and_times(qtbot: QtBot, live: MainWindow
 def test_an_earlier_step_is_edited_and_all_components_follow(
     qtbot: QtBot, live: MainWindow, cpu: FakeCpu
 ) -> None:
-    end = live.page.result.output
+    end = live.session.subject.result.output
     live.steps.edit(1)
     settle(qtbot, live)
     assert cards(live) == ["negative", "mri_nlm*", "median"]
-    assert live.page.result.output is end
+    assert live.session.subject.result.output is end
     assert ran(cpu) == []
     editor: Any = live.panel.form.editors["search_radius"]
     editor.set_value(2)
     settle(qtbot, live)
     assert set(ran(cpu)) == {"mri_nlm", "median"}, "the first step is kept"
-    assert live.page.result.output is not end
-    assert len(live.page.result.scan.volumes) == 2
-    np.testing.assert_array_equal(shown(live), live.page.result.scan.volumes[0].voxels)
+    assert live.session.subject.result.output is not end
+    assert len(live.session.subject.result.scan.volumes) == 2
+    np.testing.assert_array_equal(shown(live), live.session.subject.result.scan.volumes[0].voxels)
     live.volumes.components.choose(1)
-    np.testing.assert_array_equal(shown(live), live.page.result.scan.volumes[1].voxels)
+    np.testing.assert_array_equal(shown(live), live.session.subject.result.scan.volumes[1].voxels)
 
 
 def test_steps_of_volumes_are_switched_moved_and_undone(qtbot: QtBot, live: MainWindow) -> None:
-    end = live.page.result.output
+    end = live.session.subject.result.output
     live.steps.switch(1)
     settle(qtbot, live)
     assert cards(live) == ["negative", "(mri_nlm)", "median*"]
-    assert live.page.result.output is not end
-    live.page.undo()
+    assert live.session.subject.result.output is not end
+    live.session.subject.undo()
     settle(qtbot, live)
-    assert live.page.result.output is end
+    assert live.session.subject.result.output is end
     live.steps.move(1, 0)
     settle(qtbot, live)
     assert cards(live)[0].startswith("mri_nlm")
-    assert live.page.result.request.step.filter.id == "median"
+    assert live.session.subject.result.request.step.filter.id == "median"
     live.steps.delete(0)
     settle(qtbot, live)
     assert cards(live) == ["negative", "median*"]
@@ -95,9 +95,9 @@ def test_steps_across_another_axis_are_other_steps(
     qtbot: QtBot, live: MainWindow, cpu: FakeCpu
 ) -> None:
     live.volumes.viewer.choose_plane(2)
-    qtbot.waitUntil(lambda: live.page.result.request.step.axis == 2)
+    qtbot.waitUntil(lambda: live.session.subject.result.request.step.axis == 2)
     settle(qtbot, live)
-    assert [card.step.axis for card in live.steps.pipeline.cards] == [0, 0, 2]
+    assert [card.step.axis for card in live.session.subject.pipeline.cards] == [0, 0, 2]
 
 
 def test_no_slices_are_shown_for_a_step_that_others_follow(
@@ -105,9 +105,11 @@ def test_no_slices_are_shown_for_a_step_that_others_follow(
 ) -> None:
     live.steps.edit(1)
     settle(qtbot, live)
-    request = live.page.history.followed(live.page.request(live.session.require()))
+    request = live.session.subject.history.followed(
+        live.session.subject.request(live.session.require())
+    )
     assert request.then
-    assert live.page.visible_parts(request) == ()
+    assert live.session.subject.visible_parts(request) == ()
 
 
 def test_run_measures_the_edited_step(qtbot: QtBot, live: MainWindow) -> None:
@@ -118,8 +120,8 @@ def test_run_measures_the_edited_step(qtbot: QtBot, live: MainWindow) -> None:
     settle(qtbot, live)
     (listed,) = live.gallery.sorted(RunOrder.NEWEST)
     assert listed.form.filter_id == "negative"
-    assert listed.result is live.page.result.parts[0]
-    assert len(live.page.result.parts) == 3
+    assert listed.result is live.session.subject.result.parts[0]
+    assert len(live.session.subject.result.parts) == 3
 
 
 def test_the_volumes_of_a_file_go_through_all_steps(
@@ -130,7 +132,7 @@ def test_the_volumes_of_a_file_go_through_all_steps(
     window.session.set_filter("negative")
     settle(qtbot, window)
     window.page.use_output()
-    qtbot.waitUntil(lambda: bool(window.page.moment.steps))
+    qtbot.waitUntil(lambda: bool(window.session.subject.moment.steps))
     window.session.set_filter("mri_nlm")
     settle(qtbot, window)
     assert not window.files.members.bar.isVisible(), "an output is no volume of the file"
@@ -139,9 +141,9 @@ def test_the_volumes_of_a_file_go_through_all_steps(
     qtbot.waitUntil(window.files.members.bar.isVisible)
     cpu.requests.clear()
     press(qtbot, window, "Alt+.")
-    qtbot.waitUntil(lambda: np.array_equal(window.volumes.part.voxels, voxels(1)))
+    qtbot.waitUntil(lambda: np.array_equal(window.session.volumes.part.voxels, voxels(1)))
     settle(qtbot, window)
     assert cards(window) == ["negative*", "mri_nlm"]
-    assert window.live.freshness is Freshness.EXACT
-    assert len(window.page.result.parts) == 2
-    assert window.page.result.parts[0].request.source is window.page.source
+    assert window.session.freshness is Freshness.EXACT
+    assert len(window.session.subject.result.parts) == 2
+    assert window.session.subject.result.parts[0].request.source is window.session.subject.source

@@ -31,7 +31,7 @@ __all__ = ["viewer"]
 def shown(viewer: VolumeViewer) -> VolumeViewer:
     viewer.show_input(volume(), "Input: v")
     viewer.show_output(volume(1), "Output: w")
-    viewer.set_window(GreyWindow(500, 1000))
+    viewer.view.choose_window(GreyWindow(500, 1000))
     return viewer
 
 
@@ -46,7 +46,7 @@ def at(view: PlaneView, x: float, y: float) -> QColor:
 
 def test_a_colour_map_colours_input_and_output(shown: VolumeViewer) -> None:
     before = grey(shown.input.views[0]).copy()
-    shown.choose_look(replace(shown.look, colour_map=ColourMap.VIRIDIS))
+    shown.view.choose_look(replace(shown.view.look, colour_map=ColourMap.VIRIDIS))
     for pane in (shown.input, shown.output):
         image = pane.views[0].image
         assert image is not None
@@ -61,21 +61,21 @@ def test_a_colour_map_colours_input_and_output(shown: VolumeViewer) -> None:
 def test_a_swipe_shows_the_input_on_its_side(qtbot: QtBot, viewer: VolumeViewer) -> None:
     black, white = np.zeros(SHAPE, np.int16), np.full(SHAPE, 1000, np.int16)
     viewer.show_input(Volume.from_array(black), "Input")
-    viewer.arrange(Arrangement.SWIPE)
+    viewer.view.arrange(arrangement=Arrangement.SWIPE)
     assert viewer.input.isVisible()  # there is nothing yet to share the room with
     viewer.show_output(Volume.from_array(white), "Output")
-    viewer.set_window(GreyWindow(500, 1000))
+    viewer.view.choose_window(GreyWindow(500, 1000))
     view = viewer.output.views[0]
     assert not viewer.input.isVisible()
     assert at(view, 0.2, 0.2).lightness() < 30
     assert at(view, 0.8, 0.2).lightness() > 220
     line = QPoint(view.width() // 2, 10)
-    before = viewer.position
+    before = viewer.view.position
     qtbot.mousePress(view, LEFT, pos=line)
     qtbot.mouseMove(view, QPoint(0, 10))
     qtbot.mouseRelease(view, LEFT, pos=QPoint(0, 10))
     assert at(view, 0.2, 0.2).lightness() > 220
-    assert viewer.position == before  # the line was dragged, not the crosshair
+    assert viewer.view.position == before  # the line was dragged, not the crosshair
     for _ in range(50):
         qtbot.keyClick(view, Qt.Key.Key_BracketRight)
     assert at(view, 0.8, 0.2).lightness() < 30
@@ -99,7 +99,7 @@ def test_the_probe_names_input_output_and_residual_in_both_panes(shown: VolumeVi
     texts: list[str] = []
     shown.described.connect(texts.append)
     shown.show_output(second, minus=first)
-    plane, place = shown.planes[0], (10, 3, 4)
+    plane, place = shown.view.planes[0], (10, 3, 4)
     column, row = plane.place(place, SHAPE)
     shown.output.views[0].hovered.emit((column, row))
     values = first.voxels[place].item(), second.voxels[place].item()
@@ -117,7 +117,7 @@ def test_differences_are_drawn_over_the_anatomy(qtbot: QtBot, viewer: VolumeView
     changed[:, :, 30:] += 400
     first, second = Volume.from_array(anatomy), Volume.from_array(changed)
     viewer.show_input(first, "Input")
-    viewer.set_window(GreyWindow(500, 1000))
+    viewer.view.choose_window(GreyWindow(500, 1000))
     viewer.show_output(second, "Output")
     assert not viewer.overlay.isVisible()
     viewer.show_output(second, "Residual", minus=first)
@@ -134,7 +134,7 @@ def test_differences_are_drawn_over_the_anatomy(qtbot: QtBot, viewer: VolumeView
     opacity.setValue(0)
     assert at(view, 0.9, 0.2) == same
     opacity.setValue(100)
-    viewer.choose_look(replace(viewer.look, threshold=401))
+    viewer.view.choose_look(replace(viewer.view.look, threshold=401))
     assert at(view, 0.9, 0.2) == same
 
 
@@ -148,12 +148,14 @@ def test_a_maximum_of_a_slab_is_drawn_and_named(qtbot: QtBot, shown: VolumeViewe
     thickness.setValue(4)
     view, source = shown.input.views[0], shown.input.volume
     assert source is not None
-    expected = shown.window_.grey(shown.planes[0].cut(source.voxels[9:13].max(0)[None], 0))
+    expected = shown.view.windows.current.grey(
+        shown.view.planes[0].cut(source.voxels[9:13].max(0)[None], 0)
+    )
     assert np.array_equal(grey(view), expected)
     assert view.note == "Maximum of slices 10–13"
     texts: list[str] = []
     shown.described.connect(texts.append)
-    column, row = shown.planes[0].place((10, 3, 4), SHAPE)
+    column, row = shown.view.planes[0].place((10, 3, 4), SHAPE)
     view.hovered.emit((column, row))
     assert f"(maximum {source.voxels[9:13, 3, 4].max()})" in texts[-1]
 
@@ -164,7 +166,7 @@ def test_a_large_slab_is_computed_elsewhere_first(
     monkeypatch.setattr(slices, "_AT_ONCE", 10)
     works: list[Callable[[], Any]] = []
     shown.wanted.connect(works.append)
-    shown.choose_look(replace(shown.look, projection=Projection.MEAN))
+    shown.view.choose_look(replace(shown.view.look, projection=Projection.MEAN))
     view = shown.output.views[2]
     assert view.image is None
     assert view.note.endswith("computing…")
@@ -176,25 +178,25 @@ def test_a_large_slab_is_computed_elsewhere_first(
 
 
 def test_the_panel_chooses_gamma_and_colours(qtbot: QtBot, shown: VolumeViewer) -> None:
-    panel = VolumeDisplayPanel(shown)
+    panel = VolumeDisplayPanel(shown.view)
     qtbot.addWidget(panel)
     box = panel.findChild(QComboBox, "volumeMap")
     assert box is not None
     box.setCurrentText(ColourMap.MAGMA)
-    assert shown.look.colour_map is ColourMap.MAGMA
-    shown.choose_look(replace(shown.look, colour_map=ColourMap.INVERTED))
+    assert shown.view.look.colour_map is ColourMap.MAGMA
+    shown.view.choose_look(replace(shown.view.look, colour_map=ColourMap.INVERTED))
     assert box.currentText() == ColourMap.INVERTED
-    shown.set_window(GreyWindow(5, 5))
-    shown.control.choose_full()
+    shown.view.choose_window(GreyWindow(5, 5))
+    shown.view.show_full_range()
     assert shown.input.volume is not None
     low, high = shown.input.volume.value_range
-    assert shown.window_ == GreyWindow((low + high) / 2, high - low)
-    shown.control.choose_automatic()
-    assert shown.window_.width < high - low
+    assert shown.view.windows.current == GreyWindow((low + high) / 2, high - low)
+    shown.view.show_automatic()
+    assert shown.view.windows.current.width < high - low
 
 
 def test_hovering_the_line_shows_that_it_can_be_dragged(qtbot: QtBot, shown: VolumeViewer) -> None:
-    shown.arrange(Arrangement.SPLIT)
+    shown.view.arrange(arrangement=Arrangement.SPLIT)
     QApplication.processEvents()  # the output gets the room of the input
     view = shown.output.views[0]
     qtbot.mouseMove(view, QPoint(5, view.height() // 2))

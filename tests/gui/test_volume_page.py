@@ -97,7 +97,7 @@ def scan(tmp_path: Path) -> Path:
 
 
 def titles(window: MainWindow) -> list[str]:
-    scan = window.volumes.source
+    scan = window.session.volumes.source
     return [] if scan is None else [volume.title for volume in scan.volumes]
 
 
@@ -113,9 +113,9 @@ def add(qtbot: QtBot, window: MainWindow, path: Path) -> None:
 
 
 def run(qtbot: QtBot, window: MainWindow) -> None:
-    before = window.volumes.result
+    before = window.session.volumes.result
     press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.volumes.result not in (before, None))
+    qtbot.waitUntil(lambda: window.session.volumes.result not in (before, None))
 
 
 def caption(window: MainWindow, side: str = "Output") -> str:
@@ -182,7 +182,7 @@ def test_a_folder_of_pictures_is_opened(qtbot: QtBot, window: MainWindow, tmp_pa
     assert chooser.fileMode() == QFileDialog.FileMode.Directory
     choose_files(chooser, folder)
     qtbot.waitUntil(lambda: titles(window) == ["slices"])
-    assert window.volumes.source.volumes[0].voxels.shape == (3, 5, 7)
+    assert window.session.volumes.source.volumes[0].voxels.shape == (3, 5, 7)
 
 
 def test_one_of_several_series_is_asked_for(
@@ -199,7 +199,7 @@ def test_one_of_several_series_is_asked_for(
     question.setTextValue(question.comboBoxItems()[1])
     question.accept()
     qtbot.waitUntil(lambda: titles(window) == ["scans"])
-    np.testing.assert_array_equal(window.volumes.source.volumes[0].voxels[0], pixels(2))
+    np.testing.assert_array_equal(window.session.volumes.source.volumes[0].voxels[0], pixels(2))
 
 
 def test_a_volume_that_cannot_be_read_leaves_what_is_open(
@@ -231,7 +231,7 @@ def test_components_are_added_sorted_shown_and_removed(
     qtbot.waitUntil(lambda: titles(window) == ["PD.nii", "T1.nii.gz", "T2.nii"])
     assert listed.currentRow() == 0  # the one that was shown still is
     assert caption(window, "Input").startswith("Input: PD.nii, ")
-    np.testing.assert_array_equal(window.volumes.source.planes[..., 0], voxels(2))
+    np.testing.assert_array_equal(window.session.volumes.source.planes[..., 0], voxels(2))
 
     listed.setCurrentRow(1)
     listed.setFocus()
@@ -285,19 +285,19 @@ def test_a_run_shows_output_residual_and_timing(
     child(window, QLineEdit, "sigma").setText("20, 15")
     run(qtbot, window)
     request = cpu.requests[-1]
-    assert request.source is window.volumes.source
+    assert request.source is window.session.volumes.source
     assert request.step.parameters["sigma"] == (20.0, 15.0)
     assert caption(window).startswith("Output: CPU parallel, MRI NLM")
     assert "megavoxels/s" in state(window)
     heading = window.runs.table.model().index(0, 0)
     assert heading.data().endswith("8×9×6")
     assert "2 volumes" in heading.data(Qt.ItemDataRole.ToolTipRole)
-    assert window.volumes.viewer.output.volume is window.volumes.result.scan.volumes[0]
+    assert window.volumes.viewer.output.volume is window.session.volumes.result.scan.volumes[0]
 
     press(qtbot, window, "F3")
     assert caption(window).startswith("Residual: output – input, ×")
     child(window, QListWidget, "componentList").setCurrentRow(1)
-    assert window.volumes.viewer.output.volume is window.volumes.result.scan.volumes[1]
+    assert window.volumes.viewer.output.volume is window.session.volumes.result.scan.volumes[1]
     press(qtbot, window, "F4")
     assert child(window, QLabel, "volumeOutputHint").text() == comparison.NO_REFERENCE
 
@@ -330,7 +330,7 @@ def test_cancel_leaves_the_last_output(
 ) -> None:
     open_scan(qtbot, window, scan)
     run(qtbot, window)
-    result = window.volumes.result
+    result = window.session.volumes.result
     cpu.go.clear()
     cpu.entered.clear()
     press(qtbot, window, "F5")
@@ -338,7 +338,7 @@ def test_cancel_leaves_the_last_output(
     qtbot.waitUntil(lambda: "50 %" in state(window))
     press(qtbot, window, "Esc")
     qtbot.waitUntil(lambda: state(window) == "Cancelled.")
-    assert window.volumes.result is result
+    assert window.session.volumes.result is result
 
 
 def test_a_run_that_ends_after_another_volume_was_opened_is_not_shown(
@@ -362,34 +362,34 @@ def test_a_run_that_ends_after_another_volume_was_opened_is_not_shown(
 def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
     open_scan(qtbot, window, scan)
     run(qtbot, window)
-    output = window.volumes.result.scan.volumes[0]
+    output = window.session.volumes.result.scan.volumes[0]
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.volumes.source.volumes[0] is output)
-    assert window.volumes.result is None
+    qtbot.waitUntil(lambda: window.session.volumes.source.volumes[0] is output)
+    assert window.session.volumes.result is None
 
 
 def test_input_and_output_are_taken_back_and_done_again(
     qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
 ) -> None:
     open_scan(qtbot, window, scan)
-    first = window.volumes.source
+    first = window.session.volumes.source
     undo = window.findChild(QAction, "undo")
     assert not undo.isEnabled()
     run(qtbot, window)
-    result = window.volumes.result
+    result = window.session.volumes.result
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.volumes.source is result.scan)
+    qtbot.waitUntil(lambda: window.session.volumes.source is result.scan)
     assert caption(window, "Input").endswith("RAS, after MRI NLM")
     assert undo.text() == "&Undo MRI NLM"
     add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
     assert undo.text() == "&Undo Add T2.nii"
     press(qtbot, window, "Ctrl+Z")
     press(qtbot, window, "Ctrl+Z")
-    assert window.volumes.source is first
+    assert window.session.volumes.source is first
     assert window.volumes.viewer.output.volume is result.scan.volumes[0]
     assert not undo.isEnabled()
     press(qtbot, window, "Ctrl+Y")
-    assert window.volumes.source is result.scan
+    assert window.session.volumes.source is result.scan
     assert window.volumes.viewer.output.volume is None
     press(qtbot, window, "Ctrl+Y")
     assert titles(window) == ["T1.nii.gz", "T2.nii"]
@@ -406,7 +406,7 @@ def test_a_volume_of_another_size_follows_an_output(
     press(qtbot, window, "Ctrl+Z")
     assert titles(window) == ["single.nii"]
     assert window.volumes.viewer.output.volume.voxels.shape == (1, 4, 3)
-    assert window.volumes.viewer.position == (0, 2, 1)
+    assert window.volumes.viewer.view.position == (0, 2, 1)
 
 
 def test_an_earlier_run_comes_back_with_its_steps(
@@ -415,13 +415,13 @@ def test_an_earlier_run_comes_back_with_its_steps(
     open_scan(qtbot, window, scan)
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.volumes.result is None)
+    qtbot.waitUntil(lambda: window.session.volumes.result is None)
     run(qtbot, window)
-    result = window.volumes.result
+    result = window.session.volumes.result
     assert result is not None
     open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
     window.show_again(result, RunSettings.of(result.request))
-    assert window.volumes.result is result
+    assert window.session.volumes.result is result
     assert caption(window, "Input").endswith("after MRI NLM")
     assert window.findChild(QAction, "undo").text() == "&Undo Earlier Run"
 
@@ -458,7 +458,7 @@ def test_what_was_estimated_is_told(
     open_scan(qtbot, window, write(tmp_path / "T2.nii.gz", voxels()))
     assert sigma.placeholderText() == "estimated", "that was from another scan"
     assert window.statusBar().currentMessage().startswith("T2.nii.gz")
-    window.page.undo()
+    window.session.subject.undo()
     assert sigma.placeholderText() == "30.94 (estimated)"
     assert window.statusBar().currentMessage().startswith(reported)
 
@@ -478,24 +478,24 @@ def test_what_was_before_the_noise_judges_what_comes_after(
     qtbot: QtBot, window: MainWindow, scan: Path
 ) -> None:
     open_scan(qtbot, window, scan)
-    clean = window.volumes.source.volumes[0]
+    clean = window.session.volumes.source.volumes[0]
     window.session.set_filter("rician_noise")
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.volumes.result is None)
+    qtbot.waitUntil(lambda: window.session.volumes.result is None)
     show_quality(window)
     qtbot.waitUntil(lambda: judged_by(window) == "Compared with T1.nii.gz (before noise)")
     window.session.set_filter("mri_nlm")
     run(qtbot, window)
-    output = window.volumes.result.scan.volumes[0]
+    output = window.session.volumes.result.scan.volumes[0]
     expected = dict(judge_volume(output.voxels, clean.voxels).figures())
     qtbot.waitUntil(lambda: expected["PSNR"] in window.quality.text())
     assert f"\t{expected['bias']}\t" in window.quality.text().splitlines()[5]
     press(qtbot, window, "F4")
     assert window.volumes.viewer.content.whole.minus is clean
     press(qtbot, window, "Ctrl+U")  # a step that adds no noise keeps the reference
-    qtbot.waitUntil(lambda: window.volumes.result is None)
-    assert window.volumes.reference.image is clean
+    qtbot.waitUntil(lambda: window.session.volumes.result is None)
+    assert window.session.volumes.reference.image is clean
     press(qtbot, window, "Ctrl+Z")
     press(qtbot, window, "Ctrl+Z")
     qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
@@ -541,7 +541,7 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     radius: int | tuple[int, int, int],
 ) -> None:
     open_scan(qtbot, window, scan)
-    clean = window.volumes.source.volumes[0]
+    clean = window.session.volumes.source.volumes[0]
     steps = (
         Step.create("rician-noise", {"sigma": 0.1}, axis=2),
         Step.create("mri-nlm", {"search_radius": radius, "beta": 0.8765}),
@@ -550,20 +550,20 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     press(qtbot, window, "Ctrl+Shift+R")
     chooser = dialog(qtbot, window, QFileDialog)
     choose_files(chooser, tmp_path / "steps.json")
-    qtbot.waitUntil(lambda: window.volumes.result is not None and not window.runner.busy)
+    qtbot.waitUntil(lambda: window.session.volumes.result is not None and not window.runner.busy)
     assert [each.step.filter.id for each in cpu.requests] == ["rician_noise"] * SHAPE[2] + [
         "mri_nlm"
     ]
     assert cpu.requests[-1].step.parameters["search_radius"] == radius
     assert caption(window, "Input").endswith("after Rician noise")
     assert caption(window).startswith("Output: CPU parallel, MRI NLM, ")
-    assert window.volumes.reference.image is clean
-    window.session.show(RunSettings.of(window.volumes.result.request))
+    assert window.session.volumes.reference.image is clean
+    window.session.show(RunSettings.of(window.session.volumes.result.request))
     window.findChild(QAction, "saveRecipe").trigger()
     save_as(qtbot, window, tmp_path / "again.json")
     assert read_recipe(tmp_path / "again.json").to_json() == Recipe(steps).to_json()
     press(qtbot, window, "Ctrl+Z")
-    assert window.volumes.source.volumes == (clean,)
+    assert window.session.volumes.source.volumes == (clean,)
 
 
 def test_cancel_keeps_what_a_recipe_did_so_far(
@@ -597,7 +597,7 @@ def test_showing_the_other_page_ends_a_recipe(
     qtbot.waitUntil(lambda: not window.runner.busy)
     assert "it is in the list of runs" in window.statusBar().currentMessage()
     assert len(cpu.requests) == 1
-    assert window.volumes.result is None
+    assert window.session.volumes.result is None
 
 
 # --- noise ---
@@ -672,8 +672,8 @@ def test_kernel_and_estimate_work_for_volumes_too(
     qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – Non-local means")
     viewer.close()
     window.runner.estimate("filter_sigma")
-    assert window.volumes.source is not None
-    expected = estimate(Request.create(window.volumes.source, "nlm"), flat)
+    assert window.session.volumes.source is not None
+    expected = estimate(Request.create(window.session.volumes.source, "nlm"), flat)
 
     def shown() -> float:
         return window.session.require().step.parameters["filter_sigma"]
@@ -818,7 +818,7 @@ def test_a_slice_goes_to_the_filters_of_pictures_as_it_is_shown(
     viewer = window.volumes.viewer
     viewer.input.views[1].pressed.emit()
     viewer.go_to((2, 3, 4))
-    plane, shades = viewer.planes[1], viewer.window_
+    plane, shades = viewer.view.planes[1], viewer.view.windows.current
     window.findChild(QAction, "openSlice").trigger()
     qtbot.waitUntil(window.pictures.images.isVisible)
     image = window.pictures.images.input.image
@@ -837,7 +837,7 @@ def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) 
     child(order, QCheckBox, Contrast.T2W.value).setChecked(True)
     qtbot.mouseClick(order.findChild(QPushButton, "makePhantom"), Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
-    first, second = window.volumes.source.volumes
+    first, second = window.session.volumes.source.volumes
     assert first.voxels.shape == (16, 24, 20)
     assert first.title == "Phantom T1w, 9 % Rician noise"
     assert second.title == "Phantom T2w, 9 % Rician noise"
@@ -849,14 +849,14 @@ def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) 
     beside = child(window, QLabel, "referenceName")
     qtbot.waitUntil(lambda: beside.text() == "Compared with Phantom T1w (the truth)")
     figures = window.quality.text().splitlines()
-    expected = judge_volume(first.voxels, window.volumes.reference.image.voxels)
+    expected = judge_volume(first.voxels, window.session.volumes.reference.image.voxels)
     assert figures[1].split("\t")[:2] == ["PSNR", dict(expected.figures())["PSNR"]]
     assert "worse" in figures[1]  # half of everything is further from the truth
     child(window, QListWidget, "componentList").setCurrentRow(1)
     qtbot.waitUntil(lambda: beside.text() == "Compared with Phantom T2w (the truth)")
     assert set(window.quality.histograms.histograms) == {"input", "output"}
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.volumes.result is None)
+    qtbot.waitUntil(lambda: window.session.volumes.result is None)
     run(qtbot, window)
     window.set_view(View.DIFFERENCE)
     assert caption(window).startswith("Difference: output – reference, ×")  # the truth stays
@@ -903,7 +903,7 @@ def test_a_volume_is_saved_as_a_folder_of_pictures(
     values = np.random.default_rng(0).integers(0, 255, (4, 9, 8)).astype(np.uint8)
     open_scan(qtbot, window, write_volume(Volume.from_array(values), tmp_path / "a.tif"))
     run(qtbot, window)
-    made = window.volumes.shown_output
+    made = window.session.volumes.shown_output
     assert made is not None
     window.file_dialogs.save([made], "made")
     chooser = dialog(qtbot, window, QFileDialog)
@@ -926,7 +926,7 @@ def test_drawn_volumes_are_not_kept_alive(
 
     monkeypatch.setattr("kernelscope.gui.model.history.MOST_MOMENTS", 1)
     open_scan(qtbot, window, scan)
-    first = weakref.ref(window.volumes.source.volumes[0])
+    first = weakref.ref(window.session.volumes.source.volumes[0])
     open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
 
     def gone() -> bool:
@@ -940,14 +940,14 @@ def test_a_volume_on_the_command_line(qtbot: QtBot, open_window: Opener, scan: P
     window = open_window()
     window.open_first(scan)
     qtbot.waitUntil(lambda: titles(window) == ["T1.nii.gz"])
-    assert isinstance(window.volumes.source.volumes[0], Volume)
+    assert isinstance(window.session.volumes.source.volumes[0], Volume)
 
 
 def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
     qtbot: QtBot, window: MainWindow, scan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_scan(qtbot, window, scan)
-    window.page.use_input_as_reference()
+    window.use_input_as_reference()
     window.session.set_values("mri_nlm", {"beta": 1.0})  # estimating it is a step before the run
     window.docks[DockName.QUALITY].raise_()
     panel = window.findChild(QTreeWidget, "qualityFigures")
@@ -980,7 +980,7 @@ def test_a_number_for_nan_is_asked_for(qtbot: QtBot, window: MainWindow, tmp_pat
     chooser.accept()
     qtbot.waitUntil(lambda: titles(window) == ["holes.nii"])
     assert "filtered as 0.5, saved as NaN again." in window.statusBar().currentMessage()
-    assert (window.volumes.source.volumes[0].voxels[0] == 0.5).all()
+    assert (window.session.volumes.source.volumes[0].voxels[0] == 0.5).all()
 
 
 def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
@@ -995,7 +995,9 @@ def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_pat
     asked.accept()
     for number in (1, 2):
         wanted = np.where(np.isnan(both[number]), 7, both[number])
-        wait_until(qtbot, lambda wanted=wanted: np.array_equal(window.volumes.part.voxels, wanted))
+        wait_until(
+            qtbot, lambda wanted=wanted: np.array_equal(window.session.volumes.part.voxels, wanted)
+        )
         press(qtbot, window, "Alt+.")
 
 
@@ -1024,8 +1026,8 @@ def test_components_and_references_are_asked_too(
     qtbot.waitUntil(lambda: titles(window) == [scan.name, "holes.nii"])
     window.file_dialogs.open_reference_volume(path)
     dialog(qtbot, window, QInputDialog).accept()
-    qtbot.waitUntil(lambda: window.volumes.reference is not None)
-    assert window.volumes.reference.image.title == "holes.nii"
+    qtbot.waitUntil(lambda: window.session.volumes.reference is not None)
+    assert window.session.volumes.reference.image.title == "holes.nii"
 
 
 def test_volumes_dropped_together_share_the_number(
@@ -1037,7 +1039,7 @@ def test_volumes_dropped_together_share_the_number(
     dialog(qtbot, window, QInputDialog).accept()
     dialog(qtbot, window, TogetherDialog).findChild(QPushButton, "openTogether").click()
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
-    assert all(not np.isnan(each.voxels).any() for each in window.volumes.source.volumes)
+    assert all(not np.isnan(each.voxels).any() for each in window.session.volumes.source.volumes)
 
 
 def test_the_view_in_3d_follows_the_page_and_closes_with_the_window(
@@ -1055,7 +1057,7 @@ def test_the_view_in_3d_follows_the_page_and_closes_with_the_window(
     run(qtbot, window)
     qtbot.waitUntil(lambda: space.settled and space.views[1].grab().toImage() != empty)
     before = space.views[0].grab().toImage()
-    window.volumes.viewer.set_window(GreyWindow(300, 100))
+    window.volumes.viewer.view.choose_window(GreyWindow(300, 100))
     qtbot.waitUntil(lambda: space.settled and space.views[0].grab().toImage() != before)
     window.close()
     assert not space.isVisible()
@@ -1068,17 +1070,17 @@ def test_commands_of_the_view_reach_volumes_in_front(
     run(qtbot, window)
     viewer = window.volumes.viewer
     press(qtbot, window, "Alt+2")
-    assert viewer.arrangement is Arrangement.SWIPE
+    assert viewer.view.panes.arrangement is Arrangement.SWIPE
     assert window.findChild(QAction, "swipe").isChecked()
     window.findChild(QAction, "mapMagma").trigger()
-    assert viewer.look.colour_map is ColourMap.MAGMA
+    assert viewer.view.look.colour_map is ColourMap.MAGMA
     assert window.findChild(QAction, "mapMagma").isChecked()
     press(qtbot, window, "Ctrl+I")
-    assert viewer.shows_input
+    assert viewer.view.shows_input
     assert viewer.output.views[0].note == "Input"
     window.findChild(QAction, "fullDisplay").trigger()
-    low, high = window.volumes.part.value_range
-    assert viewer.window_.width == high - low
+    low, high = window.session.volumes.part.value_range
+    assert viewer.view.windows.current.width == high - low
     press(qtbot, window, "Ctrl+D")
     panel = window.viewer.volume_panel
     qtbot.waitUntil(panel.isVisible)

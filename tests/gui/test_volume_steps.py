@@ -18,6 +18,7 @@ from kernelscope.gui.docks.volume_step_bar import VolumeStepBar
 from kernelscope.gui.model import volume_series
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.session.session import FIRST_FILTER
+from kernelscope.gui.session.subject import SHOWN, Fields
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
@@ -43,11 +44,11 @@ def shows(qtbot: QtBot, window: MainWindow, number: int) -> None:
     """Wait for a volume of the file, whose seed is its number, and compare all that names it."""
 
     def there() -> bool:
-        source = window.volumes.source
+        source = window.session.volumes.source
         return source is not None and np.array_equal(source.volumes[0].voxels, voxels(number))
 
     qtbot.waitUntil(there)
-    assert window.volumes.viewer.input.volume is window.volumes.part
+    assert window.volumes.viewer.input.volume is window.session.volumes.part
     assert window.files.members.bar.text == f"Volume  {number + 1} / {COUNT}"
 
 
@@ -86,11 +87,11 @@ def test_channels_have_names_and_micrometres(
     open_scan(qtbot, window, cells)
     assert bar.text == "Channel  1 / 3  DAPI"
     assert window.session.filter_id == FIRST_FILTER
-    assert "0.2×0.2×0.5 µm" in window.volumes.announce()
+    assert "0.2×0.2×0.5 µm" in window.session.volumes.announce()
     press(qtbot, window, "Alt+.")
     qtbot.waitUntil(lambda: bar.text == "Channel  2 / 3  GFP")
-    assert window.volumes.part.channel.name == "GFP"
-    assert window.volumes.history.undo_name == "Channel 2 of cells.ome.tif"
+    assert window.session.volumes.part.channel.name == "GFP"
+    assert window.session.volumes.history.undo_name == "Channel 2 of cells.ome.tif"
 
 
 def test_steps_are_one_for_undo_and_a_run_ends_them(
@@ -100,29 +101,29 @@ def test_steps_are_one_for_undo_and_a_run_ends_them(
     for number in (1, 2, 3):
         press(qtbot, window, "Alt+.")
         shows(qtbot, window, number)
-    assert window.volumes.history.undo_name == "Volume 4 of bold.nii.gz"
+    assert window.session.volumes.history.undo_name == "Volume 4 of bold.nii.gz"
     press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.volumes.result is not None)
+    qtbot.waitUntil(lambda: window.session.volumes.result is not None)
     press(qtbot, window, "Alt+,")
     shows(qtbot, window, 2)
-    assert window.volumes.result is None
-    window.volumes.undo()
+    assert window.session.volumes.result is None
+    window.session.volumes.undo()
     shows(qtbot, window, 3)
-    assert window.volumes.result is not None
-    window.volumes.undo()
+    assert window.session.volumes.result is not None
+    window.session.volumes.undo()
     shows(qtbot, window, 0)
-    assert window.volumes.history.undo_name == ""
+    assert window.session.volumes.history.undo_name == ""
 
 
 def test_level_window_and_place_stay(qtbot: QtBot, window: MainWindow, file: Path) -> None:
     open_scan(qtbot, window, file)
     viewer = window.volumes.viewer
     viewer.go_to((1, 2, 3))
-    before = viewer.window_
+    before = viewer.view.windows.current
     press(qtbot, window, "Alt+.")
     shows(qtbot, window, 1)
-    assert viewer.window_ == before
-    assert viewer.position == (1, 2, 3)
+    assert viewer.view.windows.current == before
+    assert viewer.view.position == (1, 2, 3)
 
 
 def test_values_name_the_volume(qtbot: QtBot, window: MainWindow, file: Path) -> None:
@@ -132,7 +133,7 @@ def test_values_name_the_volume(qtbot: QtBot, window: MainWindow, file: Path) ->
     qtbot.waitUntil(lambda: said[-1].startswith("volume 1   x "))
     press(qtbot, window, "Alt+.")
     shows(qtbot, window, 1)
-    value = voxels(1)[window.volumes.viewer.position]
+    value = voxels(1)[window.volumes.viewer.view.position]
     assert said[-1].startswith("volume 2   x ")
     assert said[-1].endswith(f"input {value:.4g}")
 
@@ -140,7 +141,12 @@ def test_values_name_the_volume(qtbot: QtBot, window: MainWindow, file: Path) ->
 def test_the_volumes_are_played(qtbot: QtBot, window: MainWindow, file: Path) -> None:
     open_scan(qtbot, window, file)
     seen: list[str] = []
-    window.volumes.drawn.connect(lambda *_: seen.append(window.files.members.bar.text))
+
+    def note(fields: Fields) -> None:
+        if SHOWN in fields:
+            seen.append(window.files.members.bar.text)
+
+    window.session.volumes.follow(note)
     play = child(window, QToolButton, "playVolumesButton")
     qtbot.mouseClick(play, Qt.MouseButton.LeftButton)
     assert play.text() == "Stop"
@@ -180,24 +186,24 @@ def test_components_are_stepped_through(
     assert bar.text == "Component  1 / 2  T1.nii"
     press(qtbot, window, "Alt+.")
     assert bar.text == "Component  2 / 2  T2.nii"
-    assert window.volumes.part.title == "T2.nii"
+    assert window.session.volumes.part.title == "T2.nii"
     assert said[-1].startswith("component 2   x ")
     child(window, Slider, "volumeStepSlider").setValue(0)
-    assert window.volumes.part.title == "T1.nii"
-    assert len(window.volumes.source.volumes) == 2
+    assert window.session.volumes.part.title == "T1.nii"
+    assert len(window.session.volumes.source.volumes) == 2
 
 
 def test_live_follows_the_volumes(qtbot: QtBot, open_window: Opener, file: Path) -> None:
     window = open_window(live=True)
     open_scan(qtbot, window, file)
-    qtbot.waitUntil(lambda: window.volumes.result is not None)
+    qtbot.waitUntil(lambda: window.session.volumes.result is not None)
     for number in (1, 2):
         press(qtbot, window, "Alt+.")
         shows(qtbot, window, number)
-        qtbot.waitUntil(lambda: window.volumes.result is not None)
-        source = window.volumes.source
-        assert window.volumes.result.request.source is source
-    window.volumes.undo()
+        qtbot.waitUntil(lambda: window.session.volumes.result is not None)
+        source = window.session.volumes.source
+        assert window.session.volumes.result.request.source is source
+    window.session.volumes.undo()
     shows(qtbot, window, 0)
 
 

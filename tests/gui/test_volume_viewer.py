@@ -70,17 +70,17 @@ def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: VolumeV
     shown = volume()
     viewer.show_input(shown, "Input: v")
     viewer.show_output(volume(1), "Output: w")
-    assert viewer.position == (10, 15, 20)
-    axial = viewer.planes[0]
+    assert viewer.view.position == (10, 15, 20)
+    axial = viewer.view.planes[0]
     target = (10, 7, 33)
     column, row = axial.place(target, SHAPE)
     point = viewer.output.views[0].point_of(column, row).toPoint()
     qtbot.mouseClick(viewer.output.views[0], LEFT, pos=point)
-    assert viewer.position == target
+    assert viewer.view.position == target
     for side, data in ((viewer.input, shown), (viewer.output, viewer.output.volume)):
-        for view, plane in zip(side.views, viewer.planes, strict=True):
+        for view, plane in zip(side.views, viewer.view.planes, strict=True):
             cut = plane.cut(data.voxels, target[plane.axis])
-            np.testing.assert_array_equal(grey(view), viewer.window_.grey(cut))
+            np.testing.assert_array_equal(grey(view), viewer.view.windows.current.grey(cut))
     sliders = [viewer.findChild(QSlider, f"slice{n}Slider").value() for n in range(3)]
     assert sliders == [10, 7, 33]
 
@@ -90,11 +90,11 @@ def test_dragging_follows_and_stays_inside(qtbot: QtBot, viewer: VolumeViewer) -
     view = viewer.input.views[0]
     qtbot.mousePress(view, LEFT, pos=view.rect().center())
     qtbot.mouseMove(view, view.rect().center() + QPoint(9, 0))
-    moved = viewer.position
+    moved = viewer.view.position
     assert moved[2] != 20
     assert moved[:2] == (10, 15)
     qtbot.mouseMove(view, QPoint(-500, 900))
-    z, y, x = viewer.position
+    z, y, x = viewer.view.position
     assert z == 10
     assert y in (0, SHAPE[1] - 1)
     assert x in (0, SHAPE[2] - 1)
@@ -104,23 +104,23 @@ def test_dragging_follows_and_stays_inside(qtbot: QtBot, viewer: VolumeViewer) -
 def test_wheel_keys_and_sliders_change_the_slice(qtbot: QtBot, viewer: VolumeViewer) -> None:
     viewer.show_input(volume(), "")
     wheel(viewer.input.views[0], 120)
-    assert viewer.position[0] == 11
+    assert viewer.view.position[0] == 11
     wheel(viewer.input.views[0], -60)  # half a notch of a fine wheel
     wheel(viewer.input.views[0], -60)
-    assert viewer.position[0] == 10
+    assert viewer.view.position[0] == 10
     wheel(viewer.output.views[1], -240)
-    assert viewer.position[1] == 13
+    assert viewer.view.position[1] == 13
     viewer.input.views[2].setFocus()
     qtbot.keyClick(viewer.input.views[2], Qt.Key.Key_PageUp)
-    assert viewer.position[2] == 30
+    assert viewer.view.position[2] == 30
     qtbot.keyClick(viewer.input.views[2], Qt.Key.Key_Down)
-    assert viewer.position[2] == 29
+    assert viewer.view.position[2] == 29
     viewer.findChild(QSlider, "slice0Slider").setValue(3)
-    assert viewer.position == (3, 13, 29)
+    assert viewer.view.position == (3, 13, 29)
     assert viewer.findChild(QLabel, "slice0").text() == "Axial  4 / 20"
     for _ in range(9):
         wheel(viewer.input.views[0], -120)
-    assert viewer.position[0] == 0
+    assert viewer.view.position[0] == 0
 
 
 def test_values_and_position_are_told(qtbot: QtBot, viewer: VolumeViewer) -> None:
@@ -132,11 +132,11 @@ def test_values_and_position_are_told(qtbot: QtBot, viewer: VolumeViewer) -> Non
     viewer.go_to((4, 5, 6))
     values = f"input {first.voxels[4, 5, 6]}   output {second.voxels[4, 5, 6]}"
     assert reported[-1] == f"x 6, y 5, z 4   (9.0, 10.0, 12.0) mm   {values}"
-    view, plane = viewer.input.views[0], viewer.planes[0]
+    view, plane = viewer.input.views[0], viewer.view.planes[0]
     over = view.point_of(*plane.place((4, 20, 30), SHAPE)).toPoint()
     qtbot.mouseMove(view, over)
     assert reported[-1].startswith("x 30, y 20, z 4 ")
-    assert viewer.position == (4, 5, 6)
+    assert viewer.view.position == (4, 5, 6)
     view.hovered.emit(None)
     assert reported[-1].startswith("x 6, y 5, z 4 ")
 
@@ -154,43 +154,43 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer)
     shown = volume()
     viewer.show_input(shown, "")
     viewer.show_output(volume(1))
-    automatic = viewer.window_
+    automatic = viewer.view.windows.current
     auto = viewer.findChild(Switch, "autoWindow")
     assert auto.isChecked()
     assert automatic.width == pytest.approx(980, abs=15)
     viewer.findChild(QDoubleSpinBox, "windowLevel").setValue(300)
     viewer.findChild(QDoubleSpinBox, "windowWidth").setValue(200)
-    assert viewer.window_ == GreyWindow(300, 200)
+    assert viewer.view.windows.current == GreyWindow(300, 200)
     assert not auto.isChecked()
-    plane = viewer.planes[2]
-    cut = plane.cut(viewer.output.volume.voxels, viewer.position[plane.axis])
+    plane = viewer.view.planes[2]
+    cut = plane.cut(viewer.output.volume.voxels, viewer.view.position[plane.axis])
     np.testing.assert_array_equal(grey(viewer.output.views[2]), GreyWindow(300, 200).grey(cut))
 
     view = viewer.input.views[0]
     middle = view.rect().center()
     qtbot.mousePress(view, RIGHT, pos=middle)
     qtbot.mouseMove(view, middle + QPoint(30, 0))
-    assert viewer.window_.width == pytest.approx(220)
-    assert viewer.window_.level == pytest.approx(300)
+    assert viewer.view.windows.current.width == pytest.approx(220)
+    assert viewer.view.windows.current.level == pytest.approx(300)
     qtbot.mouseMove(view, middle + QPoint(30, 30))
-    assert viewer.window_.level > 300
+    assert viewer.view.windows.current.level > 300
     qtbot.mouseRelease(view, RIGHT)
-    assert viewer.position == (10, 15, 20)
+    assert viewer.view.position == (10, 15, 20)
 
-    mine = viewer.window_
+    mine = viewer.view.windows.current
     viewer.show_input(volume(2), "")  # another component has a window of its own
     assert auto.isChecked()
     viewer.show_input(shown, "")
-    assert viewer.window_ == mine
+    assert viewer.view.windows.current == mine
     qtbot.mouseClick(auto, LEFT)
-    assert viewer.window_ == automatic
+    assert viewer.view.windows.current == automatic
 
 
 def test_residual_shows_the_change(viewer: VolumeViewer) -> None:
     before = volume()
     after = before.with_voxels(before.voxels + np.int16(5))
     viewer.show_input(before, "")
-    viewer.set_window(GreyWindow(500, 255))
+    viewer.view.choose_window(GreyWindow(500, 255))
     viewer.show_output(after, minus=before, gain=10)
     assert {int(value) for view in viewer.output.views for value in np.unique(grey(view))} == {178}
     viewer.show_output(after, minus=before, gain=20)
@@ -202,16 +202,18 @@ def test_one_plane_alone_shows_both_sides_beside_each_other(
 ) -> None:
     viewer.show_input(volume(), "")
     qtbot.mouseDClick(viewer.input.views[1], LEFT)
-    assert viewer.plane_number == 1
+    assert viewer.view.plane_number == 1
     assert [view.isVisible() for view in viewer.input.views] == [False, True, False]
     qtbot.waitUntil(lambda: viewer.output.x() > viewer.input.x())
     viewer.go_to((1, 2, 3))
     qtbot.mouseClick(viewer.findChild(Switch, "plane3Button"), LEFT)
-    assert viewer.plane_number is None
+    assert viewer.view.plane_number is None
     assert all(view.isVisible() for view in viewer.input.views)
-    plane = viewer.planes[0]  # which was out of sight when the crosshair moved
+    plane = viewer.view.planes[0]  # which was out of sight when the crosshair moved
     cut = plane.cut(viewer.input.volume.voxels, 1)
-    np.testing.assert_array_equal(grey(viewer.input.views[0]), viewer.window_.grey(cut))
+    np.testing.assert_array_equal(
+        grey(viewer.input.views[0]), viewer.view.windows.current.grey(cut)
+    )
 
 
 @pytest.mark.parametrize(("x", "y"), [(0.3, 0.4), (0.7, 0.35), (0.25, 0.65), (0.5, 0.6)])
@@ -259,7 +261,7 @@ def test_zoom_about_the_middle_is_linked(viewer: VolumeViewer) -> None:
     viewer.go_to((10, 5, 5))
     viewer.zoom_in()
     viewer.zoom_in()
-    column, row = viewer.planes[0].place(viewer.position, SHAPE)
+    column, row = viewer.view.planes[0].place(viewer.view.position, SHAPE)
     assert (view.point_of(column, row) - middle).manhattanLength() < 1e-6
 
 

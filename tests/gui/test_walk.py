@@ -94,7 +94,7 @@ def test_a_live_change_is_followed_in_few_files(
     box = child(window, WholeBox, "sizeBox")
 
     def is_shown() -> bool:
-        result = window.page.result
+        result = window.session.subject.result
         return result is not None and result.request.step == window.session.require().step
 
     for size in (5, 7):  # the first ones learn what a run costs

@@ -33,15 +33,15 @@ def filtering(qtbot: QtBot, real_window: MainWindow, tmp_path: Path) -> MainWind
 
 def exact(qtbot: QtBot, window: MainWindow) -> Image:
     """Return the output once it is that of the settings."""
-    qtbot.waitUntil(lambda: window.live.freshness is Freshness.EXACT)
-    result = window.page.result
+    qtbot.waitUntil(lambda: window.session.freshness is Freshness.EXACT)
+    result = window.session.subject.result
     assert result is not None
     return result.image
 
 
 def filtered(window: MainWindow) -> np.ndarray:
     """Return which pixels differ from the input."""
-    result, source = window.page.result, window.page.source
+    result, source = window.session.subject.result, window.session.subject.source
     assert result is not None
     return (result.image.planes != source.planes).any(2)
 
@@ -56,7 +56,7 @@ def test_the_switch_follows_the_chosen_region(qtbot: QtBot, filtering: MainWindo
     assert box.text() == "Filter only in R1"
     assert box.isEnabled()
     box.click()
-    assert filtering.live.freshness is Freshness.OUT_OF_DATE
+    assert filtering.session.freshness is Freshness.OUT_OF_DATE
     limited = exact(qtbot, filtering)
     area = Area.parse("ellipse 10,8 50,40")
     assert filtering.session.require().step.within == area

@@ -18,8 +18,9 @@ from PySide6.QtWidgets import (
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import GAMMAS, Display
 from kernelscope.gui.model.displays import PaneSide
-from kernelscope.gui.viewer.image_views import ImagePair
-from kernelscope.gui.viewer.volume_viewer import VolumeViewer
+from kernelscope.gui.session.canvas_view import DRAWN
+from kernelscope.gui.session.picture_view import PictureView
+from kernelscope.gui.session.slice_view import SliceView
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of, push_button, text_label
@@ -45,15 +46,15 @@ _LIMIT = 1e12
 
 
 class DisplayPanel(QFrame):
-    """Boxes for the display of input and output; follows `ImagePair.displayed`."""
+    """Boxes for the display of input and output; follows the view."""
 
-    def __init__(self, pair: ImagePair, parent: QWidget | None = None) -> None:
+    def __init__(self, view: PictureView, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
         self.setObjectName("displayPanel")
         set_help(self, "window#looking")
         self.setAccessibleName("Level and colours")
         self.setFrameShape(QFrame.Shape.StyledPanel)
-        self._pair = pair
+        self._view = view
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(12, 10, 12, 10)
         self._grid.setVerticalSpacing(6)
@@ -97,7 +98,7 @@ class DisplayPanel(QFrame):
 
     def refresh(self) -> None:
         """Show the display of the picture as it is now."""
-        displays = self._pair.displays
+        displays = self._view.displays
         with QSignalBlocker(self._linked):
             self._linked.setChecked(displays.linked)
         self._side.setEnabled(not displays.linked)
@@ -105,7 +106,7 @@ class DisplayPanel(QFrame):
             with QSignalBlocker(self._side):
                 self._side.setCurrentText(PaneSide.INPUT)
         with QSignalBlocker(self._difference):
-            self._difference.setCurrentText(self._pair.difference_map)
+            self._difference.setCurrentText(self._view.difference_map)
         display, image = displays.of(self.side), displays.image(self.side)
         known = display is not None and image is not None
         for widget in self._settings():
@@ -143,7 +144,7 @@ class DisplayPanel(QFrame):
         return (self._low, self._high, self._level, self._width, self._gamma, self._map)
 
     def _connect(self) -> None:
-        self._pair.displayed.connect(self._follow)
+        self._view.when({DRAWN}, self._follow)
         self._side.currentTextChanged.connect(self.refresh)
         self._linked.toggled.connect(self._link)
         for box in (self._low, self._high):
@@ -159,8 +160,7 @@ class DisplayPanel(QFrame):
             self.refresh()
 
     def _link(self, linked: bool) -> None:
-        self._pair.displays.linked = linked
-        self._pair.apply_displays()
+        self._view.link(linked)
         self.refresh()
 
     def _on_level(self) -> None:
@@ -168,26 +168,25 @@ class DisplayPanel(QFrame):
         self._span(level - width / 2, level + width / 2)
 
     def _span(self, low: float, high: float) -> None:
-        display = self._pair.displays.of(self.side)
+        display = self._view.displays.of(self.side)
         if display is not None:
-            self._pair.choose_display(self.side, display.spanning(low, high))
+            self._view.choose_display(self.side, display.spanning(low, high))
 
     def _choose(self, gamma: float | None = None, colour_map: ColourMap | None = None) -> None:
-        display = self._pair.displays.of(self.side)
+        display = self._view.displays.of(self.side)
         if display is not None:
             gamma = display.gamma if gamma is None else gamma
             new = replace(display, gamma=gamma, colour_map=colour_map or display.colour_map)
-            self._pair.choose_display(self.side, new)
+            self._view.choose_display(self.side, new)
 
     def _on_difference(self, name: str) -> None:
-        self._pair.difference_map = ColourMap(name)
-        self._pair.apply_displays()
+        self._view.choose_difference_map(ColourMap(name))
 
     def _buttons(self) -> None:
         automatic = push_button(
-            "&Automatic", "displayAutomatic", lambda: self._pair.choose_display(self.side, None)
+            "&Automatic", "displayAutomatic", lambda: self._view.choose_display(self.side, None)
         )
-        full = push_button("&Full Range", "displayFull", lambda: self._pair.choose_full(self.side))
+        full = push_button("&Full Range", "displayFull", lambda: self._view.choose_full(self.side))
         self._grid.addLayout(in_row(automatic, full, 1), 6, 0, 1, 4)
 
     def _number(self, name: str, label: str, tip: str, row: int, column: int) -> NumberBox:
@@ -215,14 +214,14 @@ _VOLUME_NOTE = (
 
 
 class VolumeDisplayPanel(QFrame):
-    """Boxes for the look of volumes; follows `VolumeViewer.displayed`."""
+    """Boxes for the look of volumes; follows the view."""
 
-    def __init__(self, viewer: VolumeViewer, parent: QWidget | None = None) -> None:
+    def __init__(self, view: SliceView, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
         self.setObjectName("volumeDisplayPanel")
         self.setAccessibleName("Level and colours of volumes")
         self.setFrameShape(QFrame.Shape.StyledPanel)
-        self._viewer = viewer
+        self._view = view
         form = QFormLayout(self)
         form.setContentsMargins(12, 10, 12, 10)
         form.setVerticalSpacing(6)
@@ -241,16 +240,15 @@ class VolumeDisplayPanel(QFrame):
         form.addRow("&Gamma", self._gamma)
         form.addRow("&Colours", self._map)
         form.addRow("&Differences", self._difference)
-        automatic = viewer.control.choose_automatic
         buttons = (
-            push_button("&Automatic", "volumeAutomatic", automatic),
-            push_button("&Full Range", "volumeFull", viewer.control.choose_full),
+            push_button("&Automatic", "volumeAutomatic", view.show_automatic),
+            push_button("&Full Range", "volumeFull", view.show_full_range),
         )
         form.addRow(in_row(*buttons, 1))
         note = text_label(_VOLUME_NOTE, "", "note", parent=self)
         note.setMinimumWidth(280)
         form.addRow(note)
-        viewer.displayed.connect(self.refresh)
+        view.when({DRAWN}, self.refresh)
         self._gamma.valueChanged.connect(self._choose)
         self._map.currentTextChanged.connect(self._choose)
         self._difference.currentTextChanged.connect(self._choose)
@@ -264,7 +262,7 @@ class VolumeDisplayPanel(QFrame):
 
     def refresh(self) -> None:
         """Show the look as it is now."""
-        look = self._viewer.look
+        look = self._view.look
         blockers = [QSignalBlocker(each) for each in (self._gamma, self._map, self._difference)]
         self._gamma.setValue(look.gamma)
         self._map.setCurrentText(look.colour_map)
@@ -272,9 +270,9 @@ class VolumeDisplayPanel(QFrame):
         del blockers
 
     def _choose(self) -> None:
-        self._viewer.choose_look(
+        self._view.choose_look(
             replace(
-                self._viewer.look,
+                self._view.look,
                 gamma=self._gamma.value(),
                 colour_map=ColourMap(self._map.currentText()),
                 difference_map=ColourMap(self._difference.currentText()),

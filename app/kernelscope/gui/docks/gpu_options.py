@@ -17,9 +17,9 @@ from kernelscope.gui.session.session import (
     MOST_REPEATS,
     OPTIONS,
     PLACES,
-    Fields,
     Session,
 )
+from kernelscope.gui.session.subject import Fields
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.editors import shrink, tell_of_refusals
 from kernelscope.gui.widgets.help_place import set_help

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Signal
+from PySide6.QtCore import QEvent
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.gui.docks.histogram_plot import HistogramPlot, pen_of
-from kernelscope.gui.docks.levels import GreyLevels
 from kernelscope.gui.docks.picture_inks import CHANNEL_STYLES, PICTURE_STYLES
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.histogram_plot import Curve, HeightScale, HistogramCurves
+from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
+from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row
@@ -29,15 +30,12 @@ class HistogramView(QWidget):
     have curves of their own.
     """
 
-    followed = Signal()
-    """Levels, or the pictures to choose from, have changed."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._session = session
         self.setObjectName("histograms")
         self.histograms: dict[str, Histogram] = {}
         self.scale, self.by_channel = HeightScale.LINEAR, False
-        self.levels: GreyLevels | None = None
         self._is_stale = False
         self._later = Later(self._draw, self)
         self._legend = dressed(QLabel(self), "histogramLegend")
@@ -52,14 +50,7 @@ class HistogramView(QWidget):
         self.plot.reset.connect(self.choose_automatic)
         self.plot.dropped.connect(self._draw)
         self.plot.pointed.connect(self._say)
-        self._draw()
-
-    def follow(self, levels: GreyLevels) -> None:
-        """Show and choose the display of pictures or of volumes."""
-        if self.levels is not None:
-            self.levels.changed.disconnect(self._on_changed)
-        self.levels = levels
-        levels.changed.connect(self._on_changed)
+        session.when({DRAWN, KIND}, self._follow)
         self._draw()
 
     def show_histograms(self, histograms: dict[str, Histogram]) -> None:
@@ -84,12 +75,12 @@ class HistogramView(QWidget):
 
     def choose_automatic(self) -> None:
         """Draw what is in front with the contrast that the program finds."""
-        if self.levels is not None and self._display is not None:
-            self.levels.choose_automatic()
+        if self._view.display is not None:
+            self._view.choose_automatic()
 
     @property
-    def _display(self) -> Display | None:
-        return self.levels.display if self.levels is not None else None
+    def _view(self) -> CanvasView:
+        return self._session.subject.view
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
@@ -102,10 +93,9 @@ class HistogramView(QWidget):
             self._show_legend()
 
     def _choose(self, display: Display) -> None:
-        if self.levels is not None:
-            self.levels.choose(display)
+        self._view.choose(display)
 
-    def _on_changed(self) -> None:
+    def _follow(self) -> None:
         """Follow, unless nobody sees it: a drag in a picture changes its display very often.
 
         A dock behind a tab counts as visible to Qt, but no part of it is.
@@ -114,11 +104,11 @@ class HistogramView(QWidget):
             self._is_stale = True
         else:
             self._draw()
-        self.followed.emit()
 
     def _draw(self) -> None:
         self._is_stale = False
-        display = self._display
+        view = self._view
+        display = view.display
         if not self.histograms:
             self.plot.show_plot(None)
         elif not self.plot.is_held:  # while a handle is dragged, the axis stays under it
@@ -127,8 +117,7 @@ class HistogramView(QWidget):
             self.plot.show_plot(
                 HistogramCurves.of(self.histograms, axis, self.scale, by_channel=channels)
             )
-        if self.levels is not None:
-            self.plot.show_display(display, self.levels.colour_map, whole=self.levels.is_whole)
+        self.plot.show_display(display, view.colour_map, whole=view.is_whole)
         self._show_legend()
         self._say()
 

@@ -17,7 +17,8 @@ from kernelscope.engine.result import Result
 from kernelscope.gui.docks.filter_form import FilterForm
 from kernelscope.gui.docks.run_options import RunOptionsForm
 from kernelscope.gui.model.filter_groups import by_category
-from kernelscope.gui.session.session import FILTER, KIND, VALUES, Fields, Session
+from kernelscope.gui.session.session import FILTER, KIND, VALUES, Session
+from kernelscope.gui.session.subject import MOMENT, RESULT, Fields
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.controls import ChoiceBox
@@ -31,6 +32,7 @@ from kernelscope.gui.widgets.parts import (
     push_button,
     text_label,
 )
+from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_page
 
 _WIDTH = 300
@@ -108,7 +110,7 @@ class ParameterPanel(QScrollArea):
     def filter_box(self) -> QComboBox:
         return self._filter
 
-    def show_estimates(self, result: Result | None) -> None:
+    def _show_estimates(self, result: Result | None) -> None:
         """Show the estimates of the displayed run, and remove all others."""
         for form in self._forms.values():
             form.forget_estimates()
@@ -156,6 +158,8 @@ class ParameterPanel(QScrollArea):
             self._show_filter()
         elif VALUES in fields:
             self._show_values()
+        if fields & {MOMENT, RESULT} and self._session.kind is Kind.VOLUME:
+            self._show_estimates(self._session.subject.result)
         self._show_problem()
 
     def _show_filter(self) -> None:

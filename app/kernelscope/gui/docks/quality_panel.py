@@ -13,10 +13,11 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.docks.histogram_view import HistogramView
-from kernelscope.gui.docks.levels import GreyLevels
 from kernelscope.gui.model.comparison import Judged
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.histogram_plot import HeightScale
+from kernelscope.gui.session.canvas_view import DRAWN
+from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import save_text
@@ -49,8 +50,9 @@ _CSV_FILES = "Tables (*.csv);;All files (*)"
 class QualityPanel(QWidget):
     """Figures of input and output against the reference, and one histogram of both."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._session = session
         self.setObjectName("qualityPanel")
 
         sides = self._make_figures(), self._make_histograms()
@@ -76,7 +78,7 @@ class QualityPanel(QWidget):
         return figures
 
     def _make_histograms(self) -> QWidget:
-        self.histograms = HistogramView(self)
+        self.histograms = HistogramView(self._session, self)
         self._scale = dressed(
             ChoiceBox(self),
             "histogramScale",
@@ -109,7 +111,7 @@ class QualityPanel(QWidget):
             "Choose the contrast automatically",
             tip="Choose the contrast automatically (or double-click the histogram)",
         )
-        self.histograms.followed.connect(self._show_sides)
+        self._session.when({DRAWN, KIND}, self._show_sides)
         self._save = tool_button(
             "Save…",
             "saveHistogram",
@@ -171,20 +173,12 @@ class QualityPanel(QWidget):
         self._auto.setEnabled(bool(histograms))
         self._channels.setEnabled(self.histograms.has_channels)
 
-    def follow(self, levels: GreyLevels) -> None:
-        """Let the handles be about the pictures or the volumes in front."""
-        self.histograms.follow(levels)
-        self._choose_side(self.side_box.currentText())
-        self._show_sides()
-
     def _choose_side(self, name: str) -> None:
-        if self.histograms.levels is not None:
-            self.histograms.levels.choose_side(PaneSide(name))
+        self._session.pictures.view.choose_side(PaneSide(name))
 
     def _show_sides(self) -> None:
         """Ask for a picture where the two are drawn separately."""
-        levels = self.histograms.levels
-        self.side_box.setVisible(levels is not None and bool(levels.sides))
+        self.side_box.setVisible(bool(self._session.subject.view.sides))
 
     def save_histograms(self) -> None:
         """Ask where, then save the counts."""

@@ -6,7 +6,8 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QWidget
 
 from kernelscope.gui.docks.gpu_options import GpuOptions
-from kernelscope.gui.session.session import FILTER, KIND, OPTIONS, REGION, Fields, Session
+from kernelscope.gui.session.session import FILTER, KIND, OPTIONS, REGION, Session
+from kernelscope.gui.session.subject import Fields
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import shrink
 from kernelscope.gui.widgets.help_place import set_help

@@ -103,17 +103,11 @@ class ComponentsPanel(QWidget):
         self._list.dropped.connect(self.add_wanted)
         self._list.delete_pressed.connect(self._remove_current)
 
-    @property
-    def current(self) -> int:
-        return max(0, self._list.currentRow())
-
     def choose(self, index: int) -> None:
         self._list.setCurrentRow(index)
 
-    def show_volumes(self, volumes: Sequence[Volume]) -> None:
-        """List `volumes`; the one that was shown stays chosen if it is still there."""
-        shown = self._list.currentItem()
-        wanted = shown.data(_VOLUME) if shown is not None else None
+    def show_volumes(self, volumes: Sequence[Volume], current: int) -> None:
+        """List `volumes`, of which the one in the place `current` is shown."""
         with QSignalBlocker(self._list):
             self._list.clear()
             for volume in volumes:
@@ -121,8 +115,7 @@ class ComponentsPanel(QWidget):
                 item.setData(_VOLUME, volume)
                 item.setToolTip("\n".join((volume.describe(), *volume.notices)))
                 self._list.addItem(item)
-            places = [place for place, volume in enumerate(volumes) if volume is wanted]
-            self._list.setCurrentRow(places[0] if places else 0)
+            self._list.setCurrentRow(current)
         self._add.setEnabled(len(volumes) < MAX_COMPONENTS)
         self._remove.setEnabled(len(volumes) > 1)
 
@@ -139,5 +132,5 @@ class ComponentsPanel(QWidget):
     def _remove_current(self) -> None:
         volumes = self._volumes()
         if len(volumes) > 1:
-            del volumes[self.current]
+            del volumes[max(0, self._list.currentRow())]
             self.reordered.emit(volumes)

@@ -61,7 +61,7 @@ class StepRow:
         return ", ".join(filter(None, parts))
 
 
-class StepSubject(NamedTuple):
+class ShownStep(NamedTuple):
     """A card that is on, its result on the output of the one before, and the facts of that."""
 
     card: PipelineStep
@@ -70,22 +70,22 @@ class StepSubject(NamedTuple):
 
 
 def rows_of(
-    pipeline: Pipeline, subjects: Sequence[StepSubject], last: MutableMapping[int, Facts]
+    pipeline: Pipeline, steps: Sequence[ShownStep], last: MutableMapping[int, Facts]
 ) -> list[StepRow]:
     """Return a row for each card.
 
     Parameters
     ----------
-    subjects : sequence of StepSubject
+    steps : sequence of ShownStep
         Of the cards that are on.
     last : mapping
         The facts that each card had last, by its key; it is brought up to date.
     """
-    found = {subject.card.key: subject for subject in subjects}
+    found = {step.card.key: step for step in steps}
     rows = []
     for place, card in enumerate(pipeline.cards):
-        subject = found.get(card.key, StepSubject(card, None, None))
-        facts = subject.facts
+        step = found.get(card.key, ShownStep(card, None, None))
+        facts = step.facts
         old = last.get(card.key)
         if facts is not None:
             last[card.key] = facts
@@ -101,7 +101,7 @@ def rows_of(
                 card.on,
                 place == pipeline.place,
                 facts is not None,
-                _time(subject),
+                _time(step),
                 _gain(facts.judgement) if facts is not None else "",
                 _details(card, facts),
                 picture,
@@ -113,9 +113,9 @@ def rows_of(
     return rows
 
 
-def _time(subject: StepSubject) -> str:
+def _time(step: ShownStep) -> str:
     """Return the time of a step where it would run now; empty if it ran elsewhere."""
-    card, result, facts = subject
+    card, result, facts = step
     if facts is None or result is None:
         return ""
     if facts.cost_key != result.request.at(card.options).cost_key:
@@ -156,7 +156,7 @@ def _details(card: PipelineStep, facts: Facts | None) -> str:
 
 
 def examine(
-    subjects: Sequence[StepSubject],
+    steps: Sequence[ShownStep],
     first: Moment[Any, Any],
     shown: Moment[Any, Any],
     reference: object,
@@ -172,7 +172,7 @@ def examine(
     reference : object
         The picture to compare with; None for no comparison.
     """
-    done = [(result, facts) for _, result, facts in subjects if result and facts]
+    done = [(result, facts) for _, result, facts in steps if result and facts]
     if all(facts.thumbnail is not None and facts.reference is reference for _, facts in done):
         return None
 

@@ -1,6 +1,7 @@
-"""The settings of the window as one object, which widgets write to and show.
+"""The state of the window as one object, which widgets write to and show.
 
     a widget  --> set_filter, edit, set_options ...  --> settings, problem, places
+              --> subject.push, undo, show_output    --> the input, its output, what is shown
     followers <-- the names of the attributes that are others now
 
 A wish that the filter or the machine does not offer is kept for one that does: `place` and
@@ -10,9 +11,9 @@ A wish that the filter or the machine does not offer is kept for one that does: 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
@@ -20,9 +21,18 @@ from kernelscope.engine.area import Area
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.filter_groups import by_category
+from kernelscope.gui.model.freshness import Freshness, freshness
+from kernelscope.gui.model.history import Moment
+from kernelscope.gui.model.kept_steps import kept_steps
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, Rung, RungPlace, chosen_place, rungs
+from kernelscope.gui.session.picture_subject import PictureSubject
+from kernelscope.gui.session.subject import Fields, Observed, Subject
+from kernelscope.gui.session.volume_subject import VolumeSubject
+from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
 from kernelscope.schema.blocks import block_name, read_block, takes_block
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
@@ -40,9 +50,12 @@ _MOST_DIGITS = 9
 """A longer number is damaged."""
 
 KIND, FILTER, VALUES, OPTIONS = "kind", "filter", "values", "options"
-SETTINGS, PLACES, REGION = "settings", "places", "region"
-"""Names of what changes. `VALUES` and `OPTIONS` are others than the widgets show, `SETTINGS` are
-those of the next run, `PLACES` where it can run and goes."""
+SETTINGS, PLACES, REGION, VIEW = "settings", "places", "region", "view"
+"""Names of what changes. `KIND`: another subject is in front. `VALUES` and `OPTIONS` are others
+than the widgets show, `SETTINGS` are those of the next run, `PLACES` where it can run and goes."""
+
+OF_SETTINGS = frozenset({KIND, FILTER, VALUES, OPTIONS, SETTINGS, PLACES, REGION})
+"""Those of the settings, which are remembered."""
 
 
 @dataclass(frozen=True)
@@ -70,72 +83,21 @@ def _same(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) is not tuple and bool(one == other))
 
 
-Fields: TypeAlias = frozenset[str]
-"""Names of the attributes that are others now."""
-
-Watcher: TypeAlias = Callable[[Fields], object]
-
-
-class Observed:
-    """Calls its followers when attributes have changed.
-
-    Those of `follow` are called at the end of each change: the form and the picture. Those of
-    `follow_later` are called once for all changes of a turn of the event loop, after the paint,
-    if `schedule` brings its argument there.
-    """
-
-    def __init__(self, schedule: Callable[[], object] | None = None) -> None:
-        self.schedule: Callable[[], object] = schedule or (lambda: None)
-        """Has `call_later` called soon."""
-        self._now: list[Watcher] = []
-        self._later: list[Watcher] = []
-        self._changed: set[str] = set()
-        self._due: set[str] = set()
-        self._depth = 0
-
-    def follow(self, follower: Watcher) -> None:
-        """Call `follower` at the end of each change."""
-        self._now.append(follower)
-
-    def follow_later(self, follower: Watcher) -> None:
-        """Call `follower` once for several changes, after the paint."""
-        self._later.append(follower)
-
-    @contextlib.contextmanager
-    def changing(self, *fields: str) -> Iterator[None]:
-        """Note that attributes change in this block, whose changes are one."""
-        self._depth += 1
-        try:
-            yield
-        finally:
-            self._changed.update(fields)
-            self._depth -= 1
-            if not self._depth:
-                self._tell()
-
-    def _tell(self) -> None:
-        # A follower may change something itself, as the form does that rounds a number.
-        while self._changed and not self._depth:
-            fields = frozenset(self._changed)
-            self._changed.clear()
-            self._due |= fields
-            with self.changing():
-                for follower in tuple(self._now):
-                    follower(fields)
-        if self._due:
-            self.schedule()
-
-    def call_later(self) -> None:
-        """Call those of `follow_later`, if anything has changed since."""
-        fields = frozenset(self._due)
-        self._due.clear()
-        if fields:
-            for follower in tuple(self._later):
-                follower(fields)
-
-
 class Session(Observed):
-    """The filter, its parameters and the options of a run."""
+    """The filter, its parameters and the options of a run, and the inputs that are open.
+
+    Attributes
+    ----------
+    pictures, volumes : Subject
+    subject : Subject
+        The one in front, whose input is filtered.
+    view : View
+        The output, or a difference.
+    wanted_gain : int or None
+        Of differences; None for the one that shows most.
+    live : bool
+        Whether the output follows the settings; a result of others is a step for Undo then.
+    """
 
     def __init__(
         self,
@@ -148,7 +110,16 @@ class Session(Observed):
         self._remembered = remembered
         """Returns the texts of a group that `texts` returned in an earlier session."""
         self._availability: Mapping[str, Availability] = {}
-        self.kind = Kind.PICTURE
+        self.pictures, self.volumes = PictureSubject(self), VolumeSubject(self)
+        self.subjects: tuple[Subject[Any, Any], ...] = (self.pictures, self.volumes)
+        self.subject: Subject[Any, Any] = self.pictures
+        self.view = View.OUTPUT
+        self.wanted_gain: int | None = None
+        self.live = True
+        self._notice = ""
+        """Which steps were kept for the input that was opened last."""
+        for each in self.subjects:
+            each.follow(self._relay)
         self._others: dict[Kind, str] = {}
         """The filters chosen for the kinds that are not shown."""
         self._values: dict[str, Values] = {}
@@ -176,6 +147,92 @@ class Session(Observed):
         self._recall(remembered("run"))
         self._settle()
         self._changed.clear()  # nobody follows yet
+
+    # --- the inputs ---
+
+    def _relay(self, fields: Fields) -> None:
+        self.note(*fields)
+
+    @property
+    def kind(self) -> Kind:
+        """Pictures or volumes."""
+        return self.subject.kind
+
+    @property
+    def other(self) -> Subject[Any, Any]:
+        """The subject behind the one in front."""
+        return next(each for each in self.subjects if each is not self.subject)
+
+    def subject_of(self, opened: object) -> Subject[Any, Any]:
+        """Return the subject that an opened file or the source of a result belongs to."""
+        return self.pictures if isinstance(opened, Image) else self.volumes
+
+    @property
+    def freshness(self) -> Freshness | None:
+        """How the output on the screen relates to the settings."""
+        return freshness(self.subject.shown, self.subject.wanted())
+
+    def set_view(self, view: View, gain: int | None) -> None:
+        """Show the output or a difference; without a gain, the one that shows most."""
+        with self.changing(VIEW):
+            self.view, self.wanted_gain = view, gain
+
+    def with_steps(self, subject: Subject[Any, Any], moment: Moment[Any, Any]) -> Moment[Any, Any]:
+        """Return an opened moment with the steps that are shown, or else those of `subject`.
+
+        They are kept as far as they fit it; see `take_notice`.
+        """
+        for each in dict.fromkeys((self.subject, subject)):
+            pipeline = each.pipeline
+            if pipeline is None or len(pipeline.cards) < 2:
+                continue
+            if each.pending is None:
+                pipeline = pipeline.reopened(each.moment.steps)
+            kept = kept_steps(pipeline, moment.source, subject.slice_axis)
+            if kept is not None:
+                self._notice = kept.describe()
+                return replace(moment, pipeline=kept.pipeline, form=kept.form)
+            self._notice = "None of the steps can be applied to it."
+        return moment
+
+    def take_notice(self) -> str:
+        """Return once which steps were kept for the input that was opened."""
+        notice, self._notice = self._notice, ""
+        return notice
+
+    def arrange(self, **changes: object) -> None:
+        """Arrange input and output in another way, or read values off in other units; see `Panes`.
+
+        The same holds for pictures and volumes.
+        """
+        with self.changing():
+            for each in (self.pictures, self.volumes):
+                each.view.arrange(**changes)
+
+    def set_kind(self, kind: Kind) -> None:
+        """Bring pictures or volumes to the front."""
+        self.bring_to_front(next(each for each in self.subjects if each.kind is kind))
+
+    def bring_to_front(self, subject: Subject[Any, Any]) -> None:
+        """Filter another input, with the filter that was last used on its kind.
+
+        Without one, volumes of a microscope get no filter that supposes the noise of MRI. The
+        emulated GPU is not carried over: what takes a second here takes many minutes there.
+        """
+        if subject is self.subject:
+            return
+        source, before = subject.source, self.spec
+        microscope = isinstance(source, Scan) and source.microscope
+        with self.changing(KIND, FILTER, OPTIONS):
+            self._others[self.kind], self.subject = self.filter_id, subject
+            first = FIRST_FILTER if microscope else next(iter(_offered(self.kind)))
+            self.filter_id = self._others.get(self.kind, first)
+            if self.spec.kind is not before.kind and self._wished.device is Device.EMULATED:
+                self._wished = replace(self._wished, device=Device.AUTO, level=None)
+            self._settle()
+            due = subject.take_due()
+            if due is not None:
+                self.show(due)
 
     # --- reading ---
 
@@ -280,22 +337,6 @@ class Session(Observed):
             with self.changing(FILTER):
                 self.filter_id = filter_id
                 self._settle()
-
-    def set_kind(self, kind: Kind, *, microscope: bool = False) -> None:
-        """Offer the filters for pictures or for volumes, and choose the last one used there.
-
-        Without one, volumes of a `microscope` get no filter that supposes the noise of MRI. The
-        emulated GPU is not carried over: what takes a second here takes many minutes there.
-        """
-        if kind is self.kind:
-            return
-        with self.changing(KIND, FILTER, OPTIONS):
-            self._others[self.kind], self.kind = self.filter_id, kind
-            first = FIRST_FILTER if microscope else next(iter(_offered(kind)))
-            before, self.filter_id = self.spec, self._others.get(kind, first)
-            if self.spec.kind is not before.kind and self._wished.device is Device.EMULATED:
-                self._wished = replace(self._wished, device=Device.AUTO, level=None)
-            self._settle()
 
     def set_availability(self, availability: Mapping[str, Availability]) -> None:
         """Offer the devices that can be used; one that is not named is still looked for."""

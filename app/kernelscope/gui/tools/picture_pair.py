@@ -13,6 +13,7 @@ from kernelscope.gui.model.comparison import offset_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.runs import Run
+from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.viewer.image_views import ImagePair
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.parts import in_column
@@ -49,11 +50,11 @@ class PicturePair(QWidget):
         for view, half in ((images.input, first), (images.output, second)):
             pyramid = Pyramid(half.image.planes)
             view.show_picture(half.image, pyramid, half.offset, half.title, half.details)
-        images.displays.show_input(first.image, display, follows=False)
-        images.displays.show_output(second.image, display)
-        images.apply_displays()
+        images.view.displays.show_input(first.image, display, follows=False)
+        images.view.displays.show_output(second.image, display)
+        images.view.note(DRAWN)
         in_column(self._tools(), (images, 1), of=self, margins=0)
-        images.arrange(Arrangement.SWIPE.value)
+        images.view.arrange(arrangement=Arrangement.SWIPE)
         images.fit()
         self.setFocusProxy(images.output.canvas)  # Space and the brackets work at once
 
@@ -66,7 +67,9 @@ class PicturePair(QWidget):
             action.setObjectName(f"pair{arrangement.name.title()}")
             action.setCheckable(True)
             action.setChecked(arrangement is Arrangement.SWIPE)
-            action.triggered.connect(lambda _, name=arrangement.value: self.images.arrange(name))
+            action.triggered.connect(
+                lambda _, chosen=arrangement: self.images.view.arrange(arrangement=chosen)
+            )
             group.addAction(action)
             bar.addAction(action)
         return bar

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from kernelscope.gui.model.arrangement import Arrangement, Units
+from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Displays, PaneSide
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.pyramid import Pyramid
+from kernelscope.gui.session.canvas_view import DRAWN, PANES, SEEN
+from kernelscope.gui.session.picture_view import PictureView
 from kernelscope.gui.viewer.camera import PictureCamera
 from kernelscope.gui.viewer.image_view import ImageView, text_of, words_of
 from kernelscope.gui.viewer.layer import Layer
@@ -30,44 +32,30 @@ _LEVEL_DRAG = 1 / 300
 class ImagePair(QWidget):
     """Input and output, with one camera for both.
 
-    `reference`: a picture whose values under the cursor are shown too. `displays`: how the two are
-    drawn; call `apply_displays` after a change. `difference_map`: for residuals and differences of
-    grey pictures. `units`: of the values that are read off. `names` is written at the divide and
-    beside values; to be set before the pictures.
+    `reference`: a picture whose values under the cursor are shown too. `view`: how the two are
+    drawn and arranged. `names` is written at the divide and beside values; to be set before the
+    pictures.
     """
 
     described = Signal(str)
     """Position and values under the cursor; empty when there are none."""
     zoomed = Signal(float)
-    """Device pixels per picture pixel."""
-    looked = Signal()
-    """The camera moved: other parts of the pictures are in view."""
-    displayed = Signal()
-    """Pictures are drawn with other levels or colours."""
-    arranged = Signal()
-    """Another arrangement, or the input in place of the output."""
-    read_in = Signal()
-    """Values are read off in other units."""
+    """Device pixels per picture pixel; also when other parts of the pictures are in view."""
     wanted = Signal(object, int)
     """`Pyramid, int`: A level is to be made on another thread; call `redraw` then."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, state: PictureView | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("images")
+        self.view = state or PictureView()
         self.input = ImageView(PaneSide.INPUT, "Input", "Open a picture (Ctrl+O) or drop one here")
         self.output = ImageView(PaneSide.OUTPUT, "Output", "Press Run (F5)")
         self.reference: Image | None = None
-        self.displays = Displays()
-        self.difference_map = ColourMap.DIVERGING
-        self.arrangement = Arrangement.SIDE_BY_SIDE
-        self.units = Units.STORED
         self.names = "Input", "Output"
         self.camera = PictureCamera()
         self._views = (self.input, self.output)
         self._overlays: list[Overlay] = []
         self._divide = 0.5
-        self._shows_input = self._holds_input = False
-        self._shows_values = True
         self.place: tuple[int, int] | None = None
         """The pixel under the pointer or at the probe: column and row."""
         self._ordered: set[tuple[Pyramid, int]] = set()
@@ -79,6 +67,8 @@ class ImagePair(QWidget):
             view.resized.connect(self._apply_camera)
             self._connect(view)
         self.output.patched.connect(self._on_patched)
+        self.view.when({DRAWN}, self._apply_displays)
+        self.view.when({PANES}, self._arrange)
 
     def _connect(self, view: ImageView) -> None:
         canvas = view.canvas
@@ -89,7 +79,7 @@ class ImagePair(QWidget):
         canvas.divided.connect(self.set_divide)
         canvas.hovered.connect(self._hover)
         canvas.probed.connect(self.move_probe)
-        canvas.held.connect(self._hold)
+        canvas.held.connect(self.view.hold_input)
         canvas.chosen.connect(self.fit)
         canvas.wanted.connect(self._order)
 
@@ -106,10 +96,10 @@ class ImagePair(QWidget):
         follows: bool,
     ) -> None:
         """Show a picture as the input; see `Displays.show_input`."""
-        self.displays.show_input(image, automatic, follows=follows)
-        self.input.show_picture(image, pyramid, 0, title, details)
-        self.fit()
-        self.apply_displays()
+        with self.view.changing(DRAWN):
+            self.view.displays.show_input(image, automatic, follows=follows)
+            self.input.show_picture(image, pyramid, 0, title, details)
+            self.fit()
 
     def show_output(
         self,
@@ -124,24 +114,24 @@ class ImagePair(QWidget):
 
         `caption`: title, details, and details in brief.
         """
-        self.displays.show_output(image, automatic)
-        self.output.show_picture(image, pyramid, offset, *caption)
-        assert self.output.layer is not None
-        self.output.layer.minus = minus
-        self.apply_displays()
+        with self.view.changing(DRAWN):
+            self.view.displays.show_output(image, automatic)
+            self.output.show_picture(image, pyramid, offset, *caption)
+            assert self.output.layer is not None
+            self.output.layer.minus = minus
 
     def _on_patched(self, image: Image) -> None:
         """Draw a region of a result, of which no other part may be known."""
         layer = self.output.layer
-        if layer is not None and layer.image is None:
-            self.displays.show_output(image, Display.full(image.pixels.dtype))
-        self.apply_displays()
+        with self.view.changing(DRAWN):
+            if layer is not None and layer.image is None:
+                self.view.displays.show_output(image, Display.full(image.pixels.dtype))
 
     def clear_output(self) -> None:
         """Show the first hint in place of an output."""
-        self.displays.show_output(None, None)
-        self.output.clear()
-        self.apply_displays()
+        with self.view.changing(DRAWN):
+            self.view.displays.show_output(None, None)
+            self.output.clear()
 
     def set_running(self, running: bool) -> None:
         """Show in place of an output whether it is being computed."""
@@ -160,109 +150,59 @@ class ImagePair(QWidget):
 
     # --- displays ---
 
-    def apply_displays(self) -> None:
-        """Draw the pictures as `displays` says."""
+    def _apply_displays(self) -> None:
+        """Draw the pictures as `view` says."""
         for side, view in ((PaneSide.INPUT, self.input), (PaneSide.OUTPUT, self.output)):
-            display, layer = self.displays.of(side), view.layer
+            display, layer = self.view.displays.of(side), view.layer
             if layer is None:
                 continue
             if layer.minus is not None:
                 grey = layer.minus.is_grey
-                layer.display = Display(0, 255, 1, self.difference_map if grey else ColourMap.GREY)
+                layer.display = Display(
+                    0, 255, 1, self.view.difference_map if grey else ColourMap.GREY
+                )
             elif display is not None:
                 layer.display = display
         self._compose()
         self._describe()
-        self.displayed.emit()
-
-    def choose_display(self, side: PaneSide, display: Display | None) -> None:
-        """Draw a picture so from now on, or automatically for None."""
-        self.displays.choose(side, display)
-        self.apply_displays()
-
-    def choose_full(self, side: PaneSide) -> None:
-        """Draw black black, white white, and the rest in proportion."""
-        image = self.displays.image(side)
-        if image is not None:
-            self.choose_display(side, Display.full(image.pixels.dtype))
 
     def level(self, side: PaneSide, right: float, up: float) -> None:
         """Widen the window by a drag to the right, lower the level by one upwards, in pixels."""
-        display = self.displays.of(side)
+        display = self.view.displays.of(side)
         if display is None:
             return
         step = display.width * _LEVEL_DRAG
         level, width = display.level - up * step, max(display.width + right * step, step)
-        self.choose_display(side, display.spanning(level - width / 2, level + width / 2))
+        self.view.choose_display(side, display.spanning(level - width / 2, level + width / 2))
 
     # --- arrangement ---
 
-    def arrange(self, name: str) -> None:
-        """Arrange input and output; `name` is a value of `Arrangement`."""
-        self.arrangement = Arrangement(name)
-        self.input.setVisible(self.arrangement is Arrangement.SIDE_BY_SIDE)
+    def _arrange(self) -> None:
+        """Arrange input and output, and their values, as `view` says."""
+        panes = self.view.panes
+        self.input.setVisible(panes.arrangement is Arrangement.SIDE_BY_SIDE)
+        for each in self._views:
+            each.canvas.magnified = panes.magnified
         self._compose()
         self._apply_camera()
-        self.arranged.emit()
+        self._describe()
+        self.redraw()
 
     def set_divide(self, share: float) -> None:
         """Move the line between input and output."""
         self._divide = min(max(share, 0.0), 1.0)
         self._compose()
 
-    @property
-    def shows_input(self) -> bool:
-        """Whether the input is drawn in place of the output."""
-        return self._shows_input or self._holds_input
-
-    def show_input_instead(self, shown: bool | None = None) -> None:
-        """Draw the input in place of the output, or the output again."""
-        self._shows_input = not self._shows_input if shown is None else shown
-        self._compose()
-        self.arranged.emit()
-
-    @property
-    def is_magnified(self) -> bool:
-        """Whether a magnifier is drawn at the probe."""
-        return self.output.canvas.magnified
-
-    @property
-    def shows_values(self) -> bool:
-        """Whether the values are written beside the cursor."""
-        return self._shows_values
-
-    def toggle_magnifier(self) -> None:
-        for view in self._views:
-            view.canvas.magnified = not view.canvas.magnified
-            view.canvas.update()
-
-    def toggle_probe(self) -> None:
-        """Write the values beside the cursor, or only into the status bar."""
-        self._shows_values = not self._shows_values
-        self._describe()
-
-    def choose_units(self, name: str) -> None:
-        """Read values off in other units; `name` is a value of `Units`."""
-        self.units = Units(name)
-        self._describe()
-        self.read_in.emit()
-        self.redraw()
-
-    def _hold(self, held: bool) -> None:
-        if held != self._holds_input:
-            self._holds_input = held
-            self._compose()
-            self.arranged.emit()
-
     def _compose(self) -> None:
         """Give each canvas the pictures that it draws."""
         first, second = self.input.canvas, self.output.canvas
         first.front = self.input.layer
-        instead = self.shows_input and not self.output.is_empty
+        arrangement = self.view.panes.arrangement
+        instead = self.view.shows_input and not self.output.is_empty
         second.front = self.input.layer if instead else self.output.layer
-        divided = self.arrangement.is_divided and not instead
+        divided = arrangement.is_divided and not instead
         second.behind = self.input.layer if divided else None
-        second.arrangement = self.arrangement
+        second.arrangement = arrangement
         second.divide = self._divide
         second.name = self.names[0] if instead else ""
         second.names = self.names
@@ -344,7 +284,7 @@ class ImagePair(QWidget):
             self._apply_camera()
 
     def _sizes(self) -> list[QSizeF]:
-        side_by_side = self.arrangement is Arrangement.SIDE_BY_SIDE
+        side_by_side = self.view.panes.arrangement is Arrangement.SIDE_BY_SIDE
         views = self._views if side_by_side else (self.output,)
         return [view.canvas_size for view in views]
 
@@ -358,8 +298,11 @@ class ImagePair(QWidget):
             self.camera.fit(size, sizes, self.devicePixelRatioF())
         for view in self._views:
             view.set_camera(self.camera.centre, self.camera.scale)
+        seen = self.visible()
+        with self.view.changing(SEEN):
+            self.view.seen = seen.left(), seen.top(), seen.right(), seen.bottom()
+            self.view.scale = self.device_scale
         self.zoomed.emit(self.device_scale)
-        self.looked.emit()
 
     # --- probe ---
 
@@ -397,11 +340,13 @@ class ImagePair(QWidget):
         self.described.emit(f"{text}   {display}" if display else text)
         for view in self._views:
             lines = [ProbeLine(f"x {x}, y {y}", "")]
-            own = "" if self.arrangement.is_divided else self._spoken[view is self.output]
+            own = (
+                "" if self.view.panes.arrangement.is_divided else self._spoken[view is self.output]
+            )
             lines += [ProbeLine(name, value, name == own) for name, value in values]
             if display:
                 lines.append(ProbeLine(display, ""))
-            view.canvas.set_probe(Probe(x, y, tuple(lines) if self._shows_values else ()))
+            view.canvas.set_probe(Probe(x, y, tuple(lines) if self.view.panes.shows_values else ()))
 
     def _values(self) -> list[tuple[str, str]]:
         """Return the names and values of the pictures at the probe."""
@@ -410,7 +355,9 @@ class ImagePair(QWidget):
         before, after = (view.samples_at(*self.place) for view in self._views)
         values = zip(self._spoken, (before, after), strict=True)
         texts = [
-            (name, text_of(samples, self.units)) for name, samples in values if samples is not None
+            (name, text_of(samples, self.view.panes.units))
+            for name, samples in values
+            if samples is not None
         ]
         if self.reference is not None and before is not None:
             texts.append(("reference", self._reference_text(*self.place)))
@@ -427,13 +374,13 @@ class ImagePair(QWidget):
         assert image is not None
         if not (0 <= x < image.width and 0 <= y < image.height):
             return "–"
-        return text_of(np.asarray(image.planes[y, x]), self.units)
+        return text_of(np.asarray(image.planes[y, x]), self.view.panes.units)
 
     def _display_text(self) -> str:
         """Return how pictures are drawn, unless values are drawn as they are."""
         texts = []
         for side, view in ((PaneSide.INPUT, self.input), (PaneSide.OUTPUT, self.output)):
-            display = self.displays.of(side)
+            display = self.view.displays.of(side)
             image = view.image
             if display is not None and image is not None:
                 full = display.is_full(image.pixels.dtype)
@@ -449,7 +396,7 @@ class ImagePair(QWidget):
         if samples is None:
             return []
         if layer.minus is None:
-            return words_of(samples, self.units)
+            return words_of(samples, self.view.panes.units)
         return _change(samples, layer.minus.planes[y - layer.offset, x - layer.offset])
 
 

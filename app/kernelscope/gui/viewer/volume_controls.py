@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.session.canvas_view import DRAWN
+from kernelscope.gui.session.slice_view import SliceView
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of
 from kernelscope.gui.widgets.switch import Switch
-from kernelscope.images.planes import GreyWindow, Plane, auto_window
-from kernelscope.images.volume import Volume
+from kernelscope.images.planes import GreyWindow, Plane
 
 _ALL = 3
 """The choice of all planes in place of a single one."""
@@ -70,14 +70,9 @@ _NARROWEST = 1e-6
 class WindowControl(QWidget):
     """Chooses the values that are drawn black and white."""
 
-    changed = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, view: SliceView, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.window_ = GreyWindow(0.5, 1)
-        self._volume: Volume | None = None
-        self._chosen: WeakKeyDictionary[Volume, GreyWindow] = WeakKeyDictionary()
-        self._automatic: WeakKeyDictionary[Volume, GreyWindow] = WeakKeyDictionary()
+        self._view = view
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(3)
@@ -101,51 +96,22 @@ class WindowControl(QWidget):
         for box in (self._level, self._width):
             box.valueChanged.connect(self._on_boxes)
         self.auto_button.clicked.connect(self._on_auto)
-
-    def show_volume(self, volume: Volume) -> None:
-        """Take the window that was chosen for `volume`, or else the automatic one."""
-        self._volume = volume
-        self.auto_button.setChecked(volume not in self._chosen)
-        self._set(self._chosen.get(volume) or self._auto_window(volume))
-
-    def choose(self, window: GreyWindow) -> None:
-        """Use `window` for the volume that is shown, now and later."""
-        if self._volume is not None:
-            self._chosen[self._volume] = window
-            self.auto_button.setChecked(False)
-            self._set(window)
+        view.when({DRAWN}, self._refresh)
 
     def drag(self, right: float, up: float) -> None:
         """Change the width by a drag to the right and the level by one upwards, in pixels.
 
         Viewers of medical scans agree on these directions.
         """
-        step = self.window_.width * _DRAG
-        width = max(self.window_.width + right * step, _NARROWEST)
-        self.choose(GreyWindow(self.window_.level - up * step, width))
+        window = self._view.windows.current
+        step = window.width * _DRAG
+        width = max(window.width + right * step, _NARROWEST)
+        self._view.choose_window(GreyWindow(window.level - up * step, width))
 
-    def choose_automatic(self) -> None:
-        """Use the automatic window for the volume that is shown."""
-        self.auto_button.setChecked(True)
-        self._on_auto(True)
-
-    def choose_full(self) -> None:
-        """Draw the smallest voxel black and the largest white."""
-        if self._volume is not None:
-            low, high = self._volume.value_range
-            self.choose(GreyWindow((low + high) / 2, (high - low) or 1.0))
-
-    def cache_window(self, volume: Volume, window: GreyWindow) -> None:
-        """Store the automatic window of `volume`, which takes a while to find."""
-        self._automatic[volume] = window
-
-    def _auto_window(self, volume: Volume) -> GreyWindow:
-        if volume not in self._automatic:
-            self._automatic[volume] = auto_window(volume)
-        return self._automatic[volume]
-
-    def _set(self, window: GreyWindow) -> None:
-        self.window_ = window
+    def _refresh(self) -> None:
+        windows = self._view.windows
+        window = windows.current
+        self.auto_button.setChecked(windows.is_automatic)
         digits = 0 if window.width >= 100 else 2 if window.width >= 1 else 5
         for box, value in ((self._level, window.level), (self._width, window.width)):
             with QSignalBlocker(box):
@@ -153,19 +119,12 @@ class WindowControl(QWidget):
                 box.setRange(-1e9 if box is self._level else 10.0**-digits, 1e9)
                 box.setSingleStep(max(window.width / 20, 10.0**-digits))
                 box.setValue(round(value, digits))
-        self.changed.emit()
 
     def _on_boxes(self) -> None:
-        self.choose(GreyWindow(self._level.value(), self._width.value()))
+        self._view.choose_window(GreyWindow(self._level.value(), self._width.value()))
 
     def _on_auto(self, checked: bool) -> None:
-        if self._volume is None:
-            return
-        if checked:
-            self._chosen.pop(self._volume, None)
-            self._set(self._auto_window(self._volume))
-        else:
-            self._chosen[self._volume] = self.window_
+        self._view.choose_window(None if checked else self._view.windows.current)
 
     def _box(self, name: str, label: str, tip: str, row: QHBoxLayout) -> NumberBox:
         box = dressed(NumberBox(self), name, label.replace("&", ""), tip=tip)

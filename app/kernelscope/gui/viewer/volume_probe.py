@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.session.slice_view import SliceView
 from kernelscope.gui.viewer import volume_values as values
 from kernelscope.gui.viewer.slices import PaneContent, Slabs
 from kernelscope.gui.viewer.volume_pane import VolumePane
@@ -14,27 +14,18 @@ from kernelscope.images.volume import Volume
 
 
 class VolumeProbe:
-    """The voxel under the cursor, or where the keyboard has moved the probe to.
+    """The voxel under the cursor, or where the keyboard has moved the probe to."""
 
-    `shows_values`: whether values are written beside the voxel. `units`: of the values.
-    """
-
-    def __init__(self, panes: Sequence[VolumePane]) -> None:
-        self._panes = panes
-        self.shows_values = True
-        self.units = Units.STORED
+    def __init__(self, panes: Sequence[VolumePane], view: SliceView) -> None:
+        self._panes, self._view = panes, view
         self._place: tuple[int, Position] | None = None
         """Number of the plane, and the voxel."""
 
-    @property
-    def is_magnified(self) -> bool:
-        return self._panes[0].views[0].magnified
-
-    def toggle_magnifier(self) -> None:
-        magnified = not self.is_magnified
+    def show_magnifier(self) -> None:
+        """Draw a magnifier at the probe, or none."""
         for pane in self._panes:
             for view in pane.views:
-                view.magnified = magnified
+                view.magnified = self._view.panes.magnified
                 view.update()
 
     def clear(self) -> None:
@@ -98,7 +89,8 @@ class VolumeProbe:
         plane = planes[number] if number is not None else None
         index = position[plane.axis] if plane is not None else 0
         content = content_at(voxel, planes if plane is None else (plane,))
-        factor = values.factor_of(volume, self.units)
+        shows_values = self._view.panes.shows_values
+        factor = values.factor_of(volume, self._view.panes.units)
         found = values.values_at(voxel, volume, content, slabs, look, plane, index, factor)
         for pane in self._panes:
             own = "input" if pane is self._panes[0] else found[-1][0]
@@ -106,7 +98,7 @@ class VolumeProbe:
                 if each != number:
                     view.show_probe(None, ())
                     continue
-                lines = values.probe_lines(found, own, view.height()) if self.shows_values else ()
+                lines = values.probe_lines(found, own, view.height()) if shows_values else ()
                 view.show_probe(planes[each].place(voxel, volume.voxels.shape), lines)
         facts = (values.place_text(volume, voxel), *(f"{name} {text}" for name, text in found))
         return "   ".join(facts)

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from kernelscope.gui.model.arrangement import Arrangement, Units
+from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.projection import Projection, slab
-from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.session.canvas_view import DRAWN, PANES, SLICES
+from kernelscope.gui.session.slice_view import SliceView
 from kernelscope.gui.viewer import volume_values as values
 from kernelscope.gui.viewer.camera import ZOOM_STEP
 from kernelscope.gui.viewer.slices import Drawn, Key, OutputContent, PaneContent, Slabs
@@ -50,30 +51,16 @@ class VolumeViewer(QWidget):
 
     described = Signal(str)
     """Position and values under the cursor, or else under the crosshair."""
-    arranged = Signal()
-    """Another plane is shown alone, or all of them."""
-    displayed = Signal()
-    """Input and output share the room in another way, or are drawn in another way."""
-    moved = Signal()
-    """Other slices are shown."""
-    read_in = Signal()
-    """Values are read off in other units."""
     wanted = Signal(object)
     """`callable`: Computes projections, off the GUI thread; `take` draws its answer."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, view: SliceView | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("volumeViewer")
-        self.position: Position = (0, 0, 0)
-        self.planes: tuple[Plane, ...] = ()
-        self.plane_number: int | None = None
-        """Which plane is shown alone: an index of `planes`; None for all of them."""
-        self.look, self.arrangement = Look(), Arrangement.SIDE_BY_SIDE
+        self.view = view or SliceView()
         self._divide = 0.5
-        self._shows_input = self._holds_input = False
         self.content = OutputContent()
         self._slabs = Slabs()
-        self._active = 0
         self._drawn: dict[tuple[PlaneView, str], tuple[object, ...]] = {}
         """The state that each view was last drawn from; an equal one is not drawn again."""
 
@@ -82,7 +69,7 @@ class VolumeViewer(QWidget):
         self.output = VolumePane("volumeOutput", PaneSide.OUTPUT, "Output", "Press Run (F5)", self)
         self._panes = (self.input, self.output)
         self._views = (*self.input.views, *self.output.views)
-        self._camera, self.probe = VolumeCamera(self._panes), VolumeProbe(self._panes)
+        self._camera, self.probe = VolumeCamera(self._panes), VolumeProbe(self._panes, self.view)
         self._overlays: tuple[Overlay, ...] = ()
         self._lay_out()
         self._connect()
@@ -90,42 +77,26 @@ class VolumeViewer(QWidget):
 
     # --- content ---
 
-    @property
-    def active(self) -> tuple[Volume | None, Plane, int]:
-        """The slice that was clicked last: its volume, its plane and its number."""
-        plane = self.planes[self.active_plane]
-        return self._panes[self._active // 3].volume, plane, self.position[plane.axis]
-
-    @property
-    def active_plane(self) -> int:
-        """The plane that is shown alone, or else was clicked last: an index of `planes`."""
-        return self._active % 3 if self.plane_number is None else self.plane_number
-
-    @property
-    def window_(self) -> GreyWindow:
-        """The values that are drawn black and white."""
-        return self.control.window_
-
     def show_input(self, volume: Volume, caption: str) -> None:
         """Show `volume`; the crosshair stays where it is in a volume of the same shape."""
         old, self.input.volume = self.input.volume, volume
         self.input.show_volume(volume, caption)
-        if old is None or old.voxels.shape != volume.voxels.shape or not self.planes:
+        if old is None or old.voxels.shape != volume.voxels.shape or not self.view.planes:
             z, y, x = (side // 2 for side in volume.voxels.shape)
-            self.position = z, y, x
+            self.view.position = z, y, x
             self._camera.reset()
             self.probe.clear()
             self.show_output(None)  # it may have no voxel there
-        self.planes = planes_of(volume)
-        self._switches.name(self.planes)
-        self._sliders.set_planes(self.planes, volume.voxels.shape)
-        for number, plane in enumerate(self.planes):
+        self.view.planes = planes_of(volume)
+        self._switches.name(self.view.planes)
+        self._sliders.set_planes(self.view.planes, volume.voxels.shape)
+        for number, plane in enumerate(self.view.planes):
             for pane in self._panes:
                 name = pane.heading.lower()
                 pane.views[number].setAccessibleName(f"{plane.name} plane of the {name}")
-        self.control.show_volume(volume)
-        self._camera.show(volume, self.planes)
-        self._both.show_planes(values.extent(volume, plane) for plane in self.planes)
+        self.view.show_volume(volume)
+        self._camera.show(volume, self.view.planes)
+        self._both.show_planes(values.extent(volume, plane) for plane in self.view.planes)
 
     def show_output(
         self,
@@ -168,23 +139,6 @@ class VolumeViewer(QWidget):
             self.content.earlier = axes
             self._draw()
 
-    @property
-    def visible_planes(self) -> tuple[Plane, ...]:
-        """The planes that are shown, the one that was clicked last first."""
-        if self.plane_number is not None:
-            return self.planes[self.plane_number : self.plane_number + 1]
-        last = self._active % 3
-        return tuple(sorted(self.planes, key=lambda plane: self.planes.index(plane) != last))
-
-    def choose_look(self, look: Look) -> None:
-        """Draw in other colours, projected, or with differences over the anatomy."""
-        if look != self.look:
-            self.look = look
-            self.projection.show_look(look)
-            self.overlay.show_look(look)
-            self._draw()
-            self.displayed.emit()
-
     def take(self, computed: dict[Key, NDArray[Any]]) -> None:
         """Draw projections that were computed elsewhere; see `wanted`."""
         self._slabs.put(computed)
@@ -196,14 +150,9 @@ class VolumeViewer(QWidget):
             return
         sides = self.input.volume.voxels.shape
         z, y, x = (min(max(p, 0), side - 1) for p, side in zip(position, sides, strict=True))
-        self.position = z, y, x
-        self.probe.follow(self.position, self.planes)
-        self._draw()
-        self.moved.emit()
-
-    def set_window(self, window: GreyWindow) -> None:
-        """Choose the values drawn black and white, for this volume and the results from it."""
-        self.control.choose(window)
+        with self.view.changing(SLICES):
+            self.view.position = z, y, x
+            self.probe.follow(self.view.position, self.view.planes)
 
     def set_running(self, running: bool) -> None:
         """Show in place of an output whether it is being computed."""
@@ -216,20 +165,20 @@ class VolumeViewer(QWidget):
 
     def one_to_one(self) -> None:
         """Show the smallest side of a voxel as one pixel, or larger if whole slices fit then."""
-        self._camera.one_to_one(self.position, self.devicePixelRatioF())
+        self._camera.one_to_one(self.view.position, self.devicePixelRatioF())
 
     def zoom_in(self) -> None:
-        self._camera.zoom_all(self.position, ZOOM_STEP)
+        self._camera.zoom_all(self.view.position, ZOOM_STEP)
 
     def zoom_out(self) -> None:
-        self._camera.zoom_all(self.position, 1 / ZOOM_STEP)
+        self._camera.zoom_all(self.view.position, 1 / ZOOM_STEP)
 
     # --- building ---
 
     def _lay_out(self) -> None:
         self._switches = PlaneSwitches(self)
         self.projection = ProjectionControl(self)
-        self.control = WindowControl(self)
+        self.control = WindowControl(self.view, self)
         tools = FoldingRow((self._switches, self.projection), (self.control,), self, apart=True)
 
         self._both = PaneBox(self._panes, self)
@@ -256,104 +205,78 @@ class VolumeViewer(QWidget):
                 view.chosen.connect(partial(self._alternate, number))
                 view.resized.connect(self._camera.apply)
                 view.divided.connect(self.set_divide)
-                view.held.connect(self._hold)
+                view.held.connect(self.view.hold_input)
         self._sliders.chosen.connect(self._slide)
         self._switches.chosen.connect(self.choose_plane)
-        self.control.changed.connect(self._draw)
-        self.projection.chosen.connect(self.choose_look)
-        self.overlay.chosen.connect(self.choose_look)
+        self.projection.chosen.connect(self.view.choose_look)
+        self.overlay.chosen.connect(self.view.choose_look)
+        self.view.when({DRAWN}, self._show_look)
+        self.view.when({DRAWN, SLICES}, self._draw)
+        self.view.when({PANES}, self._arrange)
+
+    def _show_look(self) -> None:
+        self.projection.show_look(self.view.look)
+        self.overlay.show_look(self.view.look)
+
+    def _arrange(self) -> None:
+        self.probe.show_magnifier()
+        self._show_panes()
+        self._draw()
+        self._camera.apply()
 
     def _activate(self, number: int) -> None:
-        self._active = number
+        self.view.clicked = number
 
     def _point(self, number: int, column: int, row: int) -> None:
         volume = self.input.volume
         if volume is not None:
-            plane = self.planes[number]
-            self.go_to(plane.moved(self.position, column, row, volume.voxels.shape))
+            plane = self.view.planes[number]
+            self.go_to(plane.moved(self.view.position, column, row, volume.voxels.shape))
 
     def _step(self, number: int, steps: int) -> None:
-        if self.planes:
-            self._slide(number, self.position[self.planes[number].axis] + steps)
+        if self.view.planes:
+            self._slide(number, self.view.position[self.view.planes[number].axis] + steps)
 
     def _slide(self, number: int, index: int) -> None:
-        new = list(self.position)
-        new[self.planes[number].axis] = index
+        new = list(self.view.position)
+        new[self.view.planes[number].axis] = index
         z, y, x = new
         self.go_to((z, y, x))
 
     # --- arrangement ---
-
-    def arrange(self, name: str) -> None:
-        """Arrange input and output; `name` is a value of `Arrangement`."""
-        self.arrangement = Arrangement(name)
-        self._show_panes()
-        self._draw()
-        self._camera.apply()
-        self.displayed.emit()
 
     def set_divide(self, share: float) -> None:
         """Move the line between input and output."""
         self._divide = min(max(share, 0.0), 1.0)
         self._draw()
 
-    @property
-    def shows_input(self) -> bool:
-        """Whether the input is drawn in place of the output."""
-        return self._shows_input or self._holds_input
-
-    def show_input_instead(self) -> None:
-        """Draw the input in place of the output, or the output again."""
-        self._shows_input = not self._shows_input
-        self._draw()
-        self.displayed.emit()
-
-    def _hold(self, held: bool) -> None:
-        if held != self._holds_input:
-            self._holds_input = held
-            self._draw()
-            self.displayed.emit()
-
     def _show_panes(self) -> None:
         """Show the panes of the arrangement; both while there is no output to share the room."""
-        beside = self.arrangement is Arrangement.SIDE_BY_SIDE or self.output.is_empty
+        beside = self.view.panes.arrangement is Arrangement.SIDE_BY_SIDE or self.output.is_empty
         self.input.setVisible(beside)
-
-    # --- values ---
-
-    def toggle_probe(self) -> None:
-        """Write the values beside the cursor, or only into the status bar."""
-        self.probe.shows_values = not self.probe.shows_values
-        self._show_probe()
-
-    def choose_units(self, name: str) -> None:
-        """Read values off in other units; `name` is a value of `Units`."""
-        self.probe.units = Units(name)
-        self._show_probe()
-        self.read_in.emit()
 
     def _hover(self, number: int, place: tuple[int, int] | None) -> None:
         volume = self.input.volume
         if volume is not None:
-            plane, shape = self.planes[number], volume.voxels.shape
-            self.probe.hover(number, place, plane, self.position, shape)
+            plane, shape = self.view.planes[number], volume.voxels.shape
+            self.probe.hover(number, place, plane, self.view.position, shape)
             self._show_probe()
 
     def _move_probe(self, number: int, right: int, down: int) -> None:
         volume = self.input.volume
         if volume is not None:
-            plane, shape = self.planes[number], volume.voxels.shape
-            self.probe.move(number, (right, down), plane, self.position, shape)
+            plane, shape = self.view.planes[number], volume.voxels.shape
+            self.probe.move(number, (right, down), plane, self.view.position, shape)
             self._show_probe()
 
     def _show_probe(self) -> None:
         volume = self.input.volume
         if volume is not None:
-            look = self.look
+            look = self.view.look
             text = self.probe.show(
                 volume,
-                self.planes,
-                self.position,
+                self.view.planes,
+                self.view.position,
                 lambda position, planes: self.content.at(position, planes, look),
                 self._slabs,
                 look,
@@ -380,15 +303,15 @@ class VolumeViewer(QWidget):
 
     def focus(self) -> None:
         """Give the keyboard to the slice that was clicked last, or shown in its place."""
-        pane = self._panes[self._active // 3]
-        if pane.isHidden() or pane.views[self.active_plane].image is None:
+        pane = self._panes[self.view.clicked // 3]
+        if pane.isHidden() or pane.views[self.view.active_plane].image is None:
             pane = self.output if pane.isHidden() else self.input
-        pane.views[self.active_plane].setFocus()
+        pane.views[self.view.active_plane].setFocus()
 
     def visible(self) -> tuple[QRectF, int]:
         """Return the part in view of the plane that was clicked last, and its number."""
         pane = self.output if self.input.isHidden() else self.input
-        return pane.views[self.active_plane].seen(), self.active_plane
+        return pane.views[self.view.active_plane].seen(), self.view.active_plane
 
     # --- drawing ---
 
@@ -397,29 +320,30 @@ class VolumeViewer(QWidget):
         volume = self.input.volume
         if volume is None:
             return
-        shape, look = volume.voxels.shape, self.look
-        instead = self.shows_input and not self.output.is_empty
-        divided = self.arrangement.is_divided and not instead and not self.output.is_empty
-        for number, plane in enumerate(self.planes):
-            index = self.position[plane.axis]
+        shape, look = volume.voxels.shape, self.view.look
+        arrangement = self.view.panes.arrangement
+        instead = self.view.shows_input and not self.output.is_empty
+        divided = arrangement.is_divided and not instead and not self.output.is_empty
+        for number, plane in enumerate(self.view.planes):
+            index = self.view.position[plane.axis]
             part = range(index, index + 1)
             if look.projection is not Projection.SLICE:
                 part = slab(index, look.slices, shape[plane.axis])
             self._sliders[number].show_slice(plane, index, part)
-            if self.plane_number not in (None, number):
+            if self.view.plane_number not in (None, number):
                 continue
             for pane in self._panes:
                 view = pane.views[number]
                 own = pane is self.output and not instead
                 content = PaneContent(volume)
                 if own:
-                    content = self.content.at(self.position, (plane,), look)
-                view.show_marks(plane.place(self.position, shape), plane.letters)
+                    content = self.content.at(self.view.position, (plane,), look)
+                view.show_marks(plane.place(self.view.position, shape), plane.letters)
                 drawn = self._draw_slice(view, "front", content, plane, index)
                 if pane is self.output:
                     behind = PaneContent(volume) if divided else PaneContent()
                     drawn = self._draw_slice(view, "behind", behind, plane, index) and drawn
-                    view.show_divide(self.arrangement, self._divide)
+                    view.show_divide(arrangement, self._divide)
                 named = "Input" if instead and pane is self.output else ""
                 state = self.content.state(plane, content) if own else ""
                 note = values.note_of(look.projection, part, state, drawn=drawn, named=named)
@@ -433,10 +357,10 @@ class VolumeViewer(QWidget):
         self, view: PlaneView, layer: str, content: PaneContent, plane: Plane, index: int
     ) -> bool:
         """Draw a slice unless it is drawn already; return False if it is computed elsewhere."""
-        state = (content, plane, index, self.window_, self.look)
+        state = (content, plane, index, self.view.windows.current, self.view.look)
         if self._drawn.get((view, layer)) == state:
             return True
-        drawn = self._slabs.draw(content, plane, index, self.window_, self.look)
+        drawn = self._slabs.draw(content, plane, index, self.view.windows.current, self.view.look)
         show = view.show_slice if layer == "front" else view.show_behind
         if drawn is None:  # the earlier picture would be taken for this one
             self._drawn.pop((view, layer), None)
@@ -449,20 +373,19 @@ class VolumeViewer(QWidget):
     # --- camera ---
 
     def _alternate(self, number: int) -> None:
-        self.choose_plane(number if self.plane_number is None else None)
+        self.choose_plane(number if self.view.plane_number is None else None)
 
     def choose_plane(self, number: int | None) -> None:
         """Show one plane of input and output next to each other, or all for None."""
-        self.plane_number = number
-        self._switches.show_choice(number)
-        self._sliders.show_only(number)
-        for each in range(3):
-            visible = number in (None, each)
-            for pane in self._panes:
-                pane.views[each].setVisible(visible)
-        self._both.show_alone(number is not None)
-        self._draw()
-        self.arranged.emit()
+        with self.view.changing(SLICES):
+            self.view.plane_number = number
+            self._switches.show_choice(number)
+            self._sliders.show_only(number)
+            for each in range(3):
+                visible = number in (None, each)
+                for pane in self._panes:
+                    pane.views[each].setVisible(visible)
+            self._both.show_alone(number is not None)
 
     def sizeHint(self) -> QSize:
         return QSize(640, 420)

@@ -17,16 +17,16 @@ from kernelscope.bench.recorded import Recorded, with_cpu
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.docks.parameter_panel import ParameterPanel
-from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import KnownRung
 from kernelscope.gui.model.rungs import RungPlace, without_gpu
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.model.trials import Version
-from kernelscope.gui.session.session import Session
+from kernelscope.gui.session.canvas_view import SEEN
+from kernelscope.gui.session.session import OF_SETTINGS, Session
+from kernelscope.gui.session.subject import INPUT, SHOWN
 from kernelscope.gui.tools.batch_window import BatchWindow
 from kernelscope.gui.tools.bench.window import BenchWindow
 from kernelscope.gui.tools.command_palette import Command, CommandPalette
@@ -51,7 +51,6 @@ from kernelscope.gui.window.context_help import ContextHelp
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.images.source import Source
 from kernelscope.schema.devices import Device
 
 _STAND_IN = np.zeros((512, 512), np.uint8)
@@ -72,16 +71,12 @@ class Companions:
     panel: ParameterPanel
     session: Session
     runner: Runner
-    source: Callable[[], Source | None]
-    """Returns the picture or volumes that are open, or None."""
     palette: Callable[[], list[Command]]
     """Returns the commands of the palette."""
     shortcuts: Callable[[], list[tuple[str, str, tuple[str, ...]]]]
     """Returns menu, name and keys of all actions that have keys."""
     order_phantom: Callable[[PhantomOrder], None]
     """Makes and opens the phantom that the user described."""
-    display: Callable[[Request], Display]
-    """Returns how the pictures of a request are drawn."""
     pixel: Callable[[], tuple[int, int] | None]
     """Returns the pixel under the pointer, or None."""
     report: Callable[[Exception], None]
@@ -104,6 +99,7 @@ class Companions:
     _recorded: Recorded = field(default_factory=Recorded)
 
     def __post_init__(self) -> None:
+        self.session.when(OF_SETTINGS | {INPUT, SHOWN, SEEN}, self._follow)
         self.context_help = ContextHelp(self.window)
         self.context_help.watch(self.panel.filter_box)
         self.context_help.wanted.connect(self.show_page)
@@ -174,7 +170,10 @@ class Companions:
         """Show the lecture, with the picture that is open."""
         if self.lecture is None:
             self.lecture = LectureWindow(
-                self.background, self.source, self._times.newest, self.window
+                self.background,
+                lambda: self.session.subject.source,
+                self._times.newest,
+                self.window,
             )
             dialogs.offer_help(self.lecture)
         self.lecture.open()
@@ -262,7 +261,7 @@ class Companions:
                 self.settings,
                 self.availability,
                 current=self.runner.request,
-                opened=self.source,
+                opened=lambda: self.session.subject.source,
                 background=self.background,
                 parent=self.window,
             )
@@ -380,14 +379,19 @@ class Companions:
     def show_contact_sheet(self) -> None:
         """Show nine values of a parameter with their results."""
         if self.contact_sheet is None:
-            sheet = ContactSheet(self.runner.tasks, self.runner.in_view, self.display, self.window)
+            sheet = ContactSheet(
+                self.runner.tasks,
+                self.runner.in_view,
+                self.session.pictures.display_of,
+                self.window,
+            )
             sheet.adopted.connect(
                 lambda id_, name, value: self.session.set_values(id_, {name: value})
             )
             self.contact_sheet = sheet
         _bring_to_front(self.contact_sheet)
 
-    def follow(self) -> None:
+    def _follow(self) -> None:
         """Follow a change of the settings, of the input, or of the part in view."""
         if self.contact_sheet is not None:
             self.contact_sheet.touch()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget
 
 from kernelscope.gui.docks.quality_panel import QualityPanel
+from kernelscope.gui.session.session import KIND, Session
+from kernelscope.gui.session.subject import MOMENT_SHOWN, REFERENCE, REFERENCED
+from kernelscope.gui.session.volume_subject import COMPONENT
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.dock_list import DockName
-from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.tool_bar import ToolBar
 
 
@@ -22,6 +24,8 @@ class DockWatch(QObject):
     ----------
     quality : QualityPanel
         Filled while its dock is visible; behind a tab it costs nothing.
+    judge : callable
+        Evaluates the output in front, and shows that in the panel.
     """
 
     def __init__(
@@ -30,12 +34,15 @@ class DockWatch(QObject):
         actions: Actions,
         tool_bar: ToolBar,
         quality: QualityPanel,
-        pages: Pages,
+        session: Session,
+        judge: Callable[[QualityPanel], None],
         parent: QObject,
     ) -> None:
         super().__init__(parent)
         self._docks, self._actions, self._tool_bar = docks, actions, tool_bar
-        self._quality, self._pages = quality, pages
+        self._quality, self._judge = quality, judge
+        session.when({REFERENCED}, self.show_quality)
+        session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self.judge)
         self._quality_seen = self._console_seen = False
         docks[DockName.CONTROLS].visibilityChanged.connect(self._on_controls_seen)
         docks[DockName.QUALITY].visibilityChanged.connect(self._on_quality_seen)
@@ -68,7 +75,7 @@ class DockWatch(QObject):
     def judge(self) -> None:
         """Evaluate the output of the page in front, if the figures are in view."""
         if self._quality_seen:
-            self._pages.front.judge(self._quality)
+            self._judge(self._quality)
 
     def _on_quality_seen(self, seen: bool) -> None:
         self._quality_seen = seen

@@ -20,17 +20,10 @@ class Estimates:
         Has the numbers.
     background : Background
         Runs the estimate.
-    wanted : callable
-        Returns the request of the settings as they are now.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        background: Background,
-        wanted: Callable[[], Request | None],
-    ) -> None:
-        self._session, self._background, self._wanted = session, background, wanted
+    def __init__(self, session: Session, background: Background) -> None:
+        self._session, self._background = session, background
         self._known: object = None
         """The input and the settings to which the numbers in the form belong."""
         self._pending: object = None
@@ -57,7 +50,7 @@ class Estimates:
 
         def show(values: dict[str, float]) -> None:
             self._pending = None
-            current = self._wanted()
+            current = self._session.subject.wanted()
             if current is not None and _key(current) == key:
                 self._known = key
                 self._session.set_estimates(wanted.step.filter.id, values)

@@ -17,6 +17,7 @@ from kernelscope.files.samples import truth_of
 from kernelscope.gui.model import replay
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.history import ReferenceOrigin
+from kernelscope.gui.session.subject import Savable
 from kernelscope.gui.tools.figure_dialog import FigureDialog
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.phantom_dialog import PhantomOrder
@@ -24,8 +25,6 @@ from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.window.pages.evaluation import Savable
-from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.space import SpaceOpener
@@ -33,6 +32,7 @@ from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
+from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import Kind
 
 _OLDER = (
@@ -46,10 +46,6 @@ class Files(QObject):
 
     Parameters
     ----------
-    page_for : callable
-        Returns the page for an opened picture or volume.
-    page : callable
-        Returns the page in front.
     open_picture : callable
         Shows a picture that was opened.
     """
@@ -62,8 +58,6 @@ class Files(QObject):
         runner: Runner,
         background: Background,
         volumes: VolumePage,
-        page_for: Callable[[object], Page[Any, Any]],
-        page: Callable[[], Page[Any, Any]],
         open_picture: Callable[[Image], None],
         show_status: Callable[[str], None],
         report: Callable[[Exception], None],
@@ -71,14 +65,10 @@ class Files(QObject):
         super().__init__(window)
         self._window, self._dialogs, self._recipes, self._runner = window, dialogs, recipes, runner
         self._background, self._volumes = background, volumes
+        self._session = volumes.subject.session
         self._open_picture = open_picture
         self.space = SpaceOpener(window, dialogs, background, volumes, report)
-        self._page_for, self._page, self._show_status, self._report = (
-            page_for,
-            page,
-            show_status,
-            report,
-        )
+        self._show_status, self._report = show_status, report
         self.members = VolumeSteps(volumes, background, dialogs.ask_nan, self._report_member)
         dialogs.series_found.connect(self.members.remember)
         dialogs.loaded.connect(self._open)
@@ -99,17 +89,16 @@ class Files(QObject):
     )
     def export_figure(self) -> None:
         """Lay out a figure of the result that is shown, and save it."""
-        page = self._page()
-        if page.result is None:
+        subject = self._session.subject
+        output = subject.output()
+        if output is None:
             return
-        changes = (View.RESIDUAL,) + ((View.DIFFERENCE,) if page.reference is not None else ())
+        changes = (View.RESIDUAL,) + ((View.DIFFERENCE,) if subject.reference is not None else ())
         note = _OLDER if self._older() else ""
-        output = page.output()
-        assert output is not None
         dialog = FigureDialog(
-            page.figure(),
+            subject.figure(),
             changes,
-            has_parts=page.kind is Kind.PICTURE,
+            has_parts=subject.kind is Kind.PICTURE,
             name=output.name,
             note=note,
             background=self._background,
@@ -130,7 +119,7 @@ class Files(QObject):
     )
     def save_output(self) -> None:
         """Ask where, then save the output that is shown."""
-        self._save(self._page().output(), self._older())
+        self._save(self._session.subject.output(), self._older())
 
     @Action(
         "saveAll",
@@ -142,7 +131,7 @@ class Files(QObject):
     )
     def save_components(self) -> None:
         """Ask where, then save every volume of the output, each to a file of its own."""
-        self._save(self._page().all_outputs(), self._older())
+        self._save(self._session.subject.all_outputs(), self._older())
 
     @Action(
         "saveView",
@@ -153,7 +142,9 @@ class Files(QObject):
     )
     def save_view(self) -> None:
         """Ask where, then save the residual or difference that is shown."""
-        self._page().save_difference(self._save)
+        difference = self._session.subject.difference()
+        if difference is not None:
+            self._background.start("change", difference, self._save, self._report)
 
     @Action(
         "saveRecipe",
@@ -166,7 +157,7 @@ class Files(QObject):
         """Ask where, then save the steps to the input and the filter with its settings."""
         request = self._runner.request()
         if request is not None:
-            history = self._page().history
+            history = self._session.subject.history
             self._recipes.save(each.open_step for each in history.steps_to_end(request))
 
     @Action(
@@ -178,9 +169,9 @@ class Files(QObject):
     )
     def copy_output(self) -> None:
         """Copy the output to the clipboard."""
-        picture = self._page().copyable()
-        if picture is not None:
-            self._dialogs.copy(picture, self._older())
+        result = self._session.subject.result
+        if result is not None and isinstance(result.output, Image):
+            self._dialogs.copy(result.output, self._older())
 
     @Action(
         "copyCommand",
@@ -212,7 +203,7 @@ class Files(QObject):
         request = self._runner.request()
         if request is None:
             return
-        steps = self._page().history.steps_to_end(request)
+        steps = self._session.subject.history.steps_to_end(request)
         if not isinstance(request.source, Image):
             self._show_status("Only the steps of pictures can be copied; save a recipe instead.")
             return
@@ -227,7 +218,7 @@ class Files(QObject):
     )
     def choose_reference(self) -> None:
         """Let the user choose the reference of input and output."""
-        self._dialogs.choose_reference(self._page().kind)
+        self._dialogs.choose_reference(self._session.kind)
 
     @Action(
         "openSlice",
@@ -238,7 +229,7 @@ class Files(QObject):
     )
     def open_slice(self) -> None:
         """Open the slice that was clicked last as a picture."""
-        picture = self._page().slice_as_picture()
+        picture = self._session.subject.slice_as_picture()
         if picture is not None:
             self._open(picture)
 
@@ -255,34 +246,33 @@ class Files(QObject):
 
     def _older(self) -> str:
         """Return the settings of the result, if those of the panel would make another one."""
-        page = self._page()
-        if page.result is None or page.is_current(self._runner.settings()):
-            return ""
-        return page.result.settings
+        subject = self._session.subject
+        return subject.result.settings if subject.result is not None and subject.is_stale else ""
 
     def _open(self, opened: object) -> None:
         if isinstance(opened, Image):
             self._open_picture(opened)
             self.find_truth(opened)
-        else:
-            self._page_for(opened).open_part(opened)
+        elif isinstance(opened, Volume):
+            self._volumes.open([opened])
 
     def find_truth(self, opened: Image) -> None:
         """Evaluate a sample picture that was opened against its truth."""
-        page, truth = self._page_for(opened), truth_of(opened.path)
+        truth = truth_of(opened.path)
         if truth is not None:
             self._background.start(
                 "truth",
                 lambda: read_image(truth),
-                lambda ideal: self._set_truth(page, opened, ideal),
+                lambda ideal: self._set_truth(opened, ideal),
                 self._report,
             )
 
-    def _set_truth(self, page: Page[Any, Any], opened: object, ideal: Image) -> None:
+    def _set_truth(self, opened: Image, ideal: Image) -> None:
         """Evaluate a sample against its truth, unless another picture is open by now."""
-        known = page.reference
-        if page.source is opened and (known is None or known.origin is ReferenceOrigin.KEPT):
-            page.set_reference(ideal, ReferenceOrigin.TRUTH)
+        pictures = self._session.pictures
+        known = pictures.reference
+        if pictures.source is opened and (known is None or known.origin is ReferenceOrigin.KEPT):
+            pictures.set_reference(ideal, ReferenceOrigin.TRUTH)
 
     def _report_member(self, error: Exception) -> None:
         """Report that a volume of a file cannot be read any more."""
@@ -292,17 +282,17 @@ class Files(QObject):
             self._report(error)
 
     def _set_reference(self, image: Any) -> None:
-        page = self._page()
-        if not page.takes(image):
+        subject = self._session.subject
+        if self._session.subject_of(image) is not subject:
             return  # the other kind is shown by now
         self._show_status(f"{image.describe()}.")
         try:
-            page.set_reference(image)
+            subject.set_reference(image)
         except AppError as error:
             dialogs.show_error(self._window, error)
 
     def _add_components(self, paths: list[Path]) -> None:
-        room = self._volumes.room
+        room = self._volumes.subject.room
         if len(paths) > room:
             hint = f"At most {MAX_COMPONENTS} are filtered together: add {room} or fewer."
             dialogs.show_error(self._window, AppError(f"{len(paths)} volumes are too many.", hint))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QImage
@@ -32,22 +31,25 @@ from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Sketch, Sketches, ViewedPicture, kind_of_sketch, sketch
-from kernelscope.gui.session.session import FILTER, Fields, Session
+from kernelscope.gui.session.canvas_view import DRAWN, SEEN
+from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS, Session
+from kernelscope.gui.session.subject import INPUT, SHOWN, Fields
 from kernelscope.gui.viewer.layer import as_qimage
 from kernelscope.gui.widgets.commands import SOURCE, Action
 from kernelscope.gui.window.live import Live
-from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.helper import Helper
 from kernelscope.gui.work.tasks import Priority, Task
-from kernelscope.schema.samples import Kind
 
 QUIET_MS = 400
 """Without a change for so long, thumbnails are computed: twice the rest of a live gesture."""
 
 COMPILING_MS = 2000
 """The helper loads code in milliseconds, once it has started: if it takes longer, it compiles."""
+
+_DISTURBING = OF_SETTINGS | {INPUT, SHOWN, SEEN}
+"""Changes after which something else needs the processor, or other thumbnails are wanted."""
 
 _PROBLEM, _SLOW, _COMPILING, _WAITING = "–", "slow", "compiling…", "waiting…"
 """Texts in place of a thumbnail; the tooltip has the reason."""
@@ -66,13 +68,7 @@ class _Wanted:
 
 
 class FilterShelf(QObject):
-    """Fills the browser, keeps its thumbnails up to date, and switches to the filter chosen.
-
-    Parameters
-    ----------
-    page : callable
-        Returns the page in front.
-    """
+    """Fills the browser, keeps its thumbnails up to date, and switches to the filter chosen."""
 
     chosen = Signal(str)
     """Why a filter was proposed, once it is chosen."""
@@ -88,16 +84,14 @@ class FilterShelf(QObject):
         runner: Runner,
         live: Live,
         background: Background,
-        page: Callable[[], Page[Any, Any]],
         *,
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(runner)
         self._report = report
         self.browser, self._dock, self._session, self._runner = browser, dock, session, runner
-        self._live, self._background, self._page = live, background, page
+        self._live, self._background = live, background
         self._sketches = Sketches()
-        self._kind: Kind | None = None
         self._scene: ViewedPicture | None = None
         self._task: Task | None = None
         self._compiled: set[str] = set()
@@ -118,19 +112,11 @@ class FilterShelf(QObject):
         self._quiet.setInterval(QUIET_MS)
         self._quiet.timeout.connect(self._look)
         browser.adopted.connect(session.set_filter)
-        browser.found.connect(lambda: page().take_focus())
         session.follow(self._on_session)
         live.refreshed.connect(self._on_live)
         dock.visibilityChanged.connect(lambda _: self.disturb())
         browser.search.textChanged.connect(lambda _: self.disturb())
-
-    def follow(self, page: Page[Any, Any]) -> None:
-        """Follow the inputs and the views of a page."""
-        if self._kind is None:
-            self._on_page()
-        page.changed.connect(lambda _: self._on_page())
-        page.zoomed.connect(lambda _: self.disturb())
-        page.displayed.connect(self._on_display)
+        self._on_session(frozenset({KIND, FILTER}))
 
     def close(self) -> None:
         """Compute nothing any more: the window closes."""
@@ -163,12 +149,12 @@ class FilterShelf(QObject):
     )
     def denoise(self) -> None:
         """Choose the filter that is proposed for the source, with its values."""
-        page = self._page()
-        source = page.source
+        subject = self._session.subject
+        source = subject.source
         assert source is not None
 
         def choose(proposal: Proposal) -> None:
-            if self._page() is not page or page.source is not source:
+            if not subject.is_front or subject.source is not source:
                 return
             session, step = self._session, proposal.step
             with session.changing():
@@ -181,9 +167,14 @@ class FilterShelf(QObject):
         self._background.start("denoise", lambda: propose(source), choose, self._report)
 
     def _on_session(self, fields: Fields) -> None:
+        if KIND in fields:
+            self.browser.set_groups(by_category(self._session.kind))
         if FILTER in fields:
             self.browser.show_current(self._session.filter_id)
-        self.disturb()
+        if DRAWN in fields:
+            self._on_display()
+        if fields & _DISTURBING:
+            self.disturb()
 
     def disturb(self) -> None:
         """Give up the thumbnail in progress: something else needs the processor."""
@@ -195,14 +186,6 @@ class FilterShelf(QObject):
             self._task.mute()
             self._task.cancel()
             self._task = None
-
-    def _on_page(self) -> None:
-        kind = self._page().kind
-        if kind is not self._kind:
-            self._kind = kind
-            self.browser.set_groups(by_category(kind))
-            self.browser.show_current(self._session.filter_id)
-        self.disturb()
 
     def _on_live(self) -> None:
         if not self._draws:
@@ -229,17 +212,17 @@ class FilterShelf(QObject):
     @property
     def _draws(self) -> bool:
         """Whether thumbnails are wanted; an event comes when that changes."""
-        return self.draws and self._live.on and self._dock.isVisible()
+        return self.draws and self._session.live and self._dock.isVisible()
 
     def _look(self) -> None:
         """Compute the next thumbnail, unless something else is under way."""
         if self._task is not None or not self._draws:
             return
-        page, tasks = self._page(), self._runner.tasks
-        if page.is_behind or not self._live.resting or not tasks.is_free(Priority.SKETCH):
+        subject, tasks = self._session.subject, self._runner.tasks
+        if subject.is_behind or not self._live.resting or not tasks.is_free(Priority.SKETCH):
             self._quiet.start()
             return
-        scene = self._scene = page.scene()
+        scene = self._scene = subject.scene()
         if scene is None:
             return
         missing: list[_Wanted] = []
@@ -305,7 +288,7 @@ class FilterShelf(QObject):
         self.browser.show_sketch(wanted.filter_id, None, f"{_SLOW}\n{cost}", tip)
 
     def _image_of(self, scene: ViewedPicture, made: Sketch) -> QImage:
-        display = self._page().display_of_scene(scene)
+        display = self._session.subject.display_of_scene(scene)
         assert made.planes is not None
         return as_qimage(made.planes, display)
 

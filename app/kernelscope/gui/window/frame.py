@@ -22,7 +22,6 @@ from kernelscope.gui.docks.console import Console
 from kernelscope.gui.docks.film_strip import FilmStrip
 from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.docks.headline import Headline
-from kernelscope.gui.docks.levels import GreyLevels, PictureLevels, VolumeLevels
 from kernelscope.gui.docks.measure_panel import MeasurePanel
 from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.docks.quality_panel import QualityPanel
@@ -44,7 +43,6 @@ from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.dock_list import DockName, Drawer, make_docks
 from kernelscope.gui.window.dock_watch import DockWatch
-from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.pages.picture_page import PicturePage
 from kernelscope.gui.window.pages.volume_page import VolumePage
@@ -54,6 +52,7 @@ from kernelscope.gui.window.status_bar import StatusBar
 from kernelscope.gui.window.tool_bar import ToolBar
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.work.background import Background
+from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:
     from kernelscope.gui.window.companions import Companions
@@ -66,8 +65,8 @@ class Frame(QMainWindow):
 
     Attributes
     ----------
-    pages : Pages
-        The page of pictures, `pictures`, and that of volumes, `volumes`.
+    pictures, volumes : Page
+        One of them is in front.
     """
 
     companions: Companions
@@ -88,7 +87,7 @@ class Frame(QMainWindow):
     @property
     def page(self) -> Page[Any, Any]:
         """The page in front."""
-        return self.pages.front
+        return self._pages[self.session.kind]
 
     @property
     def canvas(self) -> Canvas:
@@ -98,6 +97,13 @@ class Frame(QMainWindow):
     def show_status(self, text: str) -> None:
         """Show `text` in the status bar."""
         self.statusBar().showMessage(text)
+
+    def _show_page(self) -> None:
+        """Show the page in front, with its controls."""
+        for page in self._pages.values():
+            if page.controls is not None:
+                page.controls.setVisible(page is self.page)
+        self._centre.stack.setCurrentWidget(self.page)
 
     # --- messages ---
 
@@ -119,11 +125,14 @@ class Frame(QMainWindow):
         self.console = Console()  # first, so that it misses nothing
         self.background = Background(self)
         self.file_dialogs = Pictures(self, self.settings, self.background)
-        self.pictures = PicturePage(self.background, self._report)
-        self.volumes = VolumePage(self.background, self._report)
-        self.pages = Pages(self.pictures, self.volumes)
         self.session = Session(self._backends, self.settings.texts, self.settings.text("filter"))
         self.panel = ParameterPanel(self.session)
+        self.pictures = PicturePage(self.session.pictures, self.background, self._report)
+        self.volumes = VolumePage(self.session.volumes, self.background, self._report)
+        self._pages: dict[Kind, Page[Any, Any]] = {
+            Kind.PICTURE: self.pictures,
+            Kind.VOLUME: self.volumes,
+        }
         self.recipes = Recipes(self, self.background)
         self.gallery = Gallery()
         self.runs = RunsPanel(self.gallery)
@@ -131,10 +140,10 @@ class Frame(QMainWindow):
         self.film_strip = FilmStrip()
         self.steps_panel = StepsPanel()
         self.timing = TimingPanel()
-        self.quality = QualityPanel()
+        self.quality = QualityPanel(self.session)
         self.measure = MeasurePanel()
         self._settings_column = SettingsColumn(
-            [page.controls for page in self.pages.all if page.controls is not None],
+            [page.controls for page in self._pages.values() if page.controls is not None],
             self.panel,
         )
         self.docks = make_docks(
@@ -156,7 +165,13 @@ class Frame(QMainWindow):
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)
         self.dock_watch = DockWatch(
-            self.docks, self.actions_, self._tool_bar, self.quality, self.pages, self
+            self.docks,
+            self.actions_,
+            self._tool_bar,
+            self.quality,
+            self.session,
+            lambda panel: self.page.judge(panel),
+            self,
         )
         self._run_bar = RunBar(self.actions_["run"], self.actions_["cancel"])
         self._settings_column.run.put(self._run_bar)
@@ -166,27 +181,18 @@ class Frame(QMainWindow):
             self.actions_.of_choice("view"),
             self.actions_["displayControls"],
         )
-        self._levels: dict[object, GreyLevels] = {
-            self.pictures: PictureLevels(self.pictures.images),
-            self.volumes: VolumeLevels(self.volumes.viewer),
-        }
-        self.pages.watchers.append(self._follow_levels)
-        self._follow_levels()
         self.viewer = Viewer(
-            self.pages, self.actions_, self._view_bar.display_button, self.settings
+            self.session, self.actions_, self._view_bar.display_button, self.settings
         )
-
-    def _follow_levels(self) -> None:
-        """Let the histogram be about the page in front."""
-        self.quality.follow(self._levels[self.pages.front])
 
     def _lay_out(self) -> None:
         set_help(self, "window")
         self.setAcceptDrops(True)
-        self._centre = Centre(self._view_bar, self.pages.all)
+        self._centre = Centre(self._view_bar, self._pages.values())
         self.headline = Headline()
         self._centre.headline.put(self.headline)
         self.setCentralWidget(Boundary(self._centre))
         self._status = StatusBar()
         self.setStatusBar(self._status)
+        self._show_page()
         self.panel.setFocus()  # in a search field, keys without Ctrl would be letters

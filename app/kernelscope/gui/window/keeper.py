@@ -5,7 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
-from kernelscope.gui.session.session import Session
+from kernelscope.gui.session.session import OF_SETTINGS, Session
+from kernelscope.gui.session.subject import Fields
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
 
@@ -25,9 +26,13 @@ class Keeper(QObject):
         self._timer.setSingleShot(True)
         self._timer.setInterval(_DELAY)
         self._timer.timeout.connect(self.save)
-        session.follow_later(lambda _: self._timer.start())
+        session.follow_later(self._on_session)
         for widget in (window, *window.findChildren(QDockWidget)):
             widget.installEventFilter(self)
+
+    def _on_session(self, fields: Fields) -> None:
+        if fields & OF_SETTINGS:
+            self._timer.start()
 
     def save(self) -> None:
         """Save everything now."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -36,10 +35,10 @@ from kernelscope.gui.model.ladder import (
 )
 from kernelscope.gui.model.ladder import LadderModel as State
 from kernelscope.gui.model.rungs import Rung, RungPlace, marked, only_cpu
-from kernelscope.gui.session.session import PLACES, Fields, Session
+from kernelscope.gui.session.session import FILTER, PLACES, SETTINGS, Session
+from kernelscope.gui.session.subject import INPUT, SHOWN
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
@@ -70,33 +69,16 @@ class Race:
 
 
 class LevelRunner(QObject):
-    """Connects the ladder with the settings, the runner and the page.
-
-    Parameters
-    ----------
-    page : callable
-        Returns the page in front.
-    """
+    """Connects the ladder with the session and the runner."""
 
     why_wanted = Signal(object)
     """`KnownRung`: The user asks about a level."""
     recorded_read = Signal(object)
     """`Recorded`: Figures of other machines, read because a level cannot run here."""
 
-    def __init__(
-        self,
-        session: Session,
-        runner: Runner,
-        background: Background,
-        page: Callable[[], Page[Any, Any]],
-    ) -> None:
+    def __init__(self, session: Session, runner: Runner, background: Background) -> None:
         super().__init__(runner)
-        self._session, self._runner, self._background, self._page = (
-            session,
-            runner,
-            background,
-            page,
-        )
+        self._session, self._runner, self._background = session, runner, background
         self.ladder = Ladder()
         self.limit = LIMIT
         self._state = State()
@@ -118,15 +100,12 @@ class LevelRunner(QObject):
         self.ladder.choose_wanted.connect(session.choose_place)
         self.ladder.why_wanted.connect(self.why_wanted)
         self._refresh = Later(self.refresh, self)
-        session.follow(self._on_session)
+        session.when({PLACES}, self.refresh)
+        session.when({FILTER, SETTINGS, INPUT, SHOWN}, self._follow)
         runner.finished.connect(lambda result, *_: self._on_result(result))
         runner.submitted.connect(self._on_submitted)
         runner.stopped.connect(self._on_stopped)
         runner.failed.connect(lambda _: self._end_race())
-
-    def follow(self, page: Page[Any, Any]) -> None:
-        """Follow the inputs of a page."""
-        page.changed.connect(lambda _: self._follow())
 
     def close(self) -> None:
         """Start nothing any more: the window closes."""
@@ -155,7 +134,7 @@ class LevelRunner(QObject):
     )
     def run_all(self) -> None:
         """Run all levels on the present picture, one after the other."""
-        if self._page().source is None:
+        if self._session.subject.source is None:
             self._runner.request()  # says so
             return
         self._end_race()
@@ -181,19 +160,9 @@ class LevelRunner(QObject):
 
     # --- showing ---
 
-    def request(self) -> Request | None:
-        """Return the request of the settings; None without an input or valid settings."""
-        settings, page = self._runner.settings(), self._page()
-        if settings is None or page.source is None:
-            return None
-        try:
-            return page.request(settings)
-        except AppError:
-            return None
-
     def entries(self) -> list[KnownRung]:
         """Return the rungs with all that is known about them for the present settings."""
-        request = self.request()
+        request = self._session.subject.next_request()
         if request is None:
             return [KnownRung(rung) for rung in self._session.rungs]
         figures, wanted = {}, Wanted.by(request)
@@ -217,12 +186,6 @@ class LevelRunner(QObject):
             )
         return found
 
-    def _on_session(self, fields: Fields) -> None:
-        if PLACES in fields:
-            self.refresh()
-        else:
-            self._follow()
-
     def _follow(self) -> None:
         """Follow a change of the settings or the picture; a race for others ends at once."""
         if self.race is not None:
@@ -234,7 +197,7 @@ class LevelRunner(QObject):
         """Show the rungs of the present settings and picture, and end a race for others."""
         if self._closed:
             return
-        request = self.request()
+        request = self._session.subject.next_request()
         race = self.race
         if race is not None and race.request is not None:
             current = request is not None and self._key(request) == self._key(race.request)
@@ -322,7 +285,7 @@ class LevelRunner(QObject):
         """Run first where the output does not belong to the settings."""
         if self.race is None:
             return
-        if self._page().is_current(self._runner.settings()):
+        if self._session.subject.is_current(self._session.settings):
             self._go_on()
             return
         self._runner.run()
@@ -331,7 +294,7 @@ class LevelRunner(QObject):
 
     def _go_on(self) -> None:
         """Run the next level of the race, if there is one."""
-        race_, request = self.race, self.request()
+        race_, request = self.race, self._session.subject.next_request()
         if race_ is None or self._closed or self._runner.busy:
             return
         if request is None:
@@ -380,7 +343,7 @@ class LevelRunner(QObject):
         for rung in slow:
             takes = about(expected[rung.place])
             self._remarks[rung.place] = f"Left out: about {takes} here. Click to run it."
-        self._remarks_of = self._key(self.request())
+        self._remarks_of = self._key(self._session.subject.next_request())
         names = {rung.place: rung.full_name for rung in self._session.rungs}
         words = [f"{names[place]} ({_brief(text)})" for place, text in self._remarks.items()]
         # Names of levels have commas, and some were begun.

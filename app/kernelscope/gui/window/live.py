@@ -15,10 +15,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -39,11 +37,12 @@ from kernelscope.gui.model.freshness import (
     next_run,
 )
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.session.session import PLACES, SETTINGS, Fields, Session
+from kernelscope.gui.session.canvas_view import SEEN, SLICES
+from kernelscope.gui.session.session import KIND, PLACES, SETTINGS, Session
+from kernelscope.gui.session.subject import INPUT, MOMENT, PART, RESULT, REVERTED, SHOWN, Fields
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.estimates import Estimates
-from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
@@ -84,17 +83,13 @@ class Live(QObject):
 
     Parameters
     ----------
-    page : callable
-        Returns the page in front.
-    estimating : callable
-        Starts background work; see `Background`.
+    settings : Settings
+        Remembers whether it is on; the badge is kept in any case.
 
     Attributes
     ----------
-    runner, session, background, page
+    runner, session, background
         As given.
-    on : bool
-        Whether changes are computed; the badge is kept in any case.
     badge : FreshnessBadge
     rest : QTimer
         Ends a gesture: it starts again with each change, and runs out when the user pauses.
@@ -109,21 +104,14 @@ class Live(QObject):
     changed at once; this comes once for several changes, after the output is painted."""
 
     def __init__(
-        self,
-        runner: Runner,
-        session: Session,
-        background: Background,
-        settings: Settings,
-        page: Callable[[], Page[Any, Any]],
+        self, runner: Runner, session: Session, background: Background, settings: Settings
     ) -> None:
         super().__init__(runner)
         self.runner, self.session, self.background = runner, session, background
-        self._settings, self.page = settings, page
+        self._settings = settings
         self.badge = FreshnessBadge()
-        self.on = settings.text(_SETTING, "on") == "on"
+        session.live = settings.text(_SETTING, "on") == "on"
         self.pace = Pace()
-        self._shown: dict[Page[Any, Any], Request | None] = {}
-        """The request whose output, or part of it, is on the screen of each page."""
         self._running: tuple[Request, float] | None = None
         """The live run in progress and when it began."""
         self._errand: _Errand | None = None
@@ -133,11 +121,10 @@ class Live(QObject):
         self._watch = QTimer(self)
         self._watch.setInterval(_WATCH_MS)
         self._watch.timeout.connect(self._on_watch)
-        self._held = False
         self._resting = True
         self._same_step = False
         """Whether the gesture that goes on has made a step for Undo already."""
-        self._estimates = Estimates(session, background, self._wanted)
+        self._estimates = Estimates(session, background)
         self.last: Result | None = None
         """The last live result, of the whole or of a part."""
         self.recorded = Recorded()
@@ -155,21 +142,9 @@ class Live(QObject):
         runner.pace = self._expect_run
         session.follow(self._on_session)
 
-    def follow(self, page: Page[Any, Any]) -> None:
-        """Follow the inputs, outputs and views of a page."""
-        self._shown[page] = None
-        page.keeps_settings = self.on
-        page.drawn.connect(lambda *_: self._on_drawn(page))
-        page.changed.connect(lambda new: self.touch() if new else self._follow())
-        page.returned.connect(lambda _: self._leave())
-        page.opening.connect(self._leave)
-        page.history_changed.connect(lambda: self.refresh(self._wanted()))
-        page.zoomed.connect(lambda _: self._follow())  # and panned
-        page.moved.connect(lambda: self._on_moved(page))
-
     def close(self) -> None:
         """Compute nothing any more: the window closes."""
-        self.on = False
+        self.session.live = False
         self.rest.stop()
         self._refreshed.cancel()
         self._stop()
@@ -180,38 +155,32 @@ class Live(QObject):
         keys=("Shift+F5",),
         tip="Compute the output as the settings change; slow filters wait for Run",
         checkable=True,
-        ticked=lambda live: live.on,
+        ticked=lambda live: live.session.live,
     )
     def toggle(self) -> None:
         """Switch live filtering on or off, and remember that."""
-        self.on = not self.on
-        self._settings.set_text(_SETTING, "on" if self.on else "off")
-        for page in self._shown:
-            page.keeps_settings = self.on
-        if not self.on:
+        on = self.session.live = not self.session.live
+        self._settings.set_text(_SETTING, "on" if on else "off")
+        if not on:
             self._stop()
         self.touch()
-
-    @property
-    def shown(self) -> Request | None:
-        """The request whose output, or part of it, is on the screen."""
-        return self._shown.get(self.page())
 
     @property
     def resting(self) -> bool:
         """Whether the settings have not changed for a moment, and nothing is computed."""
         return self._resting and self._running is None
 
-    @property
-    def freshness(self) -> Freshness | None:
-        """How the output on the screen relates to the settings."""
-        return freshness(self._shown.get(self.page()), self._wanted())
-
     # --- changes ---
 
     def _on_session(self, fields: Fields) -> None:
-        if fields & {SETTINGS, PLACES}:
+        if MOMENT in fields:
+            self._leave()
+        if fields & {SETTINGS, PLACES, INPUT, SLICES, KIND}:
             self.touch()
+        elif fields & {MOMENT, RESULT, REVERTED, SHOWN, SEEN}:
+            self._follow()
+        if fields & {SHOWN, PART}:
+            self._refreshed.after_paint()
 
     def touch(self) -> None:
         """Compute the request of the present settings."""
@@ -222,22 +191,23 @@ class Live(QObject):
 
     def _follow(self) -> None:
         """Compute the next part, unless something is under way that may end first."""
-        wanted = self._wanted()
+        subject = self.session.subject
+        wanted = subject.wanted()
         self.refresh(wanted)
-        if self._held or self.runner.busy or not self.runner.tasks.is_free(Priority.ERRAND):
+        if self.runner.busy or not self.runner.tasks.is_free(Priority.ERRAND):
             return
         if self._errand is not None:
             self._run_errand(self._errand)
             return
-        if not self.on:
+        if not self.session.live:
             return
-        if self.page().is_behind:
+        if subject.is_behind:
             return  # the view shows another input still, and would take a part for its own
         if self._failed is not None and wanted is not None and alike(self._failed[0], wanted):
             return
         if self._running is not None:
             request, begun = self._running
-            if wanted is None or (alike(request, wanted) and self.page().shows_part(request)):
+            if wanted is None or (alike(request, wanted) and subject.shows_part(request)):
                 return
             if time.monotonic() - begun < _PATIENCE:
                 return  # its end starts the next one
@@ -247,16 +217,6 @@ class Live(QObject):
         if not self._estimates.begin(wanted, self._follow, self._on_ended):
             self._run_next(wanted)
         self.refresh(wanted)
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Compute nothing while settings and input change together; then the request of both."""
-        self._held = True
-        try:
-            yield
-        finally:
-            self._held = False
-            self._follow()
 
     def fetch(
         self,
@@ -276,22 +236,21 @@ class Live(QObject):
         if self._running is None or self._running[0] is not errand.request:
             self._stop()
             self._submit(errand.request, errand.request, Priority.ERRAND)
-            self.refresh(self._wanted())
+            self.refresh(self.session.subject.wanted())
 
     def _run_next(self, wanted: Request) -> None:
-        page = self.page()
-        shown = self._shown.get(page)
+        subject = self.session.subject
+        shown, result = subject.shown, subject.result
         known = shown is not None and alike(shown, wanted)
-        result = page.result
         if result is not None and alike(result.request, wanted):
             return  # it is being drawn
-        reduction = page.reduction() if self._on_card(wanted) else 1
-        for visible in page.visible_parts(wanted) or (None,):
+        reduction = subject.reduction() if self._on_card(wanted) else 1
+        for visible in subject.visible_parts(wanted) or (None,):
             request = next_run(
                 wanted, visible, self.pace.expect, resting=self._resting, reduction=reduction
             )
             if request is not None and is_worthwhile(
-                page.part_shown(request), request.region, visible
+                subject.part_shown(request), request.region, visible
             ):
                 break
         else:
@@ -321,22 +280,12 @@ class Live(QObject):
         if self._running is None:
             self._watch.stop()
         elif self.compiling != self._announced:
-            self.refresh(self._wanted())
+            self.refresh(self.session.subject.wanted())
 
     def _on_card(self, wanted: Request) -> bool:
         """Return whether a large result is on a GPU, as far as the last one shows."""
         large = math.prod(wanted.whole_shape[:2]) > _LARGE
         return large and self.last is not None and self.last.device == Device.GPU
-
-    def _wanted(self) -> Request | None:
-        """Return the request of the settings; None without an input or valid settings."""
-        page, settings = self.page(), self.runner.settings()
-        if settings is None or page.source is None:
-            return None
-        try:
-            return page.history.followed(page.request(settings))
-        except AppError:
-            return None
 
     def _on_rest(self) -> None:
         self._resting = True
@@ -380,7 +329,8 @@ class Live(QObject):
             return
         request, self._running = self._running[0], None
         self.last = result
-        page, wanted = self.page(), self._wanted()
+        subject = self.session.subject
+        wanted = subject.wanted()
         self._record(request, result)
         errand = self._errand
         if errand is not None and request is errand.request:
@@ -393,20 +343,15 @@ class Live(QObject):
             alike(request, wanted)
             or (not self._resting and request.step.filter is wanted.step.filter)
         )
-        if useful and request.source is page.source:
-            self._show(page, request, result)
+        if useful and request.source is subject.source:
+            if request.region is None and request.reduction == 1:
+                first = subject.result is None  # of this input, which is a step already
+                form = RunSettings.of(request)
+                subject.show_output(result, form, same_step=self._same_step)
+                self._same_step = not first
+            else:
+                subject.show_preview(result)
         self._follow()
-
-    def _show(self, page: Page[Any, Any], request: Request, result: Result) -> None:
-        if request.region is None and request.reduction == 1:
-            form = RunSettings.of(request)
-            first = page.result is None  # of this input, which is a step already
-            page.show_output(result, form, same_step=self._same_step)
-            self._same_step = not first
-        elif page.show_preview(result):
-            self._shown[page] = _request_on(page)
-            self.runner.show_state()
-            self._refreshed.after_paint()
 
     def _on_ended(self, error: Exception | None = None) -> None:
         """Continue after a run that gave no result."""
@@ -416,41 +361,29 @@ class Live(QObject):
             self._errand = None
             errand.failed(error)
             return
-        wanted = self._wanted()
+        wanted = self.session.subject.wanted()
         if error is not None and wanted is not None and (ended is None or alike(ended[0], wanted)):
             if not isinstance(error, AppError):
                 _logger.error("Live filtering failed", exc_info=error)
             self._failed = wanted, str(error)
         self._follow()
 
-    def _on_drawn(self, page: Page[Any, Any]) -> None:
-        """Note that the output of the page is on the screen as a whole, or none."""
-        self._shown[page] = _request_on(page)
-        self._follow()
-        self._refreshed.after_paint()
-
-    def _on_moved(self, page: Page[Any, Any]) -> None:
-        """Compute the part at another position; the badge must not stand for the last one."""
-        self._shown[page] = _request_on(page)
-        self.touch()
-
     # --- the badge ---
 
     def use_recorded(self, recorded: Recorded) -> None:
         """Show the figures of other machines beside the cost of slow runs from now on."""
         self.recorded = recorded
-        self.refresh(self._wanted())
+        self.refresh(self.session.subject.wanted())
 
     def refresh(self, wanted: Request | None) -> None:
         """Show how the output relates to the settings."""
-        shown = self._shown.get(self.page())
+        subject = self.session.subject
+        shown = subject.shown
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
         at_work = (self.runner.busy, self._running is not None, self._estimates.pending)
-        self.page().canvas.set_running(any(at_work))
         self._announced = self.compiling
-        if self._announced:
-            self.page().output_pane.show_compiling()
+        subject.note_work(at_work=any(at_work), compiling=self._announced)
         self._refreshed.soon()
 
     def _details(
@@ -463,7 +396,7 @@ class Live(QObject):
             return failed[1]
         part = ""
         if fresh is Freshness.PREVIEW and shown is not None:
-            part = self.page().describe_part(shown)
+            part = self.session.subject.describe_part(shown)
         if self._estimates.pending:
             return part or "estimating…"
         if self.runner.busy or self._running is not None or not self._resting:
@@ -474,7 +407,9 @@ class Live(QObject):
         """Return how to compute the whole, and how long that should take here."""
         seconds = self.pace.expect(wanted)
         if seconds is None:
-            return "Run (F5) computes it" if not self.on else "Run (F5) computes the whole"
+            return (
+                "Run (F5) computes it" if not self.session.live else "Run (F5) computes the whole"
+            )
         devices = {
             Device.CPU: "on the CPU",
             Device.GPU: "on the GPU",
@@ -495,8 +430,3 @@ class Live(QObject):
         recorded = f"recorded {found.figure.date}{scaled}"
         takes = f"{'≈ ' if found.scaled else ''}{duration(found.seconds)}"
         return f", {takes} on {found.figure.card} ({recorded})"
-
-
-def _request_on(page: Page[Any, Any]) -> Request | None:
-    """Return the request whose output, or part of it, is on the screen of a page."""
-    return page.previewed or (page.result.request if page.result is not None else None)

@@ -7,8 +7,8 @@
     companions  kernel viewer, benchmark, dialogs
     files       opening and saving
 
-The window knows neither pictures nor volumes: it asks the `Page` in front. Its widgets are made
-and placed by `Frame`.
+The window knows neither pictures nor volumes: the session has the one in front. Its widgets are
+made and placed by `Frame`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 
@@ -29,10 +27,10 @@ from kernelscope.engine.result import Result
 from kernelscope.files import SAMPLES
 from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.kept_memory import describe, kept_by
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.session.session import FILTER, Fields
+from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS
+from kernelscope.gui.session.subject import INPUT, MOMENT, RESULT, REVERTED, SHOWN, Fields
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
@@ -46,14 +44,12 @@ from kernelscope.gui.window.dock_watch import DockWatch
 from kernelscope.gui.window.files import Files, accept_copy
 from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.frame import Frame
-from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.keeper import Keeper
 from kernelscope.gui.window.levels import LevelRunner
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.measuring import Measuring
 from kernelscope.gui.window.menu_keys import MenuKeys
 from kernelscope.gui.window.open_pictures import OpenPictures
-from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.space import SpaceOpener
@@ -63,7 +59,6 @@ from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.later import Later
 from kernelscope.gui.work.tasks import Tasks
 from kernelscope.gui.work.warm_up import warm_up
-from kernelscope.images.scan import Scan
 from kernelscope.schema.samples import Kind
 
 _logger = logging.getLogger(__name__)
@@ -72,6 +67,9 @@ _GREETING = (
     "Change a setting: the output follows. F5 measures a run, Ctrl+Shift+H compares nine values."
 )
 """The first line that a new user sees in the status bar."""
+
+_OF_ACTIONS = frozenset({KIND, MOMENT, RESULT, REVERTED})
+"""Changes after which other actions are possible."""
 
 _PATIENCE = 2.0
 """Seconds that closing waits for a run to stop; only a kernel being compiled takes longer."""
@@ -90,7 +88,6 @@ class MainWindow(Frame):
         Live,
         Measuring,
         OpenPictures,
-        Pages,
         ParameterPanel,
         Pictures,
         Recipes,
@@ -106,8 +103,6 @@ class MainWindow(Frame):
     _close_when_saved = False
     _cold = False
     """Whether no filter has been compiled for yet."""
-    _arriving: tuple[Page[Any, Any], RunSettings] | None = None
-    """A page that is about to come to the front, and its settings."""
     _greets = False
     """Whether the first picture is still to be announced, with a hint."""
 
@@ -116,13 +111,11 @@ class MainWindow(Frame):
     ) -> None:
         super().__init__(backends, settings, (MainWindow, *self.PARTS))
         costs = costs or Costs()
-        self._view = View.OUTPUT
         self.runner = Runner(
             Tasks(backends, self, costs),
             self.session,
             self._run_bar,
             self.background,
-            lambda: self.page,
             self.show_status,
         )
         self.files = Files(
@@ -132,8 +125,6 @@ class MainWindow(Frame):
             self.runner,
             self.background,
             self.volumes,
-            page_for=self.pages.for_,
-            page=lambda: self.page,
             open_picture=lambda image: self.open_pictures.open_one(image),
             show_status=self.show_status,
             report=self._report,
@@ -147,20 +138,18 @@ class MainWindow(Frame):
             self.panel,
             self.session,
             self.runner,
-            source=lambda: self.page.source,
             palette=self.actions_.commands,
             shortcuts=self.actions_.shortcuts,
             order_phantom=self.files.make_phantom,
-            display=self.pictures.display_of,
             pixel=lambda: self.pictures.images.place,
             report=self._report,
             costs=costs,
             memory=self._describe_memory,
         )
-        self.live = Live(self.runner, self.session, self.background, settings, lambda: self.page)
+        self.live = Live(self.runner, self.session, self.background, settings)
         self.measuring = self._make_measuring()
         self.run_shelf = self._make_shelf()
-        self.levels = LevelRunner(self.session, self.runner, self.background, lambda: self.page)
+        self.levels = LevelRunner(self.session, self.runner, self.background)
         self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])
         self._settings_column.ladder.put(self.levels.ladder)
         self.levels.recorded_read.connect(self.live.use_recorded)
@@ -171,7 +160,7 @@ class MainWindow(Frame):
         self._connect()
         placement.restore(self, settings)
         self._keeper = Keeper(self, settings, self.session)
-        self._set_page(self.pictures)
+        self._on_session(frozenset({KIND, FILTER}))
 
     # --- commands of the menus ---
 
@@ -186,16 +175,16 @@ class MainWindow(Frame):
 
     def show_again(self, result: Result, form: RunSettings) -> None:
         """Return to an earlier run: its input, output and settings."""
-        page = self.pages.for_(result.request.source)
-        self.open_pictures.bring_holder_of(result.request.source)
-        self.session.set_kind(page.kind)
-        self.runner.forget_end()
-        self.session.show(form)
-        page.show_again(result, form)
+        subject = self.session.subject_of(result.request.source)
+        with subject.changing():
+            self.open_pictures.bring_holder_of(result.request.source)
+            self.session.bring_to_front(subject)
+            subject.show_again(result, form)
+            self.session.show(form)
 
     @choice(
         "view",
-        lambda window: window._view,
+        lambda window: window.session.view,
         commands.NOTHING,
         Action(
             "viewOutput",
@@ -224,9 +213,24 @@ class MainWindow(Frame):
     )
     def set_view(self, name: str) -> None:
         """Show the output, or its difference to the input or the reference."""
-        self._view = View(name)
+        self.session.set_view(View(name), self._view_bar.gain)
         self.actions_.tick(self)
-        self._on_view()
+
+    def _on_gain(self) -> None:
+        self.session.set_view(self.session.view, self._view_bar.gain)
+
+    @Action(
+        "switchKind",
+        "Picture or &Volume",
+        keys=("Ctrl+Shift+V",),
+        tip="Switch between the open volume and the open picture",
+        need=commands.OTHER,
+        help="volumes",
+    )
+    def switch_kind(self) -> None:
+        """Show the input of the other page again, if it has one."""
+        if self.session.other.source is not None:
+            self.session.bring_to_front(self.session.other)
 
     @Action(
         "noiseMap",
@@ -268,7 +272,7 @@ class MainWindow(Frame):
         help="window#live",
     )
     def undo(self) -> None:
-        self.page.undo()
+        self.session.subject.undo()
 
     @Action(
         "redo",
@@ -279,7 +283,7 @@ class MainWindow(Frame):
         help="window#live",
     )
     def redo(self) -> None:
-        self.page.redo()
+        self.session.subject.redo()
 
     @Action(
         "reuse",
@@ -299,7 +303,9 @@ class MainWindow(Frame):
         need=commands.SOURCE,
     )
     def use_input_as_reference(self) -> None:
-        self.page.use_input_as_reference()
+        subject = self.session.subject
+        if subject.source is not None:
+            subject.set_reference(subject.part)
 
     @Action(
         "clearReference",
@@ -307,7 +313,8 @@ class MainWindow(Frame):
         need=commands.SOURCE,
     )
     def clear_reference(self) -> None:
-        self.page.clear_reference()
+        if self.session.subject.source is not None:
+            self.session.subject.set_reference(None)
 
     @Action(
         "fit",
@@ -349,12 +356,13 @@ class MainWindow(Frame):
         """Return the conductor of the regions of interest."""
         return Measuring(
             self.measure,
-            self.pages,
+            self.pictures,
+            self.volumes,
+            self.session,
             self.background,
             self.actions_,
             self.live,
             self._report,
-            self.session.offer_region,
         )
 
     def _make_shelf(self) -> RunShelf:
@@ -366,10 +374,9 @@ class MainWindow(Frame):
             self.actions_,
             self.file_dialogs,
             self.background,
-            page=lambda: self.page,
-            is_preview=lambda: self.live.freshness is Freshness.PREVIEW,
             show_again=self.show_again,
             show_status=self.show_status,
+            judge_output=lambda: self.page.judge_output(),
             report=self._report,
         )
 
@@ -377,7 +384,6 @@ class MainWindow(Frame):
         self._centre.film_strip.put(self.film_strip)
         return OpenPictures(
             self,
-            self.pages,
             self.film_strip,
             self.session,
             self.settings,
@@ -394,7 +400,6 @@ class MainWindow(Frame):
             self.runner,
             self.live,
             self.background,
-            lambda: self.page,
             report=self._report,
         )
 
@@ -408,14 +413,15 @@ class MainWindow(Frame):
         self.open_pictures.volumes_found.connect(self.file_dialogs.open_volumes)
         self.open_pictures.announced.connect(self.show_status)
         self.open_pictures.changed.connect(self._refresh_actions)
-        for page in self.pages.all:
-            self._connect_page(page)
-        self.volumes.estimated.connect(self.panel.show_estimates)
+        self.filters.found.connect(lambda: self.page.take_focus())
+        for page in self._pages.values():
+            page.described.connect(self._status.pixel.setText)
+            page.zoomed.connect(self._status.zoom.setText)
         self.panel.kernel_wanted.connect(self.companions.show_kernel)
         self.panel.estimate_wanted.connect(self.runner.estimate)
         self.session.schedule = Later(self.session.call_later, self).after_paint
         self.session.follow(self._on_session)
-        self._view_bar.gain_changed.connect(self._on_view)
+        self._view_bar.gain_changed.connect(self._on_gain)
         self.actions_.mark_filter(self.session.filter_id)
         self.actions_.bind(
             self,
@@ -431,7 +437,6 @@ class MainWindow(Frame):
             self.live,
             self.measuring,
             self.open_pictures,
-            self.pages,
             self.panel,
             self.recipes,
             self.run_shelf,
@@ -449,87 +454,33 @@ class MainWindow(Frame):
         self.recipes.failed.connect(self._report)
         self.levels.why_wanted.connect(self.companions.show_level)
 
-    def _connect_page(self, page: Page[Any, Any]) -> None:
-        page.history.form = lambda: self.session.settings if page is self.page else None
-        page.opening.connect(self.runner.leave)
-        page.returned.connect(partial(self._on_returned, page))
-        page.history_changed.connect(self._refresh_actions)
-        page.reverted.connect(self.runner.show_state)
-        page.changed.connect(partial(self._on_page, page))
-        page.drawn.connect(partial(self._on_drawn, page))
-        page.subject_changed.connect(self.dock_watch.judge)
-        page.subject_changed.connect(self.run_shelf.judge)
-        page.evaluated.connect(self.run_shelf.show_state)
-        page.referenced.connect(self.dock_watch.show_quality)
-        page.arranged.connect(self.runner.show_state)
-        page.described.connect(self._status.pixel.setText)
-        page.zoomed.connect(self._status.zoom.setText)
-        page.zoomed.connect(lambda _: self.companions.follow())  # also when panned
-        page.changed.connect(lambda _: self.companions.follow())
-        self.live.follow(page)
-        self.levels.follow(page)
-        self.steps.follow(page)
-        self.filter_shelf.follow(page)
-
-    # --- pages ---
-
-    def _set_page(self, page: Page[Any, Any]) -> None:
-        """Bring a page to the front, with its filters and actions."""
-        if page is not self.page:
-            self.runner.leave()
-            self._status.clear_figures()
-        self.pages.bring_to_front(page)
-        self._centre.stack.setCurrentWidget(page)
-        source = page.source
-        microscope = isinstance(source, Scan) and source.microscope
-        self.session.set_kind(page.kind, microscope=microscope)
-        self._refresh_actions()
-        self._on_view()
-
-    def _on_page(self, page: Page[Any, Any], new: bool) -> None:
-        """Follow a page that shows another moment; `new` with another input."""
-        if page is not self.page:
-            self._set_page(page)
-            if self._arriving is not None and self._arriving[0] is page:
-                self.session.show(self._arriving[1])
-        self._arriving = None
-        self.setWindowTitle(f"{page.moment.source.title} – Kernelscope")
-        if new:
-            more = _GREETING if self._greets else self.steps.take_notice()
-            self.show_status("  ".join(filter(None, (page.announce(), more))))
-            self._greets = False
-        self._warm_up()
-
-    def _on_drawn(self, page: Page[Any, Any], gain: int | None, savable: bool) -> None:
-        if page is self.page:
-            self._view_bar.show_gain(gain)
-            self.actions_.apply(replace(self.actions_.state, difference=savable))
-            self.runner.show_state()
-            self.run_shelf.show_state()
-
-    def _on_view(self) -> None:
-        self.page.set_view(self._view, self._view_bar.gain)
-
-    def _on_returned(self, page: Page[Any, Any], form: RunSettings) -> None:
-        """Show the settings that belong to a moment, now or with the page that comes to front."""
-        if page is self.page:
-            self.session.show(form)
-        else:
-            self._arriving = page, form
+    # --- the session ---
 
     def _on_session(self, fields: Fields) -> None:
-        """Show no longer how a run with other settings ended."""
+        subject = self.session.subject
+        if KIND in fields:
+            self._status.clear_figures()
+            self._show_page()
         if FILTER in fields:
             self.actions_.mark_filter(self.session.filter_id)
-        self.runner.forget_end()
-        self._status.withdraw(self.runner.described)
-        self.runner.show_state()
-        self.companions.follow()
+        if fields & OF_SETTINGS:  # show no longer how a run with other settings ended
+            self._status.withdraw(self.runner.described)
+        if fields & {KIND, INPUT} and subject.source is not None:
+            self.setWindowTitle(f"{subject.moment.source.title} – Kernelscope")
+        if INPUT in fields:
+            more = _GREETING if self._greets else self.session.take_notice()
+            self.show_status("  ".join(filter(None, (subject.announce(), more))))
+            self._greets = False
+            self._warm_up()
+        if fields & {KIND, SHOWN}:
+            self._view_bar.show_gain(subject.gain)
+            self.actions_.apply(replace(self.actions_.state, difference=subject.has_difference))
+        if fields & _OF_ACTIONS:
+            self._refresh_actions()
 
     def _warm_up(self) -> None:
         """Compile for the first run as soon as there is an input."""
-        settings = self.runner.settings() if self._cold else None
-        request = self.page.warm_up_request(settings) if settings is not None else None
+        request = self.session.pictures.next_request() if self._cold else None
         if request is not None:
             self._cold = False
             self.background.start("warm-up", lambda: warm_up(request), lambda _: None, self._report)
@@ -538,7 +489,7 @@ class MainWindow(Frame):
 
     def _describe_memory(self) -> str:
         """Return how much memory the program has, and how much of it the pictures that it keeps."""
-        histories = [page.history for page in self.pages.all]
+        histories = [subject.history for subject in self.session.subjects]
         return describe(kept_by(histories, self.gallery, self.open_pictures.documents))
 
     def _on_availability(self, availability: dict[str, Availability]) -> None:
@@ -547,25 +498,24 @@ class MainWindow(Frame):
 
     def _refresh_actions(self) -> None:
         """Enable the actions that are possible now."""
-        page, busy = self.page, self.runner.busy
-        volumes = page.all_outputs()
+        subject, busy = self.session.subject, self.runner.busy
+        volumes = subject.all_outputs()
         self.actions_.refresh(
             replace(
                 self.actions_.state,
-                source=page.source is not None,
-                volumes=page.kind is Kind.VOLUME,
-                output=page.result is not None,
+                source=subject.source is not None,
+                volumes=subject.kind is Kind.VOLUME,
+                output=subject.result is not None,
                 components=len(volumes.images) if volumes is not None else 0,
                 members=self.files.members.count,
-                other=self.pages.other.source is not None,
+                other=self.session.other.source is not None,
                 pictures=len(self.open_pictures.documents),
                 closed=self.open_pictures.documents.closed,
                 busy=busy,
-                undo=page.history.undo_name,
-                redo=page.history.redo_name,
+                undo=subject.history.undo_name,
+                redo=subject.history.redo_name,
             )
         )
-        self.canvas.set_running(busy)
 
     def _on_settled(self, well: bool) -> None:
         """Close if that only waited for a save; stay if the save failed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from PySide6.QtCore import QRectF, SignalInstance
+from PySide6.QtCore import QRectF
 
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.measurements import pictures, size_of, slices, steps_of
@@ -25,8 +25,6 @@ class MeasuredPage(Protocol):
     regions: Regions
     tool: RegionTool
     """Draws them."""
-    changes: tuple[SignalInstance, ...]
-    """Emitted when there is something else to measure."""
 
     @property
     def units(self) -> Units:
@@ -63,37 +61,32 @@ class MeasuredPictures:
     """The regions of pictures."""
 
     def __init__(self, page: PicturePage, regions: Regions, leave: Callable[[], None]) -> None:
-        self._page, self._pair, self.regions = page, page.images, regions
+        self._subject, self._pair, self.regions = page.subject, page.images, regions
         pair = self._pair
         self.tool = RegionTool(regions, pair.update_overlays, leave, self._visible)
         pair.add_overlay(self.tool)
-        self.changes: tuple[SignalInstance, ...] = (
-            page.subject_changed,
-            page.drawn,
-            pair.read_in,
-        )
 
     def _visible(self) -> tuple[QRectF, None]:
         return self._pair.visible(), None
 
     @property
     def units(self) -> Units:
-        return self._pair.units
+        return self._subject.view.panes.units
 
     @property
     def is_empty(self) -> bool:
-        return self._page.source is None
+        return self._subject.source is None
 
     @property
     def has_output(self) -> bool:
-        return self._page.result is not None
+        return self._subject.result is not None
 
     @property
     def note(self) -> str:
         return ""
 
     def measured(self) -> Callable[[], list[ProfiledPicture]]:
-        moment, reference = self._page.moment, self._page.reference
+        moment, reference = self._subject.moment, self._subject.reference
         image = reference.image if reference is not None else None
         return lambda: pictures(moment.source, moment.result, image)
 
@@ -114,45 +107,39 @@ class MeasuredVolumes:
     """The regions of volumes: each belongs to a plane, and is measured in the slice in view."""
 
     def __init__(self, page: VolumePage, regions: Regions, leave: Callable[[], None]) -> None:
-        self._page, self._viewer, self.regions = page, page.viewer, regions
+        self._subject, self._viewer, self.regions = page.subject, page.viewer, regions
         viewer = self._viewer
         self.tool = RegionTool(regions, viewer.update_overlays, leave, viewer.visible)
         viewer.add_overlay(self.tool)
-        self.changes: tuple[SignalInstance, ...] = (
-            page.subject_changed,
-            page.drawn,
-            page.moved,
-            viewer.read_in,
-        )
 
     @property
     def units(self) -> Units:
-        return self._viewer.probe.units
+        return self._subject.view.panes.units
 
     @property
     def is_empty(self) -> bool:
-        return self._page.source is None or self._page.is_behind
+        return self._subject.source is None or self._subject.is_behind
 
     @property
     def has_output(self) -> bool:
-        return self._page.result is not None
+        return self._subject.result is not None
 
     @property
     def note(self) -> str:
-        return "" if self._viewer.look.projection is Projection.SLICE else _PROJECTED
+        return "" if self._subject.view.look.projection is Projection.SLICE else _PROJECTED
 
     def measured(self) -> Callable[[], list[ProfiledPicture]]:
-        page, viewer = self._page, self._viewer
-        volume, output, reference = page.part, page.shown_output, page.reference
+        subject, view = self._subject, self._subject.view
+        volume, output, reference = subject.part, subject.shown_output, subject.reference
         truth = reference.image if reference is not None else None
-        planes, position = viewer.planes, viewer.position
+        planes, position = view.planes, view.position
         return lambda: slices(volume, output, truth, planes, position)
 
     def size_of(self, region: Interest) -> str:
-        planes = self._viewer.planes
+        planes = self._subject.view.planes
         if self.is_empty or region.plane is None:
             return ""
-        return size_of(region, steps_of(self._page.part, planes[region.plane]))
+        return size_of(region, steps_of(self._subject.part, planes[region.plane]))
 
     def use(self, used: bool) -> None:
         self._viewer.set_tool(self.tool if used else None)

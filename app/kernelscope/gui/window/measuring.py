@@ -7,23 +7,31 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget, QWidget
 
-from kernelscope.engine.area import Area
 from kernelscope.gui.docks.measure_panel import MeasurePanel
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.measurements import RegionRow, measure
 from kernelscope.gui.model.profiles import Profile, profile
 from kernelscope.gui.model.regions import Regions, Shape
+from kernelscope.gui.session.canvas_view import PANES, SLICES
+from kernelscope.gui.session.session import KIND, Session
+from kernelscope.gui.session.subject import REFERENCE, SHOWN
+from kernelscope.gui.session.volume_subject import COMPONENT
 from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.window.actions import Actions
-from kernelscope.gui.window.front import Pages
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.measured_pages import MeasuredPage, MeasuredPictures, MeasuredVolumes
+from kernelscope.gui.window.pages.picture_page import PicturePage
+from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
+from kernelscope.schema.samples import Kind
 
 _EARLIER = "Output: figures of the last complete output, which is not the one of these settings."
+
+_MEASURED = frozenset({KIND, REFERENCE, SHOWN, COMPONENT, SLICES, PANES})
+"""Changes after which there is something else to measure."""
 
 
 class Measuring(QObject):
@@ -35,50 +43,48 @@ class Measuring(QObject):
     ----------
     panel : MeasurePanel
         Filled while it is visible.
-    live : Live
-        Knows how the output on the screen relates to the settings.
-    offer_area : callable
-        Offers the selected region of pictures as the part to filter.
+    session : Session
+        It is offered the selected region of pictures as the part to filter.
     """
 
     def __init__(
         self,
         panel: MeasurePanel,
-        pages: Pages,
+        pictures: PicturePage,
+        volumes: VolumePage,
+        session: Session,
         background: Background,
         actions: Actions,
         live: Live,
         report: Callable[[Exception], None],
-        offer_area: Callable[[str, Area | None], None],
     ) -> None:
         super().__init__(panel)
-        self._panel, self._pages = panel, pages
+        self._panel, self._session = panel, session
         self._background, self._actions = background, actions
-        self._live, self._report, self._offer_area = live, report, offer_area
+        self._report = report
         self._shape = ""
         self._later = Later(self._measure, self)
 
         def leave() -> None:
             self.choose_tool("")
 
-        self._of_pictures = MeasuredPictures(pages.pictures, panel.regions, leave)
-        self._of_volumes = MeasuredVolumes(pages.volumes, Regions(), leave)
+        self._of_pictures = MeasuredPictures(pictures, panel.regions, leave)
+        self._of_volumes = MeasuredVolumes(volumes, Regions(), leave)
         self._both: tuple[MeasuredPage, ...] = (self._of_pictures, self._of_volumes)
         for each in self._both:
             each.regions.changed = self._on_regions
-            for signal in each.changes:
-                signal.connect(lambda *_: self._later.soon())
         panel.wanted.connect(self._later.soon)
         live.refreshed.connect(self._later.soon)
-        pages.watchers.append(self._on_page)
+        session.when({KIND}, self._on_front)
+        session.when(_MEASURED, self._later.soon)
         for shape in Shape:
             action = panel.add_menu.addAction(shape.capitalize())
             action.triggered.connect(lambda _=False, shape=shape: self.add(shape))
 
     @property
     def _front(self) -> MeasuredPage:
-        of_volumes = self._pages.front is self._pages.volumes
-        return self._of_volumes if of_volumes else self._of_pictures
+        of_pictures = self._session.kind is Kind.PICTURE
+        return self._of_pictures if of_pictures else self._of_volumes
 
     @property
     def regions(self) -> Regions:
@@ -167,11 +173,10 @@ class Measuring(QObject):
             widget.show()
             widget.raise_()
 
-    def _on_page(self) -> None:
-        """Show the regions of the page that came to the front."""
+    def _on_front(self) -> None:
+        """Show the regions of what came to the front."""
         if self._panel.regions is not self.regions:
             self._panel.show_regions_of(self.regions)
-        self._later.soon()
 
     def _on_regions(self) -> None:
         self._front.redraw()
@@ -179,7 +184,9 @@ class Measuring(QObject):
         self._show_size()
         chosen = self.regions.chosen
         if self._front is self._of_pictures:
-            self._offer_area(chosen.name if chosen else "", chosen.area if chosen else None)
+            self._session.offer_region(
+                chosen.name if chosen else "", chosen.area if chosen else None
+            )
         self._later.soon()
 
     def _show_size(self) -> None:
@@ -211,7 +218,7 @@ class Measuring(QObject):
             if self._front is not front:
                 return
             rows, profiles = figures
-            earlier = self._live.freshness not in (Freshness.EXACT, None) and has_output
+            earlier = self._session.freshness not in (Freshness.EXACT, None) and has_output
             notes = (_EARLIER if earlier else "", front.note)
             panel.show_rows(rows, " ".join(filter(None, notes)), profiles)
 

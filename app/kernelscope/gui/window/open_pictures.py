@@ -25,12 +25,12 @@ from kernelscope.files.volumes import is_volume
 from kernelscope.gui.docks.film_strip import FilmStrip
 from kernelscope.gui.model.documents import Document, Documents
 from kernelscope.gui.model.gallery import thumbnail
-from kernelscope.gui.session.session import Session
+from kernelscope.gui.session.session import KIND, Session
+from kernelscope.gui.session.subject import INPUT, REVERTED, SHOWN, Fields
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.messages import show_error, show_notice
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window.front import Pages
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 
@@ -68,7 +68,6 @@ class OpenPictures(QObject):
     def __init__(
         self,
         window: QWidget,
-        pages: Pages,
         strip: FilmStrip,
         session: Session,
         settings: Settings,
@@ -77,8 +76,8 @@ class OpenPictures(QObject):
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
-        self._window, self._page, self.strip, self._session = window, pages.pictures, strip, session
-        self._pages, page = pages, pages.pictures
+        self._window, self.strip, self._session = window, strip, session
+        self._subject = session.pictures
         self._settings, self._background = settings, background
         self._opened, self._report = opened, report
         self.documents = Documents()
@@ -95,10 +94,7 @@ class OpenPictures(QObject):
         """The picture in front and the numbers of open and closed ones at the last `changed`."""
         strip.wanted.connect(self.show)
         strip.closing.connect(self._close)
-        page.changed.connect(self._on_page)
-        page.reverted.connect(self._follow)
-        page.drawn.connect(lambda *_: self._show_strip())
-        pages.watchers.append(self._show_strip)
+        session.follow(self._on_session)
 
     # --- opening ---
 
@@ -119,7 +115,7 @@ class OpenPictures(QObject):
         """
         self._shows_next = False
         if len(self.documents) < 2:
-            self._page.open_part(image)
+            self._subject.open_picture(image)
         else:
             self._add(image, thumbnail(image, _SIDE), front=True)
 
@@ -160,7 +156,7 @@ class OpenPictures(QObject):
         """Add a document; a sample picture in front that was only looked at makes room for it."""
         current = self.documents.current
         if len(self.documents) == 1 and front and current is not None and _is_sample(current):
-            self._page.open_part(image)
+            self._subject.open_picture(image)
             self._opened(image)
             return
         document = Document.of(image, small)
@@ -195,23 +191,22 @@ class OpenPictures(QObject):
         if document.asleep:
             self._wake(document, lambda: self.show(document))
             return
-        if document is self.documents.current and document.history is self._page.history:
-            if not self._page.isVisible():
-                self._page.show_moment()
+        if document is self.documents.current and document.history is self._subject.history:
+            self._session.bring_to_front(self._subject)
             return
         self._leave()
         self.documents.bring_to_front(document)
-        self._page.show_history(document.history, document.form)
+        self._subject.show_history(document.history, document.form)
         self._make_room()
         self._show_strip()
 
     def bring_holder_of(self, source: object) -> None:
-        """Bring the document with this input to the front, without drawing it yet."""
+        """Bring the document with this input to the front."""
         holder = self.documents.holder_of(source)
         if holder is not None and holder is not self.documents.current:
             self._leave()
             self.documents.bring_to_front(holder)
-            self._page.show_history(holder.history, draw=False)
+            self._subject.show_history(holder.history)
 
     @Action(
         "nextPicture",
@@ -299,7 +294,7 @@ class OpenPictures(QObject):
     def _leave(self) -> None:
         """Keep the settings with the picture that was in front."""
         current = self.documents.current
-        if current is not None and self._page.isVisible():
+        if current is not None and self._subject.is_front:
             current.form = self._session.settings or current.form
 
     def _make_room(self) -> None:
@@ -310,28 +305,30 @@ class OpenPictures(QObject):
 
     # --- the picture in front ---
 
-    def _on_page(self, new: bool) -> None:
-        if new:
+    def _on_session(self, fields: Fields) -> None:
+        if fields & {INPUT, REVERTED}:
             self._follow()
-        notice, self._notice = self._notice, ""
-        if notice:  # the picture in front is announced first
+        if INPUT in fields and self._notice:  # the picture in front is announced first
+            notice, self._notice = self._notice, ""
             QTimer.singleShot(0, self, lambda: self.announced.emit(notice))
+        if fields & {SHOWN, KIND}:
+            self._show_strip()
 
     def _say(self, text: str) -> None:
         """Say in the status bar that something happened, and again after a picture is shown."""
         self.announced.emit(text)
-        if self._page.is_behind:
+        if self._subject.is_behind:
             self._notice = text
 
     def _follow(self) -> None:
-        """Find the document whose history the page shows, or make the first one."""
-        history = self._page.history
+        """Find the document whose history is shown, or make the first one."""
+        history = self._subject.history
         if history.current is None:
             return
         document = next((each for each in self.documents if each.history is history), None)
         if document is None:
             small = np.zeros((1, 1, 3), np.uint8)  # until there is a strip
-            source = self._page.moment.source
+            source = self._subject.moment.source
             document = Document(source.title, source.path, "", small, history)
             self.documents.add(document)
         self.documents.bring_to_front(document)
@@ -344,8 +341,7 @@ class OpenPictures(QObject):
                 if each is current or not each.size:  # the first one, which had no strip
                     self._describe(each)
         # While volumes are shown, no picture is in front.
-        in_front = self._pages.front is self._page
-        self.strip.show_documents(self.documents, current if in_front else None)
+        self.strip.show_documents(self.documents, current if self._subject.is_front else None)
         shown = id(current), len(self.documents), self.documents.closed
         if shown != self._shown:  # not with each result that is drawn
             self._shown = shown

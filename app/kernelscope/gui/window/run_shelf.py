@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QInputDialog, QWidget
@@ -19,10 +18,13 @@ from kernelscope.gui.docks.headline import Headline
 from kernelscope.gui.docks.runs_panel import RunsPanel
 from kernelscope.gui.docks.timing_panel import TimingPanel
 from kernelscope.gui.model.figures import figures_of
+from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Examined, Gallery, judge_run
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run
-from kernelscope.gui.session.session import Session
+from kernelscope.gui.session.session import KIND, Session
+from kernelscope.gui.session.subject import JUDGED, MOMENT_SHOWN, REFERENCE, SHOWN
+from kernelscope.gui.session.volume_subject import COMPONENT
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.widgets import commands
@@ -30,7 +32,6 @@ from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
-from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.work.background import Background
 from kernelscope.images.scan import Scan
 
@@ -44,7 +45,7 @@ class Views:
 
     runs: RunsPanel
     timing: TimingPanel
-    settings: Session
+    session: Session
     headline: Headline
 
 
@@ -53,12 +54,10 @@ class RunShelf(QObject):
 
     Parameters
     ----------
-    is_preview : callable
-        Returns whether a part of another result covers the one that is shown.
     show_again : callable
         Shows a result with its input and these settings.
-    page : callable
-        Returns the page in front.
+    judge_output : callable
+        Evaluates the output that is shown.
     """
 
     def __init__(
@@ -69,16 +68,15 @@ class RunShelf(QObject):
         actions: Actions,
         files: Pictures,
         background: Background,
-        page: Callable[[], Page[Any, Any]],
-        is_preview: Callable[[], bool],
         show_again: Callable[[Result, RunSettings], None],
         show_status: Callable[[str], None],
+        judge_output: Callable[[], None],
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
         self._window, self.gallery, self.views, self._actions = window, gallery, views, actions
-        self._files, self._background, self._page = files, background, page
-        self._is_preview = is_preview
+        self._files, self._background, self._session = files, background, views.session
+        self._judge_output = judge_output
         self._show_again, self._show_status, self._report = show_again, show_status, report
         views.runs.set_actions(actions, menus.actions_of(menus.RUNS))
         views.runs.wanted.connect(self._show)
@@ -88,6 +86,8 @@ class RunShelf(QObject):
         self._rest.setSingleShot(True)
         self._rest.setInterval(_REST_MS)
         self._rest.timeout.connect(self._judge_live)
+        self._session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self.judge)
+        self._session.when({SHOWN, JUDGED}, self.show_state)
         self._on_chosen()
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class RunShelf(QObject):
 
     def choose_shown(self) -> None:
         """Select the run whose picture is in the viewer, if it is kept."""
-        result = self._page().result
+        result = self._session.subject.result
         run = self.gallery.find(result) if result is not None else None
         if run is not None:
             self.views.runs.choose(run)
@@ -131,14 +131,14 @@ class RunShelf(QObject):
 
     def show_state(self) -> None:
         """Mark the run whose picture is shown, and show its figures."""
-        page = self._page()
-        result = page.result
+        subject = self._session.subject
+        result = subject.result
         run = self.gallery.find(result) if result is not None else None
         self.views.runs.mark(run)
         figures = None
-        if result is not None and not self._is_preview():
-            quality = page.judgement
-            reference = page.reference
+        if result is not None and not self._is_preview:
+            quality = subject.judgement
+            reference = subject.reference
             if quality is None and run is not None and reference is not None:
                 quality = run.judgement if run.reference is reference.image else None
             if quality is None and result.request.live:
@@ -149,17 +149,22 @@ class RunShelf(QObject):
 
     def _judge_live(self) -> None:
         """Evaluate a live result that stays; Run evaluates its own."""
-        if self._page().result is not None and not self._is_preview():
-            self._page().judge_output()
+        if not self._is_preview:
+            self._judge_output()
+
+    @property
+    def _is_preview(self) -> bool:
+        """Whether a part of another result covers the one that is shown."""
+        return self._session.freshness is Freshness.PREVIEW
 
     def judge(self) -> None:
         """Compare the runs on the current input with the reference, where they were not yet."""
-        page = self._page()
+        subject = self._session.subject
         self.show_state()  # without the figures of the reference before
-        if page.source is None or page.reference is None:
+        if subject.source is None or subject.reference is None:
             return
-        part, reference = page.part, page.reference.image
-        runs = self.gallery.to_judge(page.source, reference)
+        part, reference = subject.part, subject.reference.image
+        runs = self.gallery.to_judge(subject.source, reference)
         results = [(run, run.result) for run in runs if run.result is not None]
 
         def work() -> list[tuple[Run, Judgement | None]]:
@@ -310,7 +315,7 @@ class RunShelf(QObject):
         if run.result is not None:
             self._show_again(run.result, run.form)
             return
-        self.views.settings.show(run.form)
+        self._session.show(run.form)
         self._show_status(_missing(run))
 
     def _swipe(self, first: Run, second: Run) -> None:

@@ -1,7 +1,7 @@
 """Runs filters and recipes for the window: from Run to the result on the page.
 
     run -> submit -> progress ... -> finished, failed, stopped
-    run_recipe -> submit -> for each step: progress ... -> page.advance_silently
+    run_recipe -> submit -> for each step: progress ... -> the next input
 
 A newer run replaces the one in progress. A result whose input is no longer shown is only listed
 among the timings. The bar under the settings shows the progress, and afterwards the time of the
@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
@@ -30,11 +29,12 @@ from kernelscope.gui.model.recipe_run import RecipeRun, StepDone, StepProgress
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.times import EMULATED, NOT_TIMED, duration
 from kernelscope.gui.model.timing import Timing
-from kernelscope.gui.session.session import Session
+from kernelscope.gui.session.canvas_view import SLICES
+from kernelscope.gui.session.session import KIND, OF_SETTINGS, Session
+from kernelscope.gui.session.subject import MOMENT, PART, REVERTED, SHOWN, Fields
 from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
@@ -42,6 +42,9 @@ from kernelscope.schema.samples import Kind
 
 _WORTH_SHOWING = 0.1
 """Seconds of compiling that are worth showing: cached code is loaded in less."""
+
+_STATE = OF_SETTINGS | {MOMENT, PART, REVERTED, SHOWN, SLICES}
+"""Changes after which the result has other settings, or the present ones."""
 
 NOTHING_OPEN = "Open a picture first (Ctrl+O)."
 
@@ -51,8 +54,6 @@ class Runner(QObject):
 
     Parameters
     ----------
-    page : callable
-        Returns the page in front.
     show_status : callable
         Shows a text in the status bar.
     """
@@ -76,7 +77,6 @@ class Runner(QObject):
         session: Session,
         bar: RunBar,
         background: Background,
-        page: Callable[[], Page[Any, Any]],
         show_status: Callable[[str], None],
     ) -> None:
         super().__init__(tasks)
@@ -86,7 +86,7 @@ class Runner(QObject):
         """The recipe in progress."""
         self._last: Result | None = None
         """The result of its last step."""
-        self._background, self._page, self.show_status = background, page, show_status
+        self._background, self.show_status = background, show_status
         self.pace: Callable[[Request], float | None] = lambda _: None
         """Returns the seconds that a run should take, as far as earlier ones show."""
         self._ended = ""
@@ -95,6 +95,16 @@ class Runner(QObject):
         """The text of the status bar on the last run."""
         self._in_progress: object = None
         """Input and settings of the last run."""
+        session.follow(self._on_session)
+
+    def _on_session(self, fields: Fields) -> None:
+        """End a recipe after its present step if another input is shown; show the state."""
+        if fields & {MOMENT, KIND} and self._recipe is not None:
+            self._recipe.left = True
+        if fields & (OF_SETTINGS | {MOMENT}):
+            self.forget_end()
+        if fields & _STATE:
+            self.show_state()
 
     @property
     def busy(self) -> bool:
@@ -103,53 +113,45 @@ class Runner(QObject):
 
     # --- requests ---
 
-    def settings(self) -> RunSettings | None:
-        """Return the settings of the next run; None if they are invalid."""
-        return self._session.settings
-
     def create(self) -> Request | None:
         """Return a request for the input; for a filter for pictures, of a single slice.
 
         None without an input; raises `AppError` for invalid settings.
         """
-        if self._page().source is None:
+        subject = self._session.subject
+        if subject.source is None:
             return None
         of_slice = self._session.spec.kind is Kind.PICTURE
-        return self._page().request(self._session.require(), of_slice=of_slice)
+        return subject.request(self._session.require(), of_slice=of_slice)
 
     def in_view(self) -> tuple[Request, Region | None] | None:
         """Return the request of Run for a picture, with its reference, and the part in view.
 
         None without a picture or valid settings.
         """
-        page, settings = self._page(), self.settings()
-        if settings is None or page.kind is not Kind.PICTURE or page.source is None:
+        subject = self._session.subject
+        request = subject.next_request() if subject.kind is Kind.PICTURE else None
+        if request is None:
             return None
-        try:
-            request = page.with_reference(page.request(settings))
-        except AppError:
-            return None
-        parts = (each for each in page.visible_parts(request) if isinstance(each, Region))
+        request = subject.with_reference(request)
+        parts = (each for each in subject.visible_parts(request) if isinstance(each, Region))
         return request, next(parts, None)
 
     def request(self) -> Request | None:
         """Return the request of Run, or show the user why there is none."""
 
-        def create() -> Request:
-            return self._page().request(self._session.require())
-
-        return self._checked(create)
+        return self._checked(lambda: self._session.subject.request(self._session.require()))
 
     def recipe(self) -> Recipe:
         """Return the steps to the output; raises `AppError` without an input or valid settings."""
-        page = self._page()
-        if page.source is None:
+        subject = self._session.subject
+        if subject.source is None:
             raise AppError("No picture is open, so there are no steps.", "Open one (Ctrl+O).")
-        request = page.request(self._session.require())
-        return Recipe(tuple(each.open_step for each in page.history.steps_to_end(request)))
+        request = subject.request(self._session.require())
+        return Recipe(tuple(each.open_step for each in subject.history.steps_to_end(request)))
 
     def _checked(self, create: Callable[[], Request | None]) -> Request | None:
-        if self._page().source is None:
+        if self._session.subject.source is None:
             self.show_status(NOTHING_OPEN)
             return None
         try:
@@ -198,13 +200,13 @@ class Runner(QObject):
         if self.busy and wanted == self._in_progress:
             self.show_status("This run is under way already; Esc stops it.")
             return
-        page = self._page()
+        subject = self._session.subject
         try:
-            request = replace(page.history.followed(request), done=())  # to be measured
+            request = replace(subject.history.followed(request), done=())  # to be measured
         except AppError as error:
             self.failed.emit(error)
             return
-        request = replace(page.with_reference(request), timed=True, open=bool(request.estimated))
+        request = replace(subject.with_reference(request), timed=True, open=bool(request.estimated))
         self.begin(request, wanted=wanted)
 
     def begin(
@@ -260,33 +262,27 @@ class Runner(QObject):
         if task is not None:  # a recipe, whose last reports are still to come
             self._on_stopped(task)
 
-    def leave(self) -> None:
-        """End a recipe after its present step, because another input is about to be shown."""
-        if self._recipe is not None:
-            self._recipe.left = True
-        self.forget_end()
-
     def forget_end(self) -> None:
         """Show no longer that the last run failed or was cancelled."""
         self._ended = ""
 
     def run_recipe(self, recipe: Recipe) -> None:
         """Run a recipe from a file on the input, in place of the steps from the form on."""
-        page = self._page()
-        if page.source is None:
+        subject = self._session.subject
+        if subject.source is None:
             self.show_status(NOTHING_OPEN)
             return
         try:
             options = replace(self._session.require().options, level=None)
-            request = recipe_request(recipe, page.source, options)
+            request = recipe_request(recipe, subject.source, options)
         except AppError as error:
             self.failed.emit(error)
             return
-        pipeline = page.moment.pipeline
+        pipeline = subject.moment.pipeline
         if pipeline is not None and pipeline.after:
-            moment = replace(page.moment, name="Recipe", pipeline=pipeline.ended(), result=None)
-            page.show_cards(moment, as_step=True)
-        run = RecipeRun(request, page.moment, self.tasks.costs)
+            moment = replace(subject.moment, name="Recipe", pipeline=pipeline.ended(), result=None)
+            subject.push(moment)
+        run = RecipeRun(request, subject.moment, self.tasks.costs)
         self._last = None
         self.begin(Job(run.run, "recipe"), text="Running the recipe")
         self._recipe = run
@@ -310,7 +306,9 @@ class Runner(QObject):
         elif self._list(report.result):
             self.show_status(self.described)
             form = RunSettings.of(report.result.request)
-            self._page().advance_silently(report.result, form, report.next)
+            history = self._session.subject.history  # without showing it
+            history.show(report.result, form, as_step=False)
+            history.push(report.next)
 
     def _list(self, result: Result) -> bool:
         """List a result; return whether its input is still the one that is shown."""
@@ -318,7 +316,7 @@ class Runner(QObject):
         first = result.parts[0] if result.parts else result
         self.finished.emit(first, RunSettings.of(result.request))
         self.described = describe_result(result)
-        if result.request.source is self._page().source:
+        if result.request.source is self._session.subject.source:
             return True
         self.show_status("The run on the previous picture is done; it is in the list of runs.")
         return False
@@ -342,7 +340,7 @@ class Runner(QObject):
             form = RunSettings.of(result.request)
             if recipe:
                 self._session.show(form)
-            self._page().show_result(result, form)
+            self._session.subject.show_result(result, form)
             self.show_status(self.described)  # last: the form withdraws the one before
             return
         self.changed.emit()
@@ -371,21 +369,20 @@ class Runner(QObject):
 
     def _end(self, text: str) -> None:
         """Show how far an incomplete recipe came, and how it ended."""
-        if self._page().is_behind:
-            self._page().show_moment()
+        self._session.subject.show_moment()
         self._ended = text
         self.show_state()
 
     def show_state(self) -> None:
         """Show how long the result took and whether it has the current settings."""
-        page = self._page()
-        stale = page.mark_stale(self.settings())
+        subject = self._session.subject
         if self.busy:
             return
-        if self._ended or page.result is None:
+        if self._ended or subject.result is None:
             self._bar.show_idle(self._ended or "Ready.")
         else:
-            self._bar.show_idle(_describe_time(page.result, stale), stale=stale)
+            stale = subject.is_stale
+            self._bar.show_idle(_describe_time(subject.result, stale), stale=stale)
 
 
 def _describe_time(result: Result, stale: bool) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
 
+from kernelscope.gui.session.canvas_view import DRAWN
+from kernelscope.gui.session.subject import SHOWN
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.widgets import commands
@@ -50,16 +52,15 @@ class SpaceOpener(QObject):
         if self.window is None:
             self.window = SpaceWindow(self._background, self._report, self._owner)
             self.window.saving.connect(lambda image: self._dialogs.save([image], image.title))
-            self._volumes.drawn.connect(self._follow)
-            self._volumes.viewer.control.changed.connect(self._follow)
+            self._volumes.subject.when({SHOWN, DRAWN}, self._follow)
         self._follow()
         self.window.open()
 
     def _follow(self) -> None:
         if self.window is not None:
-            page = self._volumes
-            source = page.part if page.source is not None else None
-            self.window.show_volumes(source, page.shown_output, page.viewer.window_)
+            subject = self._volumes.subject
+            source = subject.part if subject.source is not None else None
+            self.window.show_volumes(source, subject.shown_output, subject.view.windows.current)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Close the view with the main window; a spontaneous event only minimises that."""

@@ -11,10 +11,8 @@ A change of the cards is a step for Undo; to look at another card is none.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
@@ -23,24 +21,34 @@ from kernelscope.base.errors import AppError
 from kernelscope.engine.memo import Facts
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.step import Step
 from kernelscope.gui.docks.steps_panel import StepsPanel
-from kernelscope.gui.model.card_rows import StepSubject, carried, examine, rows_of
+from kernelscope.gui.model.card_rows import ShownStep, carried, examine, rows_of
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import Moment
-from kernelscope.gui.model.kept_steps import KeptSteps, kept_steps
-from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, card_of
+from kernelscope.gui.model.pipeline import Pipeline, PipelineStep
 from kernelscope.gui.model.run_settings import RunSettings
+from kernelscope.gui.session.session import OF_SETTINGS
+from kernelscope.gui.session.subject import (
+    INPUT,
+    JUDGED,
+    MOMENT,
+    REFERENCE,
+    RESULT,
+    REVERTED,
+    SHOWN,
+    Subject,
+)
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
-from kernelscope.gui.window.pages.page import Page
-from kernelscope.images.source import Source
 
 _SOON_MS = 60
 """The cards follow a slider so often; the picture is more urgent."""
+
+_SHOWN_HERE = OF_SETTINGS | {INPUT, JUDGED, MOMENT, REFERENCE, RESULT, REVERTED, SHOWN}
+"""Changes after which the cards may be others."""
 
 
 class StepCommands(QObject):
@@ -50,12 +58,8 @@ class StepCommands(QObject):
         super().__init__(live)
         self._panel, self._live, self._actions = panel, live, actions
         self._runner, self._session = live.runner, live.session
-        self._background, self._page = live.background, live.page
+        self._background = live.background
         self._show_status, self._report = live.runner.show_status, live.runner.failed.emit
-        self._pending: tuple[Pipeline, str] | None = None
-        """Cards that wait for their input, and the name of the step for Undo."""
-        self._derived: tuple[object, Pipeline] | None = None
-        self._notice = ""
         self._last: dict[int, Facts] = {}
         """The facts that each card showed last, by its key."""
         self._soon = QTimer(self)
@@ -67,131 +71,70 @@ class StepCommands(QObject):
         panel.cards.switched.connect(self.switch)
         panel.cards.removed.connect(self.delete)
         panel.cards.moved.connect(self.move)
-        live.session.follow_later(self._touch)
+        live.session.when({MOMENT}, self._give_up)
+        live.session.when(_SHOWN_HERE, self._touch)
         live.refreshed.connect(self._touch)
         live.runner.changed.connect(self._touch)
 
-    def follow(self, page: Page[Any, Any]) -> None:
-        """Follow the inputs, outputs and references of a page."""
-        page.steps_for = partial(self._kept, page)
-        page.opening.connect(self._give_up)
-        page.returned.connect(lambda _: self._give_up())
-        for signal in (page.changed, page.drawn, page.history_changed, page.evaluated):
-            signal.connect(self._touch)
-
-    def _kept(self, page: Page[Any, Any], source: Source) -> KeptSteps | None:
-        """Return the steps that are shown, or else those of `page`, as far as they fit `source`."""
-        for front, pipeline in ((self._page(), self.pipeline), (page, self._behind(page))):
-            if pipeline is None or len(pipeline.cards) < 2:
-                continue
-            if self._pending is None:
-                pipeline = pipeline.reopened(front.moment.steps)
-            kept = kept_steps(pipeline, source, page.slice_axis)
-            if kept is not None:
-                self._notice = kept.describe()
-                return kept
-            self._notice = "None of the steps can be applied to it."
-        return None
-
-    def _behind(self, page: Page[Any, Any]) -> Pipeline | None:
-        """Return the cards of a page that is not in front."""
-        moment = page.history.current
-        if moment is None or page is self._page():
-            return None
-        return moment.pipeline
-
-    def take_notice(self) -> str:
-        """Return once which steps were kept for the input that was opened."""
-        notice, self._notice = self._notice, ""
-        return notice
+    @property
+    def _subject(self) -> Subject[Any, Any]:
+        return self._session.subject
 
     # --- the cards as they are ---
-
-    @property
-    def pending(self) -> bool:
-        """Whether cards wait for their input."""
-        return self._pending is not None
-
-    @property
-    def pipeline(self) -> Pipeline | None:
-        """The cards; None without an input."""
-        if self._pending is not None:
-            return self._pending[0]
-        moment = self._page().history.current
-        return self._of(moment) if moment is not None else None
-
-    def _of(self, moment: Moment[Any, Any]) -> Pipeline:
-        """Return the cards of the moment that is shown, with the settings of the form."""
-        present = self._present()
-        if moment.pipeline is not None:
-            return moment.pipeline.edited(present)
-        if self._derived is None or self._derived[0] is not moment.steps or not moment.steps:
-            self._derived = moment.steps, Pipeline.of(moment.steps, present)
-        return self._derived[1].edited(present)
-
-    def _present(self) -> PipelineStep:
-        """Return the settings of the form as a card; the last valid ones if these are not."""
-        page, settings = self._page(), self._runner.settings()
-        if settings is None:
-            if page.result is not None:
-                return PipelineStep(page.result.request.step, page.result.request.options)
-            return PipelineStep(Step.create(self._session.filter_id))
-        with contextlib.suppress(AppError):
-            return card_of(page.request(settings))  # volumes have an axis
-        return PipelineStep(settings.open_step, settings.options)
 
     def refresh(self) -> None:
         """Show the cards as they are now."""
         self._soon.stop()
-        pipeline, page = self.pipeline, self._page()
+        subject = self._subject
+        pipeline = subject.pipeline
         if pipeline is None:
             self._panel.show_rows(())
             self._actions.apply(replace(self._actions.state, cards=0, later=False))
             self._actions.tick(self)
             return
-        subjects = self._subjects(pipeline)
-        rows = rows_of(pipeline, subjects, self._last)
+        shown = self._shown(pipeline)
+        rows = rows_of(pipeline, shown, self._last)
         self._panel.show_rows(rows, self._problem(pipeline))
         self._actions.apply(
             replace(self._actions.state, cards=len(pipeline.cards), later=bool(pipeline.after))
         )
         self._actions.tick(self)
-        if self._live.resting and not self._runner.busy and not page.is_behind:
-            self._examine(subjects)
+        if self._live.resting and not self._runner.busy and not subject.is_behind:
+            self._examine(shown)
 
-    def _subjects(self, pipeline: Pipeline) -> list[StepSubject]:
+    def _shown(self, pipeline: Pipeline) -> list[ShownStep]:
         """Return the card, the result and the facts of each step that is on."""
-        page = self._page()
-        outputs, source = page.history.outputs, self._base
-        found: list[StepSubject] = []
+        subject = self._subject
+        outputs, source = subject.history.outputs, subject.base
+        found: list[ShownStep] = []
         for place, card in enumerate(pipeline.cards):
-            if place == pipeline.place and self._pending is None:
-                source = page.source
+            if place == pipeline.place and subject.pending is None:
+                source = subject.source
             if not card.on:
                 continue
             result = outputs.find(source, card.step) if source is not None else None
             facts = outputs.facts(result) if result is not None else None
-            found.append(StepSubject(card, result, facts))
+            found.append(ShownStep(card, result, facts))
             source = result.output if result is not None else None
         return found
 
     def _problem(self, pipeline: Pipeline) -> str:
         """Return why a later step cannot be applied to the input; empty if all can."""
-        source = self._page().source
+        subject = self._subject
         try:
             first = pipeline.present.step.with_numbers()
-            if source is not None and self._pending is None:
-                Request(source, first, then=pipeline.then)
+            if subject.source is not None and subject.pending is None:
+                Request(subject.source, first, then=pipeline.then)
         except AppError as error:
             return str(error)
         return ""
 
-    def _examine(self, subjects: Sequence[StepSubject]) -> None:
+    def _examine(self, shown: Sequence[ShownStep]) -> None:
         """Make thumbnails and compare with the reference, where that is still to be done."""
-        page = self._page()
-        reference = page.reference.image if page.reference is not None else None
-        first = page.history.moment_of(self._base) or Moment(self._base, "")
-        work = examine(subjects, first, page.moment, reference)
+        subject = self._subject
+        reference = subject.reference.image if subject.reference is not None else None
+        first = subject.history.moment_of(subject.base) or Moment(subject.base, "")
+        work = examine(shown, first, subject.moment, reference)
         if work is not None:
             self._background.start("cards", work, lambda _: self.refresh(), self._report)
 
@@ -279,7 +222,7 @@ class StepCommands(QObject):
 
     def edit(self, place: int) -> None:
         """Show the settings of a card in the form."""
-        pipeline = self.pipeline
+        pipeline = self._subject.pipeline
         if pipeline is not None and 0 <= place < len(pipeline.cards) and place != pipeline.place:
             if not pipeline.cards[place].on:
                 self._show_status("This step is off: switch it on first (Space).")
@@ -288,7 +231,7 @@ class StepCommands(QObject):
 
     def switch(self, place: int) -> None:
         """Switch a card on or off."""
-        pipeline = self.pipeline
+        pipeline = self._subject.pipeline
         if pipeline is None or not 0 <= place < len(pipeline.cards):
             return
         if not pipeline.can_switch(place):
@@ -299,7 +242,7 @@ class StepCommands(QObject):
 
     def delete(self, place: int) -> None:
         """Remove a card."""
-        pipeline = self.pipeline
+        pipeline = self._subject.pipeline
         if pipeline is not None and 0 <= place < len(pipeline.cards):
             if not pipeline.can_switch(place):
                 self._show_status("The only step that is on stays.")
@@ -308,7 +251,7 @@ class StepCommands(QObject):
 
     def move(self, place: int, to: int) -> None:
         """Move a card to another place."""
-        pipeline = self.pipeline
+        pipeline = self._subject.pipeline
         if pipeline is not None and 0 <= to < len(pipeline.cards):
             self._change(place, lambda steps, at: steps.moved(at, to), "Move")
 
@@ -318,52 +261,46 @@ class StepCommands(QObject):
         tip="Show the output of the step that is edited instead of that of the last step",
         need=commands.LATER_STEPS,
         checkable=True,
-        ticked=lambda steps: steps.pipeline is not None and steps.pipeline.alone,
+        ticked=lambda steps: (shown := steps._subject.pipeline) is not None and shown.alone,
         icon="alone",
         label="Alone",
     )
     def toggle_alone(self) -> None:
         """Show the output of the card in the form, or that of the last one."""
-        pipeline = self.pipeline
+        pipeline = self._subject.pipeline
         if pipeline is not None:
             self._apply(pipeline.shown_alone(not pipeline.alone), "")
 
     def _change(self, place: int, change: Callable[[Pipeline, int], Pipeline], word: str) -> None:
         """Apply a change of the card at a place, named ``Move Median`` for Undo."""
-        pipeline = self.pipeline
+        pipeline = self._subject.pipeline
         if pipeline is not None and 0 <= place < len(pipeline.cards):
             card = pipeline.cards[place]
             self._apply(change(pipeline, place), f"{word} {card.step.filter.name}")
 
     # --- from the cards to the page ---
 
-    @property
-    def _base(self) -> Any:
-        """The picture or the volumes on which the first step works."""
-        moment = self._page().history.current
-        if moment is None:
-            return None
-        return moment.steps[0].source if moment.steps else moment.source
-
     def _apply(self, pipeline: Pipeline, name: str) -> None:
         """Show other cards; without a name this is no step for Undo."""
-        if pipeline == self.pipeline:
+        subject = self._subject
+        if pipeline == subject.pipeline:
             self._actions.tick(self)
             return
-        name = name or (self._pending[1] if self._pending is not None else "")
-        self._pending = pipeline, name
+        name = name or (subject.pending[1] if subject.pending is not None else "")
+        subject.pending = pipeline, name
         self._background.forget("steps")
-        moment = self._page().moment
+        moment = subject.moment
+        base = moment.steps[0].source if moment.steps else moment.source
         before = [card.step for card in pipeline.before]
-        if before == [card.step for card in self._of(moment).before]:
+        if before == [card.step for card in subject.cards_of(moment).before]:
             self._show(moment)
             return
-        kept = list(self._page().history.outputs.walk(self._base, before))
+        kept = list(subject.history.outputs.walk(base, before))
         missing = pipeline.before[len(kept) :]
         if not missing:
             self._build(kept)
             return
-        source = kept[-1].output if kept else self._base
+        source = kept[-1].output if kept else base
         self._touch()
         self._show_status(f"Computing {missing[0].step.filter.name} for the later steps…")
         self._prepare(source, missing, lambda parts: self._build([*kept, *parts]))
@@ -372,13 +309,13 @@ class StepCommands(QObject):
         self, source: Any, cards: Sequence[PipelineStep], then: Callable[[Sequence[Result]], None]
     ) -> None:
         """Compute the steps of `cards`, the first of which may have numbers to estimate."""
-        page, (first, *others) = self._page(), cards
+        subject, (first, *others) = self._subject, cards
         followers = tuple(Follower(card.step, card.options) for card in others)
 
         def done(result: Result) -> None:
-            page.history.outputs.keep(result)
+            subject.history.outputs.keep(result)
             self._show_status("")
-            if self._is_awaited(page):
+            if self._is_awaited(subject):
                 then(result.parts or (result,))
 
         try:
@@ -387,16 +324,17 @@ class StepCommands(QObject):
         except AppError as error:
             self._fail(error)
 
-    def _is_awaited(self, page: Any) -> bool:
-        """Return whether cards wait for their input, on the page that is still shown."""
-        if self._pending is not None and self._page() is not page:
+    def _is_awaited(self, subject: Subject[Any, Any]) -> bool:
+        """Return whether cards wait for their input, which is still in front."""
+        if subject.pending is not None and not subject.is_front:
             self._give_up()  # a picture took the place of volumes meanwhile, or they its place
-        return self._pending is not None
+        return subject.pending is not None
 
     def _build(self, results: Sequence[Result]) -> None:
         """Show the pending cards with the input that the last of `results` is."""
-        page, base = self._page(), self._base
-        known = page.history.moment_of(base)
+        subject = self._subject
+        base = subject.base
+        known = subject.history.moment_of(base)
         first = replace(known or Moment(base, ""), steps=(), result=None, form=None, pipeline=None)
 
         def work() -> Moment[Any, Any]:
@@ -406,37 +344,37 @@ class StepCommands(QObject):
             return moment
 
         def show(moment: Moment[Any, Any]) -> None:
-            if not self._is_awaited(page):
-                return
-            self._show(replace(carried(moment, page.moment), name=page.moment.name))
+            if self._is_awaited(subject):
+                shown = subject.moment
+                self._show(replace(carried(moment, shown), name=shown.name))
 
         self._background.start("steps", work, show, self._fail)
 
     def _show(self, moment: Moment[Any, Any]) -> None:
         """Show a moment with the pending cards, whose input it has."""
-        assert self._pending is not None
-        page = self._page()
-        (pipeline, title), self._pending = self._pending, None
+        subject = self._subject
+        assert subject.pending is not None
+        (pipeline, title), subject.pending = subject.pending, None
         card = pipeline.present
         form = RunSettings.of_open(card.step, card.options)
-        result = page.history.outputs.end(moment.source, card.step, pipeline.then)
-        if result is None and moment.source is page.source:
+        result = subject.history.outputs.end(moment.source, card.step, pipeline.then)
+        if result is None and moment.source is subject.source:
             result = moment.result  # marked as out of date until the new one is there
         moment = replace(
             moment, name=title or moment.name, result=result, form=form, pipeline=pipeline
         )
-        with self._live.held():
-            page.show_cards(moment, as_step=bool(title))
+        with subject.changing():
+            subject.show_cards(moment, as_step=bool(title))
             self._session.show(form)
         self.refresh()
 
     def _fail(self, error: Exception) -> None:
-        self._pending = None
-        self._touch()
+        self._give_up()
         self._report(error)
 
     def _give_up(self) -> None:
         """Forget cards that wait for their input: another moment is about to be shown."""
         self._background.forget("steps")
-        self._pending = None
+        for subject in self._session.subjects:
+            subject.pending = None
         self._touch()

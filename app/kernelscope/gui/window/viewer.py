@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.gui.docks.display_panel import DisplayPanel, VolumeDisplayPanel
 from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap
-from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.session.canvas_view import DRAWN, PANES, CanvasView, Panes
+from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
-from kernelscope.gui.window.front import Pages
+from kernelscope.schema.samples import Kind
 
 _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/probe"
 
@@ -34,45 +32,42 @@ class Viewer(QObject):
 
     def __init__(
         self,
-        pages: Pages,
+        session: Session,
         actions: Actions,
         button: QWidget,
         settings: Settings,
     ) -> None:
-        pair, volumes = pages.pictures.images, pages.volumes.viewer
-        super().__init__(pair)
-        self._pair, self._volumes, self._pages = pair, volumes, pages
+        super().__init__(button)
+        self._session = session
         self._actions = actions
         self._button, self._settings = button, settings
-        self.panel = DisplayPanel(pair, button)
-        self.volume_panel = VolumeDisplayPanel(volumes, button)
-        pair.arranged.connect(self.refresh)
-        pair.displayed.connect(self.refresh)
-        volumes.displayed.connect(self.refresh)
-        pages.watchers.append(self.refresh)
+        self.panel = DisplayPanel(session.pictures.view, button)
+        self.volume_panel = VolumeDisplayPanel(session.volumes.view, button)
+        session.when({KIND, DRAWN, PANES}, self.refresh)
         self._restore()
 
-    def _of_volumes(self) -> bool:
-        """Return whether volumes are in front."""
-        return self._pages.front is self._pages.volumes
+    @property
+    def _view(self) -> CanvasView:
+        return self._session.subject.view
+
+    @property
+    def _panes(self) -> Panes:
+        return self._view.panes
 
     def _restore(self) -> None:
         """Look as the user last did."""
         texts = self._settings.text
         if (name := texts(_ARRANGEMENT)) in list(Arrangement):
-            self._pair.arrange(name)
-            self._volumes.arrange(name)
+            self._session.arrange(arrangement=Arrangement(name))
         if (name := texts(_UNITS)) in list(Units):
-            self._pair.choose_units(name)
-            self._volumes.choose_units(name)
+            self._session.arrange(units=Units(name))
         if texts(_PROBE) == "off":
-            self._pair.toggle_probe()
-            self._volumes.toggle_probe()
+            self._session.arrange(shows_values=False)
         self.refresh()
 
     @choice(
         "arrangement",
-        lambda viewer: viewer._pair.arrangement,
+        lambda viewer: viewer._panes.arrangement,
         commands.SOURCE,
         Action(
             "sideBySide",
@@ -109,8 +104,7 @@ class Viewer(QObject):
     )
     def arrange(self, name: str) -> None:
         """Arrange input and output; `name` is a value of `Arrangement`."""
-        self._pair.arrange(name)
-        self._volumes.arrange(name)
+        self._session.arrange(arrangement=Arrangement(name))
         self._settings.set_text(_ARRANGEMENT, name)
 
     @Action(
@@ -120,14 +114,11 @@ class Viewer(QObject):
         tip="Switch between input and output; in a picture or slice, hold Space",
         need=commands.SOURCE,
         checkable=True,
-        ticked=lambda viewer: viewer._shows_input,
+        ticked=lambda viewer: viewer._view.shows_input,
     )
     def show_input_instead(self) -> None:
         """Show the input in place of the output, or the output again."""
-        if self._of_volumes():
-            self._volumes.show_input_instead()
-        else:
-            self._pair.show_input_instead()
+        self._view.show_input_instead()
 
     @Action(
         "displayControls",
@@ -139,7 +130,7 @@ class Viewer(QObject):
     )
     def show_controls(self) -> None:
         """Pop up the panel of levels and colours."""
-        panel = self.volume_panel if self._of_volumes() else self.panel
+        panel = self.panel if self._session.kind is Kind.PICTURE else self.volume_panel
         panel.open_below(self._button)
 
     @Action(
@@ -151,11 +142,7 @@ class Viewer(QObject):
     )
     def choose_automatic(self) -> None:
         """Draw the pictures or volumes as the program would."""
-        if self._of_volumes():
-            self._volumes.control.choose_automatic()
-            return
-        for side in PaneSide:
-            self._pair.choose_display(side, None)
+        self._view.show_automatic()
 
     @Action(
         "fullDisplay",
@@ -166,11 +153,7 @@ class Viewer(QObject):
     )
     def choose_full(self) -> None:
         """Draw 0 black and the largest value of the type white; of volumes, of the voxels."""
-        if self._of_volumes():
-            self._volumes.control.choose_full()
-            return
-        for side in PaneSide:
-            self._pair.choose_full(side)
+        self._view.show_full_range()
 
     @Action(
         "linkDisplays",
@@ -178,16 +161,16 @@ class Viewer(QObject):
         tip="Draw the output with the levels of the input, so that the two can be compared",
         need=commands.PICTURE,
         checkable=True,
-        ticked=lambda viewer: viewer._pair.displays.linked,
+        ticked=lambda viewer: viewer._session.pictures.view.displays.linked,
     )
     def toggle_link(self) -> None:
         """Draw the output with the levels of the input, or with its own."""
-        self._pair.displays.linked = not self._pair.displays.linked
-        self._pair.apply_displays()
+        view = self._session.pictures.view
+        view.link(not view.displays.linked)
 
     @choice(
         "map",
-        lambda viewer: viewer._colour_map,
+        lambda viewer: viewer._view.chosen_map,
         commands.SOURCE,
         Action(
             "mapGrey",
@@ -217,20 +200,12 @@ class Viewer(QObject):
     )
     def choose_map(self, name: str) -> None:
         """Draw grey pictures in other colours; `name` is a value of `ColourMap`."""
-        if self._of_volumes():
-            look = replace(self._volumes.look, colour_map=ColourMap(name))
-            self._volumes.choose_look(look)
-            self.refresh()  # the action of the chosen map stays ticked if it is chosen again
-            return
-        for side in PaneSide:
-            display = self._pair.displays.of(side)
-            if display is not None:
-                new = Display(display.low, display.high, display.gamma, ColourMap(name))
-                self._pair.choose_display(side, new)
+        self._view.choose_map(ColourMap(name))
+        self.refresh()  # the action of the chosen map stays ticked if it is chosen again
 
     @choice(
         "units",
-        lambda viewer: viewer._pair.units,
+        lambda viewer: viewer._panes.units,
         commands.SOURCE,
         Action(
             "unitsStored",
@@ -253,10 +228,8 @@ class Viewer(QObject):
     )
     def choose_units(self, name: str) -> None:
         """Read values off in other units; `name` is a value of `Units`."""
-        self._pair.choose_units(name)
-        self._volumes.choose_units(name)
+        self._session.arrange(units=Units(name))
         self._settings.set_text(_UNITS, name)
-        self.refresh()
 
     @Action(
         "probe",
@@ -265,14 +238,13 @@ class Viewer(QObject):
         tip="Write the values beside the cursor; Shift and arrow keys move it pixel by pixel",
         need=commands.SOURCE,
         checkable=True,
-        ticked=lambda viewer: viewer._pair.shows_values,
+        ticked=lambda viewer: viewer._panes.shows_values,
     )
     def toggle_probe(self) -> None:
         """Write the values beside the cursor, or only into the status bar."""
-        self._pair.toggle_probe()
-        self._volumes.toggle_probe()
-        self._settings.set_text(_PROBE, "on" if self._pair.shows_values else "off")
-        self.refresh()
+        shown = not self._panes.shows_values
+        self._session.arrange(shows_values=shown)
+        self._settings.set_text(_PROBE, "on" if shown else "off")
 
     @Action(
         "magnifier",
@@ -281,25 +253,12 @@ class Viewer(QObject):
         tip="Show the surroundings of the cursor enlarged, in input and output",
         need=commands.SOURCE,
         checkable=True,
-        ticked=lambda viewer: viewer._pair.is_magnified,
+        ticked=lambda viewer: viewer._panes.magnified,
     )
     def toggle_magnifier(self) -> None:
         """Show the surroundings of the cursor enlarged, or not."""
-        self._pair.toggle_magnifier()
-        self._volumes.probe.toggle_magnifier()
-        self.refresh()
+        self._session.arrange(magnified=not self._panes.magnified)
 
     def refresh(self) -> None:
         """Tick the actions that hold for the page in front."""
         self._actions.tick(self)
-
-    @property
-    def _colour_map(self) -> ColourMap:
-        if self._of_volumes():
-            return self._volumes.look.colour_map
-        display = self._pair.displays.of(PaneSide.INPUT)
-        return display.colour_map if display is not None else ColourMap.GREY
-
-    @property
-    def _shows_input(self) -> bool:
-        return (self._volumes if self._of_volumes() else self._pair).shows_input

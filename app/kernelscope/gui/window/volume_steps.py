@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, QTimer
 from kernelscope.base.errors import NotANumber
 from kernelscope.gui.docks.volume_step_bar import VolumeStepBar
 from kernelscope.gui.model.volume_series import VolumeSeries
+from kernelscope.gui.session.subject import SHOWN
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.pages.volume_page import VolumePage
@@ -57,7 +58,7 @@ class VolumeSteps(QObject):
         self.timer.timeout.connect(self._play_on)
         self.bar.chosen.connect(self._choose)
         self.bar.played.connect(self._on_played)
-        page.drawn.connect(lambda *_: self._follow())
+        page.subject.when({SHOWN}, self._follow)
 
     @property
     def count(self) -> int:
@@ -107,11 +108,11 @@ class VolumeSteps(QObject):
 
     def _place(self) -> tuple[VolumeSeries | None, int, int]:
         """Return the file, if the steps lead through one, the place in it, and the number."""
-        source = self._page.source
+        source = self._page.subject.source
         if source is None:
             return None, 0, 0
         if len(source.volumes) > 1:
-            return None, self._page.components.current, len(source.volumes)
+            return None, self._page.subject.component, len(source.volumes)
         series, index = self._members.get(source.volumes[0], (None, 0))
         return series, index, series.count if series is not None else 1
 
@@ -121,7 +122,13 @@ class VolumeSteps(QObject):
         if series is None:
             self._wanted = None
         kind = "Component" if series is None else series.what.capitalize()
-        note = "" if count < 2 else self._page.part.title if series is None else series.name(index)
+        note = (
+            ""
+            if count < 2
+            else self._page.subject.part.title
+            if series is None
+            else series.name(index)
+        )
         self._page.name_member(f"{kind.lower()} {index + 1}" if count > 1 else "")
         if self._wanted is not None:
             index, note = self._wanted, "reading…"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from kernelscope.engine.result import Judgement
@@ -10,19 +10,10 @@ from kernelscope.gui.docks.quality_panel import QualityPanel
 from kernelscope.gui.model.comparison import Judged
 from kernelscope.gui.model.history import Reference
 from kernelscope.gui.work.background import Background
-from kernelscope.images.image import Image
 from kernelscope.images.judging.histogram import Histogram
-from kernelscope.images.volume import Volume
 
 Evaluation: TypeAlias = tuple[Judged, dict[str, Histogram]]
 """Figures, and the histograms of “input” and “output”."""
-
-
-class Savable(NamedTuple):
-    """Pictures or volumes to save, and a file name to suggest, without suffix."""
-
-    images: Sequence[Image | Volume]
-    name: str
 
 
 class Evaluating(NamedTuple):

@@ -1,0 +1,542 @@
+"""What is filtered and looked at: an input with its history, and the output on the screen.
+
+    open, run, undo ...  -->  push, show_output, undo ...   -->  MOMENT, RESULT, REFERENCE
+    the page draws that  -->  note_moment, note_output       -->  INPUT, SHOWN
+
+There is one for pictures and one for volumes; that in front is `Session.subject`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, cast
+
+from kernelscope.base.errors import AppError
+from kernelscope.engine.region import Region
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Judgement, Result
+from kernelscope.engine.step import Step
+from kernelscope.gui.model.comparison import View, quality_of
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.figure import Figure
+from kernelscope.gui.model.freshness import alike, describe_part
+from kernelscope.gui.model.history import History, Moment, Opened, Part, Reference, ReferenceOrigin
+from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, card_of
+from kernelscope.gui.model.run_settings import RunSettings
+from kernelscope.gui.model.sketches import ViewedPicture
+from kernelscope.images.image import Image
+from kernelscope.images.source import Source
+from kernelscope.images.volume import Volume
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
+
+if TYPE_CHECKING:
+    from kernelscope.gui.session.canvas_view import CanvasView
+    from kernelscope.gui.session.session import Session
+
+MOMENT, RESULT, REFERENCE = "moment", "result", "reference"
+"""Of the history: another moment, another result of its input, another reference."""
+
+INPUT, MOMENT_SHOWN, SHOWN, PART = "input", "moment shown", "shown", "part"
+"""Of the screen: another input; another moment or result; another view of the output too; a part of
+another output."""
+
+REFERENCED, JUDGED, WORK, REVERTED = "referenced", "judged", "work", "reverted"
+"""An input got a reference, while the one before had none; the output was compared with its
+reference; work on the output began or ended; a moment could not be shown."""
+
+
+Fields: TypeAlias = frozenset[str]
+"""Names of the attributes that are others now."""
+
+Watcher: TypeAlias = Callable[[Fields], object]
+
+
+class Observed:
+    """Calls its followers when attributes have changed.
+
+    Those of `follow` are called at the end of each change: the form and the picture. Those of
+    `follow_later` are called once for all changes of a turn of the event loop, after the paint,
+    if `schedule` brings its argument there.
+    """
+
+    def __init__(self, schedule: Callable[[], object] | None = None) -> None:
+        self.schedule: Callable[[], object] = schedule or (lambda: None)
+        """Has `call_later` called soon."""
+        self._now: list[Watcher] = []
+        self._later: list[Watcher] = []
+        self._changed: set[str] = set()
+        self._due: set[str] = set()
+        self._depth = 0
+
+    def follow(self, follower: Watcher) -> None:
+        """Call `follower` at the end of each change."""
+        self._now.append(follower)
+
+    def when(self, fields: Iterable[str], call: Callable[[], object]) -> None:
+        """Call `call` at the end of each change of one of `fields`."""
+        wanted = frozenset(fields)
+        self.follow(lambda changed: call() if changed & wanted else None)
+
+    def follow_later(self, follower: Watcher) -> None:
+        """Call `follower` once for several changes, after the paint."""
+        self._later.append(follower)
+
+    @contextlib.contextmanager
+    def changing(self, *fields: str) -> Iterator[None]:
+        """Note that attributes change in this block, whose changes are one."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._changed.update(fields)
+            self._depth -= 1
+            if not self._depth:
+                self._tell()
+
+    def note(self, *fields: str) -> None:
+        """Note that attributes have changed."""
+        with self.changing(*fields):
+            pass
+
+    def _tell(self) -> None:
+        # A follower may change something itself, as the form does that rounds a number.
+        while self._changed and not self._depth:
+            fields = frozenset(self._changed)
+            self._changed.clear()
+            self._due |= fields
+            with self.changing():
+                for follower in tuple(self._now):
+                    follower(fields)
+        if self._due:
+            self.schedule()
+
+    def call_later(self) -> None:
+        """Call those of `follow_later`, if anything has changed since."""
+        fields = frozenset(self._due)
+        self._due.clear()
+        if fields:
+            for follower in tuple(self._later):
+                follower(fields)
+
+
+class Savable(NamedTuple):
+    """Pictures or volumes to save, and a file name to suggest, without suffix."""
+
+    images: Sequence[Image | Volume]
+    name: str
+
+
+class Subject(Observed, Generic[Opened, Part]):
+    """The state of a page: widgets write to it, and show it."""
+
+    kind: Kind
+    view: CanvasView
+
+    def __init__(self, session: Session, view: CanvasView) -> None:
+        super().__init__()
+        self.session = session
+        view.follow(self._on_view)
+        self.history: History[Opened, Part] = self._owned(History())
+        self.input: Opened | None = None
+        """The input on the screen."""
+        self.shown: Request | None = None
+        """The request whose output, or a part of it, is on the screen."""
+        self.gain: int | None = None
+        """That of the difference on the screen; None for no difference."""
+        self.has_difference = False
+        """Whether there is a difference to be saved."""
+        self.at_work = self.compiling = False
+        """Whether the output is computed, and whether its code is compiled first."""
+        self.pending: tuple[Pipeline, str] | None = None
+        """Cards that wait for their input, and the name of the step for Undo."""
+        self.judging: object = None
+        """The part, result and reference that were evaluated last, or are."""
+        self._waiting: RunSettings | None = None
+        """Settings to be shown when this is in front."""
+        self._drawn: tuple[History[Opened, Part], Any] = self.history, self.history.state
+        """The history of the input on the screen, and its state when that was drawn."""
+        self._judged: tuple[object, Judgement] | None = None
+        self._derived: tuple[object, Pipeline] | None = None
+
+    def _owned(self, history: History[Opened, Part]) -> History[Opened, Part]:
+        history.form = lambda: self.session.settings if self.is_front else None
+        return history
+
+    @contextlib.contextmanager
+    def changing(self, *fields: str) -> Iterator[None]:
+        """Note that attributes change in this block; the session tells its followers once."""
+        with self.session.changing(), super().changing(*fields):
+            yield
+
+    def _on_view(self, fields: Fields) -> None:
+        self.note(*fields)
+
+    # --- the current moment ---
+
+    @property
+    def is_front(self) -> bool:
+        return self is self.session.subject
+
+    @property
+    def moment(self) -> Moment[Opened, Part]:
+        """The moment that is shown; there is none before the first input."""
+        assert self.history.current is not None
+        return self.history.current
+
+    @property
+    def source(self) -> Opened | None:
+        """The input of the next run."""
+        return self.history.current.source if self.history.current else None
+
+    @property
+    def result(self) -> Result | None:
+        """The last run on the input."""
+        return self.history.current.result if self.history.current else None
+
+    @property
+    def part(self) -> Part:
+        """The picture, or the volume of the scan, that is shown and evaluated."""
+        raise NotImplementedError
+
+    @property
+    def reference(self) -> Reference[Part] | None:
+        """The reference of `part`."""
+        return self.moment.references.get(self.part) if self.history.current else None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the current input has not been shown yet."""
+        return self.source is not self.input
+
+    def announce(self) -> str:
+        """Return a text for the status bar when another input is shown."""
+        source: Source = self.moment.source
+        return "  ".join((f"{source.describe()}.", *source.notices))
+
+    # --- other moments ---
+
+    def open(self, moment: Moment[Opened, Part]) -> None:
+        """Show an opened input, with the steps of the one before; Undo returns to that."""
+        self.push(self.session.with_steps(self, moment))
+
+    def push(self, moment: Moment[Opened, Part]) -> None:
+        """Show `moment`; Undo returns to the current one."""
+        self.show_cards(moment, as_step=True)
+
+    def show_cards(self, moment: Moment[Opened, Part], *, as_step: bool) -> None:
+        """Show other cards with their input and output; as a step that Undo takes back."""
+        with self.changing(MOMENT):
+            if as_step:
+                self.history.push(moment)
+            else:
+                self.history.put(moment)
+            if moment.result is None:  # settings that were meant for it
+                self._recall(moment.form)
+
+    def undo(self) -> None:
+        """Return to the previous input, with its output and references."""
+        if self.history.undo_name:
+            with self.changing(MOMENT):
+                self.history.undo()
+                self._recall(self.moment.form)
+
+    def redo(self) -> None:
+        """Reverse `undo`."""
+        if self.history.redo_name:
+            with self.changing(MOMENT):
+                self.history.redo()
+                self._recall(self.moment.form)
+
+    def show_history(self, history: History[Opened, Part], form: RunSettings | None = None) -> None:
+        """Show another history in place of this one, with the settings `form` or its own."""
+        with self.changing(MOMENT):
+            moment = history.current
+            if moment is not None and len(history.moments) == 1 and not (form or moment.form):
+                history.put(self.session.with_steps(self, moment))  # it is seen for the first time
+            self.history.leave()
+            self.history = self._owned(history)
+            self._recall(form or self.moment.form)
+
+    def revert(self) -> None:
+        """Return to the moment on the screen: the current one cannot be shown."""
+        with self.changing(REVERTED):
+            self.history, self.history.state = self._drawn
+
+    def show_moment(self) -> None:
+        """Show the current moment, if steps led to it without being shown."""
+        if self.is_behind:
+            self.note(RESULT)
+
+    def _recall(self, form: RunSettings | None) -> None:
+        """Show settings in the form, now or as soon as this is in front."""
+        if self.is_front and form is not None:
+            self.session.show(form)
+        self._waiting = None if self.is_front else form
+
+    def take_due(self) -> RunSettings | None:
+        """Return once the settings that wait for this to be in front."""
+        due, self._waiting = self._waiting, None
+        return due
+
+    # --- runs ---
+
+    def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
+        """Return a checked request for the input; raises `InvalidParameter`.
+
+        Parameters
+        ----------
+        of_slice : bool
+            Take a single slice in place of volumes, for a filter for pictures.
+        """
+        raise NotImplementedError
+
+    def next_request(self) -> Request | None:
+        """Return the request of the settings; None without an input or valid settings."""
+        if self.session.settings is None or self.source is None:
+            return None
+        try:
+            return self.request(self.session.settings)
+        except AppError:
+            return None
+
+    def wanted(self) -> Request | None:
+        """Return the request of the settings, with the steps after it to the output."""
+        request = self.next_request()
+        try:
+            return self.history.followed(request) if request is not None else None
+        except AppError:
+            return None
+
+    def with_reference(self, request: Request) -> Request:
+        """Return `request` with the reference, if the run itself can evaluate its result."""
+        return request
+
+    def show_result(self, result: Result, form: RunSettings | None = None) -> None:
+        """Show a result with its input, which may be an earlier one.
+
+        Parameters
+        ----------
+        form : RunSettings, optional
+            Settings to restore with the result; by default, those of its request.
+        """
+        form = form or RunSettings.of(result.request)
+        source = cast(Opened, result.request.source)
+        if source is self.source:
+            self.show_output(result, form)
+            return
+        known = self.history.moment_of(source) or Moment(source, "")
+        references = self._references_of(result, known)
+        moment = replace(known, name="Earlier Run", references=references, result=result, form=form)
+        self.push(moment)
+
+    def show_output(self, result: Result, form: RunSettings, *, same_step: bool = False) -> None:
+        """Show another result of the current input.
+
+        Parameters
+        ----------
+        form : RunSettings
+            Settings to restore with it.
+        same_step : bool
+            It belongs to the gesture that led to the result that is shown.
+        """
+        with self.changing(RESULT):
+            self.history.show(result, form, as_step=self.session.live and not same_step)
+
+    def show_again(self, result: Result, form: RunSettings) -> None:
+        """Show an earlier run as `show_result` does, without the steps after it."""
+        with self.changing():
+            self.show_result(result, form)
+            pipeline = self.moment.pipeline
+            if pipeline is not None and pipeline.then and not result.request.then:
+                self.history.amend(pipeline=pipeline.shown_alone(True))
+
+    def show_preview(self, result: Result) -> bool:
+        """Show a part of a result until a whole one is; return whether it is in view."""
+        raise NotImplementedError
+
+    def _references_of(
+        self, result: Result, known: Moment[Opened, Part]
+    ) -> Mapping[Part, Reference[Part]]:
+        """Return the references of an earlier run; `known` is a moment with its input."""
+        return known.references
+
+    def is_current(self, settings: RunSettings | None) -> bool:
+        """Return whether a run would produce the result again; `settings` are None if invalid."""
+        return (
+            self.result is not None
+            and settings is not None
+            and settings.made(self.result.request)
+            and self.result.request.then == self.history.then
+        )
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a run with the present settings would produce another result."""
+        return self.result is not None and not self.is_current(self.session.settings)
+
+    @property
+    def slice_axis(self) -> int:
+        """The axis across which a filter for pictures takes slices."""
+        return 0
+
+    # --- the cards ---
+
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """The cards; None without an input."""
+        if self.pending is not None:
+            return self.pending[0]
+        moment = self.history.current
+        if moment is None or not self.is_front:
+            return moment.pipeline if moment is not None else None
+        return self.cards_of(moment)
+
+    def cards_of(self, moment: Moment[Opened, Part]) -> Pipeline:
+        """Return the cards of the moment that is shown, with the settings of the form."""
+        present = self._present()
+        if moment.pipeline is not None:
+            return moment.pipeline.edited(present)
+        if self._derived is None or self._derived[0] is not moment.steps or not moment.steps:
+            self._derived = moment.steps, Pipeline.of(moment.steps, present)
+        return self._derived[1].edited(present)
+
+    def _present(self) -> PipelineStep:
+        """Return the settings of the form as a card; the last valid ones if these are not."""
+        settings = self.session.settings
+        if settings is None:
+            if self.result is not None:
+                return PipelineStep(self.result.request.step, self.result.request.options)
+            return PipelineStep(Step.create(self.session.filter_id))
+        with contextlib.suppress(AppError):
+            return card_of(self.request(settings))  # volumes have an axis
+        return PipelineStep(settings.open_step, settings.options)
+
+    @property
+    def base(self) -> Opened | None:
+        """The picture or the volumes on which the first step works."""
+        moment = self.history.current
+        if moment is None:
+            return None
+        return cast(Opened, moment.steps[0].source) if moment.steps else moment.source
+
+    # --- the screen ---
+
+    def note_moment(self) -> None:
+        """Note that the current moment is on the screen, and bring it to the front."""
+        with self.changing(MOMENT_SHOWN, *[INPUT] * self.is_behind):
+            self.input = self.source
+            self._drawn = self.history, self.history.state
+            self.session.bring_to_front(self)
+
+    def note_output(self, gain: int | None = None, *, has_difference: bool = False) -> None:
+        """Note that the whole output is on the screen, a difference, or none."""
+        with self.changing(SHOWN):
+            self.shown = self._on_screen()
+            self.gain, self.has_difference = gain, has_difference
+
+    def _on_screen(self) -> Request | None:
+        return self.result.request if self.result is not None else None
+
+    def note_work(self, *, at_work: bool, compiling: bool) -> None:
+        """Note whether the output is being computed."""
+        if (at_work, compiling) != (self.at_work, self.compiling):
+            with self.changing(WORK):
+                self.at_work, self.compiling = at_work, compiling
+
+    @property
+    def previewed(self) -> Request | None:
+        """The request of which a part is shown over the output."""
+        whole = self.result.request if self.result is not None else None
+        return self.shown if self.shown is not whole else None
+
+    def part_shown(self, request: Request) -> Region | Box | None:
+        """Return the part of the result of `request` that is shown; None for none or all."""
+        shown = self.shown
+        return shown.region if shown is not None and alike(shown, request) else None
+
+    def describe_part(self, shown: Request) -> str:
+        """Return which part of the result of a request is shown; empty for all of it."""
+        return describe_part(shown)
+
+    def visible_parts(self, request: Request) -> Sequence[Region | Box]:
+        """Return the parts of the result to be computed for the view, first to last."""
+        return ()
+
+    def shows_part(self, request: Request) -> bool:
+        """Return whether the part of a request is still in view."""
+        return True
+
+    def reduction(self) -> int:
+        """Return the side of the squares of pixels that one pixel of the screen shows."""
+        return 1
+
+    def scene(self) -> ViewedPicture | None:
+        """Return the picture or slice that is looked at; None without an input."""
+        raise NotImplementedError
+
+    def display_of_scene(self, scene: ViewedPicture) -> Display:
+        """Return how small pictures of a scene are drawn."""
+        return Display.automatic(scene.image.planes)
+
+    # --- reference ---
+
+    def set_reference(
+        self, image: Part | None, origin: ReferenceOrigin = ReferenceOrigin.CHOSEN
+    ) -> None:
+        """Evaluate `part` and its output against `image`, or against nothing.
+
+        Raises `Incomparable` if they differ in size.
+        """
+        references = {k: v for k, v in self.moment.references.items() if k is not self.part}
+        if image is not None:
+            references[self.part] = Reference(image, origin)
+        with self.changing(REFERENCE):
+            self.history.amend(references=references)
+
+    def keep_judgement(self, judged: object, judgement: Judgement | None) -> None:
+        """Keep how input and output compare with the reference.
+
+        Parameters
+        ----------
+        judged : object
+            The part, result and reference that it is of.
+        """
+        if judgement is not None:
+            with self.changing(JUDGED):
+                self._judged = judged, judgement
+
+    @property
+    def to_judge(self) -> tuple[Part, Result | None, Reference[Part] | None] | None:
+        """The part, the result and the reference that belong together; None without an input."""
+        return (self.part, self.result, self.reference) if self.history.current else None
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """How input and output compare with the reference, once they have been evaluated."""
+        now, (judged, judgement) = self.to_judge, self._judged or (None, None)
+        return judgement if now and judged == now else quality_of(self.result, self.reference)
+
+    # --- to save ---
+
+    def output(self) -> Savable | None:
+        """Return the output that is shown."""
+        raise NotImplementedError
+
+    def all_outputs(self) -> Savable | None:
+        """Return all volumes of the output, where it consists of volumes."""
+        return None
+
+    def difference(self) -> Callable[[], Savable] | None:
+        """Return a function of any thread that returns the residual or difference on the screen."""
+        raise NotImplementedError
+
+    def figure(self) -> Callable[[View | None, bool], Figure]:
+        """Return a function of a change and *in view* that draws this moment, on any thread."""
+        raise NotImplementedError
+
+    def slice_as_picture(self) -> Image | None:
+        """Return the slice that was clicked last, where there are slices."""
+        return None

@@ -1,0 +1,340 @@
+"""The volumes that are filtered together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from kernelscope import filters
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.slices import picture_of
+from kernelscope.files.names import stem_of
+from kernelscope.gui.model.comparison import View
+from kernelscope.gui.model.figure import Figure
+from kernelscope.gui.model.figure_content import caption_of, of_slices
+from kernelscope.gui.model.figures import describe_result
+from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
+from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.run_settings import RunSettings
+from kernelscope.gui.model.sketches import ViewedPicture
+from kernelscope.gui.model.slice_drawing import drawn_slice
+from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
+from kernelscope.gui.model.volume_references import references_of
+from kernelscope.gui.session.canvas_view import SLICES
+from kernelscope.gui.session.slice_view import SliceView
+from kernelscope.gui.session.subject import MOMENT, PART, RESULT, Fields, Savable, Subject
+from kernelscope.images.image import Image
+from kernelscope.images.planes import Plane
+from kernelscope.images.scan import MAX_COMPONENTS, Scan
+from kernelscope.images.volume import Volume, check_reference
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
+
+if TYPE_CHECKING:
+    from kernelscope.gui.session.session import Session
+
+COMPONENT, MAP = "component", "map"
+"""Another component is shown; a map of noise is, in place of the output."""
+
+
+class VolumeSubject(Subject[Scan, Volume]):
+    """A scan, one component of which is shown, and its output."""
+
+    kind = Kind.VOLUME
+    view: SliceView
+
+    def __init__(self, session: Session) -> None:
+        self.view = SliceView()
+        super().__init__(session, self.view)
+        self._chosen: Volume | None = None
+        self.map: Volume | None = None
+        """A map of noise that is shown in place of the output."""
+        self.map_caption = ""
+        self._map_made_with: tuple[Any, ...] = ()
+        self.previews = SlicePreviews()
+        """Slices of outputs that were computed before a run of the whole."""
+        self._stepped: Scan | None = None
+        """The input that `show_member` showed last."""
+        self.when({MOMENT, RESULT}, self.previews.clear)
+
+    @property
+    def part(self) -> Volume:
+        return self.moment.source.volumes[self.component]
+
+    def announce(self) -> str:
+        return describe_result(self.result) if self.result is not None else super().announce()
+
+    @property
+    def component(self) -> int:
+        """The place of the volume that is shown: the one that was chosen, or else the first."""
+        volumes = self.source.volumes if self.source is not None else ()
+        return next((place for place, each in enumerate(volumes) if each is self._chosen), 0)
+
+    def choose(self, component: int) -> None:
+        """Show another component."""
+        with self.changing(COMPONENT):
+            self._chosen = self.moment.source.volumes[component]
+
+    # --- input ---
+
+    def open_volumes(self, scan: Scan, truth: Sequence[Volume] = (), *, name: str = "") -> None:
+        """Show volumes as one scan.
+
+        Parameters
+        ----------
+        truth : sequence of Volume
+            The noise-free original of each, where it is known.
+        name : str
+            Name of this step in the history.
+        """
+        references = self.references_of(scan.volumes, truth)
+        moment = Moment(scan, name or f"Open {scan.title}", references=references)
+        before = self.history.current
+        if before is not None and set(scan.volumes) <= set(before.source.volumes):
+            self.push(replace(moment, steps=before.steps, pipeline=before.pipeline))
+        else:
+            self.open(moment)
+
+    def open_each(self, scans: Sequence[Scan]) -> None:
+        """Show scans one after the other: Undo returns to each."""
+        moments = [
+            Moment(scan, f"Open {scan.title}", references=self.references_of(scan.volumes))
+            for scan in scans
+        ]
+        with self.changing():
+            *others, last = [self.session.with_steps(self, moment) for moment in moments]
+            for moment in others:
+                self.history.push(moment)
+            self.open(last)
+
+    def show_member(self, scan: Scan, name: str) -> None:
+        """Show another volume of the same file; several such steps are one for Undo."""
+        moment = self.moment
+        new = Moment(scan, name, references=self.references_of(scan.volumes))
+        measured = moment.result is not None and not moment.result.request.live
+        stepped = moment.source is self._stepped and not measured
+        self._stepped = scan
+        self.show_cards(self.session.with_steps(self, new), as_step=not stepped)
+
+    @property
+    def room(self) -> int:
+        """How many more volumes can be filtered together with those that are open."""
+        return MAX_COMPONENTS - (len(self.source.volumes) if self.source else 0)
+
+    def references_of(
+        self, volumes: Sequence[Volume], truth: Sequence[Volume] = ()
+    ) -> dict[Volume, Reference[Volume]]:
+        """Return the references of volumes that are opened."""
+        known: Mapping[Volume, Reference[Volume]] = {}
+        if self.history.current is not None:
+            known = self.history.current.references
+        return references_of(volumes, truth, known, self.reference)
+
+    def set_reference(
+        self, image: Volume | None, origin: ReferenceOrigin = ReferenceOrigin.CHOSEN
+    ) -> None:
+        if image is not None:
+            check_reference(self.part, image)
+        super().set_reference(image, origin)
+
+    # --- runs ---
+
+    def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
+        """Return a checked request; see `Subject.request`.
+
+        A filter for pictures runs on the slices of the plane that is shown alone, or else on
+        those across z.
+        """
+        scan, axis = self.moment.source, self.slice_axis
+        if of_slice:
+            return settings.request(picture_of(self.part, axis, self.view.position[axis]))
+        if settings.step.filter.kind is Kind.PICTURE:
+            settings = replace(settings, step=replace(settings.step, axis=axis))
+        return settings.request(scan)
+
+    @property
+    def slice_axis(self) -> int:
+        return self.view.axis
+
+    def is_current(self, settings: RunSettings | None) -> bool:
+        request = self.result.request if self.result else None
+        if request is not None and request.by_slices and request.step.axis != self.slice_axis:
+            return False
+        return super().is_current(settings)
+
+    # --- slices before a run ---
+
+    @property
+    def _shows_output(self) -> bool:
+        return self.session.view is View.OUTPUT and self.map is None
+
+    @property
+    def previews_in_view(self) -> list[SlicePreview]:
+        """The slices in view, of whatever settings, the last one that was computed at the end."""
+        places = self.view.places if self._shows_output else ()
+        return [each for each in self.previews if place_of(each.request) in places]
+
+    def visible_parts(self, request: Request) -> tuple[Box, ...]:
+        """Return the slices in view that are not there as a whole."""
+        places = self._in_view(request) if self._shows_output else []
+        found = [self.previews.of(request, axis, index) for axis, index in places]
+        return tuple(
+            Box.slice_of(request.source.shape, axis, index)
+            for (axis, index), preview in zip(places, found, strict=True)
+            if preview is None or preview.part is not None
+        )
+
+    def _in_view(self, request: Request) -> list[tuple[int, int]]:
+        """Return axis and index of the slices in view that can be computed without the whole."""
+        projected = self.view.look.projection is not Projection.SLICE
+        if projected or request.then or not request.has_boxes:
+            return []
+        places = self.view.places
+        return [each for each in places if not request.by_slices or each[0] == request.step.axis]
+
+    def part_shown(self, request: Request) -> Box | None:
+        place = place_of(request)
+        found = self.previews.of(request, *place) if place is not None else None
+        return found.part if found is not None else None
+
+    def describe_part(self, shown: Request) -> str:
+        if not isinstance(shown.region, Box):
+            return super().describe_part(shown)
+        places = self.view.places
+        found = [each for each in (self.previews.of(shown, *place) for place in places) if each]
+        parts = sum(each.part is not None for each in found)
+        count = "" if len(found) == len(places) else f"{len(found)} of {len(places)} "
+        size = "×".join(str(side) for side in reversed(shown.whole_shape[:3]))
+        words = f"{count}slices in view" if len(places) > 1 else "slice in view"
+        if parts:
+            words += f", {parts} in part" if len(places) > 1 else " in part"
+        return f"{words}, of {size} voxels"
+
+    def shows_part(self, request: Request) -> bool:
+        place = place_of(request)
+        return place is None or place in self._in_view(request)
+
+    def show_preview(self, result: Result) -> bool:
+        fits = result.request.source is self.source and not self.history.then
+        if not fits or not self.previews.put(result) or not self.previews_in_view:
+            return False
+        with self.changing(PART):
+            self.shown = self._on_screen()
+        return True
+
+    def _on_view(self, fields: Fields) -> None:
+        if self.source is None or self.is_behind:
+            fields -= {SLICES}  # of another volume
+        with self.changing(*fields):
+            if SLICES in fields:
+                self.shown = self._on_screen()
+
+    def _on_screen(self) -> Request | None:
+        parts = [each.request for each in self.previews_in_view]
+        return parts[-1] if parts else super()._on_screen()
+
+    def earlier_axes(self) -> frozenset[int]:
+        """Return the axes of the planes in view that show an output of earlier settings."""
+        settings, earlier = self.session.settings, set()
+        whole = self.result.request if self.result is not None else None
+        for axis, index in self.view.places:
+            preview = self.previews.at(axis, index)
+            request = preview.request if preview is not None else whole
+            if request is not None and not (settings and settings.made(request)):
+                earlier.add(axis)
+        return frozenset(earlier)
+
+    # --- the map of noise ---
+
+    def show_map(self, shown: Volume, made_with: tuple[Any, ...], caption: str) -> None:
+        """Show a map of noise in place of the output, until the view changes."""
+        with self.changing(MAP):
+            self.map, self._map_made_with, self.map_caption = shown, made_with, caption
+
+    def is_map_current(self, settings: RunSettings) -> bool:
+        """Return whether the map that is shown would be computed again."""
+        _, made_with = filters.diagnostic(settings.step.filter.id, settings.step.parameters)
+        return self._map_made_with == made_with
+
+    # --- to save ---
+
+    @property
+    def shown_output(self) -> Volume | None:
+        """The component of the output that is shown."""
+        return self.result.scan.volumes[self.component] if self.result else None
+
+    @property
+    def subtracted(self) -> Volume | None:
+        """The volume to subtract from the output for a difference."""
+        if self.session.view is View.RESIDUAL:
+            return self.part
+        return self.reference.image if self.reference else None
+
+    def output(self) -> Savable | None:
+        volume = self.shown_output
+        return self._savable([volume]) if volume is not None else None
+
+    def all_outputs(self) -> Savable | None:
+        return self._savable(self.result.scan.volumes) if self.result is not None else None
+
+    def _savable(self, volumes: Sequence[Volume]) -> Savable:
+        assert self.result is not None
+        return Savable(volumes, f"{stem_of(volumes[0])}-{self.result.request.step.filter.id}")
+
+    def difference(self) -> Callable[[], Savable] | None:
+        """Return a function that returns the residual, difference or map, not amplified."""
+        shown, output, other = self.map, self.shown_output, self.subtracted
+        title = f"{stem_of(other)}-{self.session.view}" if other is not None else ""
+
+        def change() -> Savable:
+            if shown is not None:
+                return Savable([shown], shown.title)
+            assert output is not None
+            assert other is not None
+            return Savable([replace(output.minus(other), title=title)], title)
+
+        return change
+
+    @property
+    def active(self) -> tuple[Volume, Plane, int]:
+        """The slice that was clicked last: its volume, its plane and its number."""
+        view = self.view
+        plane = view.planes[view.active_plane]
+        of_output = view.clicked > 2 and self.shown_output is not None
+        volume = self.map or self.shown_output if of_output else self.part
+        return volume or self.part, plane, view.position[plane.axis]
+
+    def scene(self) -> ViewedPicture | None:
+        """Return the slice that was clicked last, in the form in which it is filtered."""
+        if self.source is None:
+            return None
+        volume, plane, index = self.active
+        image = picture_of(volume, plane.axis, index)
+        return ViewedPicture(image, (image.width // 2, image.height // 2), volume, image.title)
+
+    def figure(self) -> Callable[[View | None, bool], Figure]:
+        result, output, reference = self.result, self.shown_output, self.reference
+        assert result is not None
+        assert output is not None
+        _, plane, index = self.active
+        part, display = self.part, self.view.display
+        assert display is not None
+        place = f"{plane.name.lower()} slice {index + 1}"
+        caption = caption_of(result, self.judgement, place)
+        unit = "mm" if part.stated else "voxels"
+
+        def make(third: View | None, in_view: bool) -> Figure:
+            volumes = (("Input", part), ("Output", output))
+            other = part if third is View.RESIDUAL else reference.image if reference else None
+            pictures = of_slices(volumes, other, plane, index, display, third)
+            return Figure(pictures, caption, unit)
+
+        return make
+
+    def slice_as_picture(self) -> Image | None:
+        if self.source is None:
+            return None
+        volume, plane, index = self.active
+        return drawn_slice(volume, plane, index, self.view.windows.current)
