@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,8 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.base.paths import KERNELS
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.launch import Cuda
-from kernelscope.schema.levels import GPU_LEVELS
+from kernelscope.schema.launch import Cuda, Launch
+from kernelscope.schema.levels import GPU_LEVELS, Level
 from tests.backends.specialisations import (
     assert_modules_have_one_value,
     covering,
@@ -82,13 +83,17 @@ def test_every_level_has_its_own_kernel(spec: FilterSpec) -> None:
     """No two levels share a kernel, and each reads from where its name says."""
     text = re.sub(r"\s+", " ", re.sub(r"//.*", "", read_source(spec.id)))
     used: dict[str, set[str]] = {}
+    of_a_kind = dict[tuple[Any, ...], tuple[Level, Launch]]()
     for level, launch in launches(spec):
         used.setdefault(level.id, set()).add(launch.kernel)
+        kind = launch.texture, launch.shared_bytes > 0, launch.tile is None, bool(launch.tables)
+        weights = "constant_weights" in launch.constants
+        of_a_kind[level.id, launch.kernel, *kind, weights] = level, launch
     # The same for all levels, around their own kernels.
     common = set.intersection(*used.values())
     assert common <= {f"{spec.id}_{step}" for step in ("copy", "pad", "guide", "sum", "finish")}
     assert all(kernels > common for kernels in used.values()), "each level has some of its own"
-    for level, launch in launches(spec):
+    for level, launch in of_a_kind.values():
         if launch.kernel in common | {f"{spec.id}_pad"}:
             continue
         own = f"{spec.id}_{level.id.replace('-', '_')}"
