@@ -23,10 +23,12 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine import measuring
 from kernelscope.engine.backend import Availability, Backend
+from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.widgets.appearance import Stylist
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.background import Background
 from kernelscope.images.judging.metrics import judge
 from kernelscope.images.judging.pictures import difference, histogram, suggest_gain
 from kernelscope.schema.parameters import FloatParameter
@@ -158,6 +160,18 @@ def compiled_judging() -> None:
         for parameter in spec.parameters:
             if isinstance(parameter, FloatParameter) and parameter.estimate is not None:
                 parameter.estimate(seen, spec.defaults())
+
+
+@pytest.fixture
+def background(qtbot: QtBot) -> Iterator[Background]:
+    background = Background()
+    yield background
+    background.close()
+
+
+@pytest.fixture
+def edits(tmp_path: Path) -> Edits:
+    return Edits(tmp_path / "kernels")
 
 
 @pytest.fixture

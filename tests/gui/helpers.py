@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer
-from PySide6.QtGui import QDragEnterEvent, QKeySequence
+from PySide6.QtGui import QColor, QDragEnterEvent, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -241,6 +241,20 @@ def offers(window: MainWindow, device: str) -> bool:
 
 def state(window: MainWindow) -> str:
     return child(window, QLabel, "runState").text()
+
+
+def contrast(one: QColor | str, other: QColor | str) -> float:
+    """Return the contrast of two colours by the relative luminance of WCAG 2."""
+
+    def luminance(colour: QColor) -> float:
+        parts = (colour.redF(), colour.greenF(), colour.blueF())
+        linear = [
+            each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
+        ]
+        return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+    low, high = sorted((luminance(QColor(one)), luminance(QColor(other))))
+    return (high + 0.05) / (low + 0.05)
 
 
 def choose_files(chooser: QFileDialog, *paths: Path) -> None:

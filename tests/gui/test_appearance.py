@@ -31,7 +31,7 @@ from kernelscope.gui.widgets import appearance, theme
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.style_sheet import style_sheet
-from tests.gui.test_level_colours import contrast
+from tests.gui.helpers import contrast
 
 
 @pytest.mark.parametrize("dark", [True, False])

@@ -115,13 +115,6 @@ Maker = Callable[..., BenchWindow]
 
 
 @pytest.fixture
-def background() -> Iterator[Background]:
-    background = Background()
-    yield background
-    background.close()
-
-
-@pytest.fixture
 def make(qtbot: QtBot, tasks: Tasks, settings: Settings, background: Background) -> Maker:
     image = Image.from_array(np.arange(600, dtype=np.uint8).reshape(20, 30), "ramp")
 

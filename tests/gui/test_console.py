@@ -16,6 +16,7 @@ from kernelscope.engine.context import RunLog
 from kernelscope.gui.docks import console as console_module
 from kernelscope.gui.docks.console import MAX_LINES, Console, ConsoleHandler
 from kernelscope.gui.widgets import theme
+from tests.gui.helpers import contrast
 
 LOGGER = logging.getLogger("kernelscope.engine.something")
 
@@ -175,21 +176,6 @@ def test_a_record_that_cannot_be_formatted_does_no_harm(
 
 LIGHT = QPalette(QColor("#efefef"))
 DARK = QPalette(QColor("#2b2b2b"))
-
-
-def luminance(colour: QColor) -> float:
-    """Return the relative luminance of WCAG 2."""
-
-    def linear(value: float) -> float:
-        return value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
-
-    red, green, blue = (linear(value) for value in (colour.redF(), colour.greenF(), colour.blueF()))
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: QColor, other: QColor) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,18 +23,6 @@ from kernelscope.gui.tools.exercise_window import ExerciseWindow
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from tests.gui.helpers import Opener
-
-
-@pytest.fixture
-def background(qtbot: QtBot) -> Iterator[Background]:
-    background = Background()
-    yield background
-    background.close()
-
-
-@pytest.fixture
-def edits(tmp_path: Path) -> Edits:
-    return Edits(tmp_path / "kernels")
 
 
 @pytest.fixture

@@ -130,13 +130,6 @@ class Card:
 AVAILABLE = Availability(True, "Fake card", devices=("Fake card",))
 
 
-@pytest.fixture
-def background(qtbot: QtBot) -> Iterator[Background]:
-    background = Background()
-    yield background
-    background.close()
-
-
 def open_on(
     qtbot: QtBot, card: Card, background: Background, state: Availability = AVAILABLE
 ) -> GpuDialog:

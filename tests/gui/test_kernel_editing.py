@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -55,18 +55,6 @@ pytestmark = needs_compiler
 
 MEAN = source_files("mean")[0].text
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
-
-
-@pytest.fixture
-def background(qtbot: QtBot) -> Iterator[Background]:
-    background = Background()
-    yield background
-    background.close()
-
-
-@pytest.fixture
-def edits(tmp_path: Path) -> Edits:
-    return Edits(tmp_path / "kernels")
 
 
 @pytest.fixture

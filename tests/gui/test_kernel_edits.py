@@ -12,11 +12,6 @@ from kernelscope.gui.model import kernel_edits
 from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
 
 
-@pytest.fixture
-def edits(tmp_path: Path) -> Edits:
-    return Edits(tmp_path / "kernels")
-
-
 def edit(name: str = FIRST, text: str = "int ß;\n") -> Edit:
     return Edit("mean", "shared", name, digest("original"), text)
 

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +54,7 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import GPU_LEVELS, Level
+from tests.gui.helpers import contrast
 from tests.patience import PATIENCE
 
 RESOURCES = Resources(40, 8, 16, 1024, 372)
@@ -71,20 +71,8 @@ def report(kernel: str) -> LaunchReport:
 
 
 @pytest.fixture
-def background(qtbot: QtBot) -> Iterator[Background]:
-    background = Background()
-    yield background
-    background.close()
-
-
-@pytest.fixture
 def launches() -> dict[str, LaunchReport]:
     return {}
-
-
-@pytest.fixture
-def edits(tmp_path: Path) -> Edits:
-    return Edits(tmp_path / "kernels")
 
 
 @pytest.fixture
@@ -493,8 +481,7 @@ def test_code_is_readable_on_the_grounds_of_a_difference(qtbot: QtBot, base: str
     highlighter = CudaHighlighter(QTextDocument(), palette)
     for fill in (added_fill(palette), removed_fill(palette)):
         for kind, style in highlighter.formats.items():
-            pair = (luminance(style.foreground().color()), luminance(fill))
-            assert (max(pair) + 0.05) / (min(pair) + 0.05) >= 4.5, (kind, fill.name())
+            assert contrast(style.foreground().color(), fill) >= 4.5, (kind, fill.name())
 
 
 # The compiler's report ----------------------------------------------------------------
@@ -630,22 +617,14 @@ def test_a_comment_over_several_lines(qtbot: QtBot) -> None:
     ]
 
 
-def luminance(colour: QColor) -> float:
-    parts = (colour.redF(), colour.greenF(), colour.blueF())
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
-
-
 @pytest.mark.parametrize(("base", "text"), [("#ffffff", "#000000"), ("#1e1e1e", "#ffffff")])
 def test_colours_are_readable_on_light_and_dark(qtbot: QtBot, base: str, text: str) -> None:
     palette = QPalette()
     palette.setColor(QPalette.ColorRole.Base, QColor(base))
     palette.setColor(QPalette.ColorRole.Text, QColor(text))
     highlighter = CudaHighlighter(QTextDocument(), palette)
-    ground = luminance(QColor(base))
     for kind, style in highlighter.formats.items():
-        light, dark = sorted((luminance(style.foreground().color()), ground), reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= 4.5, kind
+        assert contrast(style.foreground().color(), base) >= 4.5, kind
 
 
 # The window ---------------------------------------------------------------------------

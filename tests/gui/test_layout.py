@@ -16,8 +16,7 @@ from kernelscope.gui.window import placement
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.settings_column import SettingsColumn
-from tests.gui.helpers import child, press, wait_until
-from tests.gui.test_level_colours import contrast
+from tests.gui.helpers import child, contrast, press, wait_until
 
 
 def test_a_slot_takes_no_room_until_it_is_filled(qtbot: QtBot) -> None:

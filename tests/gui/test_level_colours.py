@@ -9,20 +9,7 @@ from PySide6.QtGui import QColor
 
 from kernelscope.schema.level_colours import COLOURS, OTHER, colour
 from kernelscope.schema.levels import CPU_LEVELS, GLOBAL, GPU_LEVELS
-
-
-def luminance(name: str) -> float:
-    """Return the relative luminance of WCAG 2."""
-    parts = [
-        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
-        for value in (getattr(QColor(name), f"{part}F")() for part in ("red", "green", "blue"))
-    ]
-    return float(0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2])
-
-
-def contrast(one: str, other: str) -> float:
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
+from tests.gui.helpers import contrast
 
 
 def test_each_usual_level_has_a_colour_of_its_own() -> None:

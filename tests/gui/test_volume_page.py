@@ -72,7 +72,7 @@ from tests.gui.helpers import (
     state,
     wait_until,
 )
-from tests.gui.test_judging import counted
+from tests.gui.test_judging import counted, judged_by, show_quality
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -464,14 +464,6 @@ def test_what_was_estimated_is_told(
 
 
 # --- judging ---
-
-
-def judged_by(window: MainWindow) -> str:
-    return child(window, QLabel, "referenceName").text()
-
-
-def show_quality(window: MainWindow) -> None:
-    window.findChild(QDockWidget, "qualityDock").raise_()
 
 
 def test_what_was_before_the_noise_judges_what_comes_after(
