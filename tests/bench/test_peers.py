@@ -44,6 +44,8 @@ ROUNDED = {
     ],
 )
 def test_equal_results(library: str, filter_id: str, backends: dict[str, Backend]) -> None:
+    if library.startswith("C ") and not plain_c.compiler():
+        pytest.skip("there is no C compiler")
     spec = filters.get(filter_id)
     defaults = spec.bench
     image = Data(Content.NOISE, (40, 33), defaults.channels).make()
