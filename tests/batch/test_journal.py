@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kernelscope.base.errors import AppError
+from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.big.batch import JOURNAL, Item, Journal, ResultReport
 from kernelscope.big.batch.journal import state_of
 from kernelscope.engine.recipe import Recipe
@@ -194,6 +194,13 @@ def test_a_journal_that_is_none_is_refused(items: list[Item]) -> None:
         handle.truncate((1 << 30) + 1)
     with pytest.raises(AppError, match="this is no journal of a batch"):
         Journal(folder, RECIPE, resume=True)
+
+
+def test_a_file_is_no_folder_for_results(tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"mine")
+    with pytest.raises(ImageWriteError, match=r"/out: this is no folder\."):
+        Journal(tmp_path / "out", RECIPE)
+    assert (tmp_path / "out").read_bytes() == b"mine"
 
 
 def test_a_journal_begins_with_its_recipe_and_is_forgotten_only_on_demand(

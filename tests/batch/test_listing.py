@@ -69,6 +69,25 @@ def test_files_that_differ_in_their_suffix_alone_keep_it(tmp_path: Path) -> None
     }
 
 
+def test_names_that_differ_in_capitals_alone_keep_their_suffix_once(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.png", "A.PNG", "A.bmp")]
+    touch(*paths)
+    assert targets(tmp_path, out=tmp_path / "out") == {
+        "a.png": "2-a.png",
+        "A.PNG": "A.PNG",
+        "A.bmp": "A.bmp",
+    }
+
+
+def test_an_input_that_is_the_output_folder_is_named(tmp_path: Path) -> None:
+    touch(tmp_path / "in/a.png")
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    for given, out in (("in", "in"), ("link", "in"), ("in", "link")):
+        with pytest.raises(AppError, match=f"{given}” is the folder for the results, and is left"):
+            find_items([tmp_path / given], tmp_path / out)
+    assert len(find_items([tmp_path / "in/a.png"], tmp_path / "in").items) == 1
+
+
 def test_a_file_named_twice_is_there_once(tmp_path: Path) -> None:
     touch(tmp_path / "in/a.png")
     (tmp_path / "link.png").symlink_to(tmp_path / "in/a.png")

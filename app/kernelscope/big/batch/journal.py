@@ -22,7 +22,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kernelscope.base.errors import AppError
+from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.base.text import json_text
 from kernelscope.big.batch.item import (
     AS_USUAL,
@@ -64,8 +64,11 @@ class Journal:
         self._begun: dict[str, dict[str, Any]] = {}
         self._folder = folder
         signature = hashlib.sha256((recipe.to_json() + handling.signature).encode()).hexdigest()
-        with explained(self.path):
+        with explained(folder):
+            if folder.exists() and not folder.is_dir():
+                raise ImageWriteError(f"{folder}: this is no folder.", "Choose another place.")
             folder.mkdir(parents=True, exist_ok=True)
+        with explained(self.path):
             there = self.path.exists()
             if there and resume:
                 self._read(signature)

@@ -60,7 +60,8 @@ def find_items(
 
     A file that is named twice, also through a link, is there once. Files in a folder keep their
     places below it. Where names would collide, they keep the folders from which the inputs part,
-    and, where they differ in their suffix alone, that as well: ``a.png.tif``.
+    and, where they differ in their suffix alone, that as well: ``a.png.tif``. Those that differ in
+    capitals alone get a number, as some systems take them for one.
 
     The slices of a DICOM series in a folder are one item, also if one of them is an input. Files of
     any name are looked at for them. The result has the name of the folder; of several series in it,
@@ -85,6 +86,11 @@ def find_items(
                 listed.append(entry)
                 seen.update(map(os.path.realpath, entry.slices or (entry.path,)))
     if not listed:
+        if own := [each for each in inputs if os.path.realpath(each) == os.path.realpath(out)]:
+            raise AppError(
+                f"“{own[0]}” is the folder for the results, and is left out.",
+                "Choose another folder for the results, or name the files in it.",
+            )
         names = ", ".join(f"“{each}”" for each in inputs[:3])
         raise AppError(
             f"There is no picture or volume in {names}.", "Name files, or folders with some."
@@ -291,8 +297,9 @@ def _places(listed: Sequence[_Listed], suffix: str | None) -> list[PurePath]:
         places.append(PurePath(*parts[:-1], each.stem + (suffix or each.usual)))
     often, taken, result = Counter(map(_key, places)), set[str](), list[PurePath]()
     for place, each in zip(places, listed, strict=True):
-        if often[_key(place)] > 1:
-            place = place.with_name(each.place.name + (suffix or each.usual))
+        end = suffix or each.usual
+        if often[_key(place)] > 1 and not each.place.name.lower().endswith(end.lower()):
+            place = place.with_name(each.place.name + end)
         result.append(_free(place, taken))
     return result
 
