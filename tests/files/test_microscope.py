@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ import tifffile
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import ImageReadError, SeveralVolumes
+from kernelscope.big.lazy.source import Head
+from kernelscope.big.lazy.tiff_sink import tiff_sink
 from kernelscope.engine.options import DEFAULT_OPTIONS
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
@@ -20,9 +24,12 @@ from kernelscope.files.record import record_of
 from kernelscope.files.volumes import is_volume, read_volume, write_volume
 from kernelscope.files.volumes.raw_volume import UNKNOWN_DEPTH, UNKNOWN_SPACING
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
+from kernelscope.images.image import Image
 from kernelscope.images.lengths import in_words, millimetres
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
 
 STACK = np.arange(4 * 6 * 5, dtype=np.uint16).reshape(4, 6, 5)
 BLUE = 0x0000FFFF  # OME's red, green, blue, alpha
@@ -332,3 +339,42 @@ def test_frames_have_no_distance_unless_imagej_states_one(tmp_path: Path, unit: 
     ):
         volume = read_volume(imagej(tmp_path / "a.tif", STACK, axes=axes, unit=unit, **more))
         assert "".join(sorted(volume.stated, reverse=True)) == stated, axes
+
+
+def sides_of(stack: NDArray[Any]) -> tuple[int, int, int]:
+    depth, height, width = stack.shape
+    return depth, height, width
+
+
+def identifier(path: Path) -> str:
+    with tifffile.TiffFile(path) as file:
+        found = re.search(r'UUID="urn:uuid:([^"]+)"', file.pages.first.description)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize("kind", ["picture", "volume", "blocks"])
+def test_the_same_result_has_the_same_bytes_whenever_it_is_written(
+    tmp_path: Path, kind: str
+) -> None:
+    """The identifier that tifffile makes has the time, and the address of the network card."""
+
+    def write(name: str, stack: NDArray[Any]) -> Path:
+        path = tmp_path / f"{name}.ome.tif"
+        volume = Volume.from_array(stack)
+        if kind == "picture":
+            write_image(Image.from_array(stack[0]), path)
+        elif kind == "volume":
+            write_volume(volume, path)
+        else:
+            with tiff_sink(path, sides_of(stack), stack.dtype, Kind.VOLUME, Head()) as sink:
+                sink.write(Box((0, 0, 0), sides_of(stack)), stack)
+        return path
+
+    first, second = write("first", STACK), write("second", STACK)
+    assert first.read_bytes() == second.read_bytes()
+    assert uuid.UUID(identifier(first)).version == 5
+    other = write("other", STACK[:, 1:])
+    assert identifier(other) != identifier(first)
+    if kind != "blocks":  # whose samples are not known when the file begins
+        assert identifier(write("brighter", STACK + np.uint16(1))) != identifier(first)

@@ -120,7 +120,8 @@ def _lay_out(
 
     is_ome = path.name.lower().endswith(OME_SUFFIXES)
     big = math.prod(shape) * dtype.itemsize >= _BIG
-    settings = _volume(head, is_ome) if kind is Kind.VOLUME else _picture(shape, head, is_ome)
+    described = ome(head.steps, head.channel, f"{shape} {dtype} {head}") if is_ome else None
+    settings = _volume(head, described) if kind is Kind.VOLUME else _picture(shape, head, described)
     plain = shape if kind is Kind.VOLUME or shape[2] > 1 else shape[:2]
     # The handle has a descriptor for a name, which tifffile cannot split.
     named = tifffile.FileHandle(handle, name=path.name)
@@ -129,20 +130,18 @@ def _lay_out(
     return int(first)
 
 
-def _volume(head: Head, is_ome: bool) -> dict[str, Any]:
-    if is_ome:
-        described = ome(head.steps, head.channel)
-    else:
+def _volume(head: Head, described: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the settings of tifffile; without `described`, OME's, with our own description."""
+    if described is None:
         stated = head.stated if head.spacing else ""
         described = ours(head.spacing or (1.0, 1.0, 1.0), stated, head.channel)
     return {"photometric": "minisblack", "metadata": {"axes": "ZYX", **described}}
 
 
-def _picture(shape: Sides, head: Head, is_ome: bool) -> dict[str, Any]:
+def _picture(shape: Sides, head: Head, described: dict[str, Any] | None) -> dict[str, Any]:
     channels = shape[2]
-    described: dict[str, Any] | None
-    if is_ome:
-        described = {"axes": "YXS" if channels > 1 else "YX", **ome(head.steps, head.channel)}
+    if described is not None:
+        described = {"axes": "YXS" if channels > 1 else "YX", **described}
     else:
         described = ours((1.0, 1.0, 1.0), "", head.channel) or None
     return {

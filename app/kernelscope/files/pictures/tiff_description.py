@@ -6,13 +6,16 @@ https://docs.openmicroscopy.org/ome-model. The first page of a file describes al
 
 from __future__ import annotations
 
+import hashlib
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.text import printable
 from kernelscope.files.formats import Unreadable
@@ -92,9 +95,17 @@ def ours(spacing: Spacing, stated: str, channel: Channel) -> dict[str, Any]:
     return found
 
 
-def ome(steps: Mapping[str, float], channel: Channel) -> dict[str, Any]:
-    """Return metadata from which `tifffile` makes OME-XML."""
-    found: dict[str, Any] = {}
+def ome(
+    steps: Mapping[str, float], channel: Channel, content: NDArray[Any] | str
+) -> dict[str, Any]:
+    """Return metadata from which `tifffile` makes OME-XML.
+
+    The identifier of the file follows from its `content`, samples or a text. That of `tifffile`
+    names the time and the machine, and the same result would have other bytes each time.
+    """
+    data = content.encode() if isinstance(content, str) else np.ascontiguousarray(content).data
+    digest = hashlib.blake2b(data, digest_size=32).hexdigest()
+    found: dict[str, Any] = {"UUID": str(uuid.uuid5(uuid.NAMESPACE_OID, digest))}
     if steps:
         unit, factor = unit_of(list(steps.values()))
         for axis, step in steps.items():

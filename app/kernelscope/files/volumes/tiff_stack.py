@@ -108,20 +108,21 @@ def decode(path: Path, number: int | None) -> RawVolume:
 
 def encode(volume: Volume) -> bytes:
     """Return the whole file, one page per slice, compressed without loss."""
-    return _encoded(volume, ours(volume.spacing, volume.stated, volume.channel))
+    voxels = volume.restored(volume.unscaled)
+    return _encoded(voxels, ours(volume.spacing, volume.stated, volume.channel))
 
 
 def encode_ome(volume: Volume) -> bytes:
     """Return the whole file with OME-XML."""
-    return _encoded(volume, ome(volume.steps, volume.channel), is_ome=True)
+    voxels = volume.restored(volume.unscaled)
+    if voxels.dtype.itemsize == 8 and voxels.dtype.kind != "f":  # it has no such type
+        voxels = volume.restored(volume.voxels)
+    return _encoded(voxels, ome(volume.steps, volume.channel, voxels), is_ome=True)
 
 
-def _encoded(volume: Volume, described: dict[str, Any], *, is_ome: bool = False) -> bytes:
+def _encoded(voxels: NDArray[Any], described: dict[str, Any], *, is_ome: bool = False) -> bytes:
     import tifffile
 
-    voxels = volume.restored(volume.unscaled)
-    if is_ome and voxels.dtype.itemsize == 8 and voxels.dtype.kind != "f":  # it has no such type
-        voxels = volume.restored(volume.voxels)
     buffer = io.BytesIO()
     tifffile.imwrite(
         buffer,
