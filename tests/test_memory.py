@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import subprocess
@@ -302,3 +303,40 @@ def test_many_little_requests_are_no_little_one(monkeypatch: pytest.MonkeyPatch)
     for _ in range(60):
         memory.require(1e6, "to filter it")
     assert len(asked) == 2, "what was granted is taken off the answer"
+
+
+_ARENAS = """
+import ctypes, sys, threading
+from kernelscope.base import memory
+if sys.argv[1] == "shared":
+    memory.share_arenas()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.fopen.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+meeting = threading.Barrier(8)
+
+def take():
+    meeting.wait()
+    libc.malloc(5000)
+    meeting.wait()
+
+threads = [threading.Thread(target=take) for _ in range(8)]
+[each.start() for each in threads]
+[each.join() for each in threads]
+file = libc.fopen(sys.argv[2].encode(), b"w")
+libc.malloc_info(0, ctypes.c_void_p(file))
+libc.fclose(ctypes.c_void_p(file))
+"""
+
+
+@linux
+def test_threads_share_two_arenas(tmp_path: Path) -> None:
+    """In the window, those of further threads kept 100 MiB that had been freed."""
+    if not hasattr(ctypes.CDLL(None), "malloc_info"):
+        pytest.skip("not glibc")
+    counts = {}
+    for kind in ("shared", "own"):
+        path = tmp_path / kind
+        subprocess.run([sys.executable, "-c", _ARENAS, kind, path], cwd=ROOT / "app", check=True)
+        counts[kind] = path.read_text().count("<heap nr=")
+    assert counts["shared"] <= 2 < counts["own"]

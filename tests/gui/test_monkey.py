@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _pytest.logging import LogCaptureHandler
 from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
@@ -27,7 +28,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
-from kernelscope.base import jit
+from kernelscope.base import jit, memory
 from kernelscope.base.compile_process import CompileProcess
 from kernelscope.engine.backend import Availability
 from kernelscope.gui import application
@@ -72,6 +73,18 @@ class Memory:
         return statistics.median(np.diff(kept).tolist()) if len(kept) > 2 else 0.0
 
 
+def forget(caplog: pytest.LogCaptureFixture, cpu: FakeCpu) -> None:
+    """Free the runs that only the test keeps, with their pictures.
+
+    Two handlers of pytest's keep records, and these their arguments.
+    """
+    cpu.requests.clear()
+    caplog.clear()
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, LogCaptureHandler):
+            handler.reset()
+
+
 def own_threads() -> list[threading.Thread]:
     """Return the background work, apart from the worker's."""
     return [each for each in program_threads() if each.name != "kernelscope-worker"]
@@ -90,7 +103,8 @@ def report(hand: Hand, errors: list[BaseException]) -> str:
 
 @pytest.fixture
 def compiled_elsewhere() -> Iterator[None]:
-    """Compile as the program does, which otherwise would take memory for each kernel."""
+    """Compile and allocate as the program does, which otherwise would take more memory."""
+    memory.share_arenas()
     compiler = CompileProcess()
     jit.compile_elsewhere(compiler)
     yield
@@ -143,14 +157,14 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     window = open_window(Availability(True, "a card"), emulated=FakeEmulated())
     window.find_gpu()
     load(qtbot, window, files[0])
-    finished: list[object] = []
-    window.runner.finished.connect(lambda result, _: finished.append(result))
+    finished: list[bool] = []
+    window.runner.finished.connect(lambda result, _: finished.append(True))
     hand = Hand(window, seed, files, cpu)
-    memory = Memory()
+    resident = Memory()
     for number in range(actions):
         hand.act()
-        caplog.clear()  # pytest keeps records, and these the pictures of their runs
-        memory.note(number + 1)
+        forget(caplog, cpu)
+        resident.note(number + 1)
         assert not bugs, report(hand, bugs)
         assert not strays, report(hand, strays)
         assert window.isVisible(), hand.done[-10:]
@@ -160,7 +174,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
         assert len(kinds) > 13
         assert kinds >= {"window", "region", "histogram", "emulated"}
         assert len(finished) > 5
-    assert memory.growth() < 100, memory.mebibytes
+    assert resident.growth() < 100, resident.mebibytes
     cpu.go.set()
     qtbot.waitUntil(lambda: not window.runner.busy)
     window.file_dialogs.open(files[1])  # it still works

@@ -7,6 +7,7 @@ the process when memory runs out, so an allowance for the compiler is checked be
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import math
 import re
@@ -44,6 +45,9 @@ ago, is granted: asking takes 0.15 ms on an EPYC of 2017, as long as filtering a
 
 _noted: deque[tuple[float, float]] = deque(maxlen=1)
 """When the system was last asked, and its answer without the requests that were granted since."""
+
+_M_ARENA_MAX = -8
+"""From glibc's malloc.h."""
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
@@ -156,6 +160,20 @@ def peak() -> int | None:
         return 1024 * int(found[1])
     most: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
+
+
+def share_arenas() -> None:
+    """Let the threads of this process share two arenas of glibc's allocator, where it is used.
+
+    By default each of up to eight threads a core has its own, in which memory that was freed stays
+    resident: 100 to 130 MiB after a thousand random actions in the window, with two 25.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
+    except (OSError, AttributeError):  # another C library
+        return
 
 
 def _machine_left() -> float:

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 
 from kernelscope import __version__
 from kernelscope.backends import GPU_VARIABLE, create_backends, gpu_numbers
-from kernelscope.base import jit
+from kernelscope.base import jit, memory
 from kernelscope.base.compile_process import CompileProcess
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs, default_path
@@ -83,6 +83,7 @@ def _backends(settings: Settings) -> dict[str, Backend]:
 
 def run(path: Path | None = None) -> int:
     """Show the window and run the event loop until it is closed."""
+    memory.share_arenas()
     folder = crash_log.default_folder()
     crashes = crash_log.take_crashes(folder)
     log = CrashLog(folder)
