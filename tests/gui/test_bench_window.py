@@ -72,7 +72,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Tasks
 from kernelscope.images.image import Image
-from kernelscope.schema.level_colours import colour
+from kernelscope.schema.levels import colour
 from tests.bench.made_up import row
 from tests.bench.stand_in import StandIn
 from tests.gui.helpers import FakeCpu, choose_files, press

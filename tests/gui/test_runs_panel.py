@@ -26,7 +26,7 @@ from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fil
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.schema.borders import Border
-from kernelscope.schema.level_colours import colour
+from kernelscope.schema.levels import colour
 
 FILTER = next(
     spec for spec in filters.discover().values() if any(p.name == "size" for p in spec.parameters)

@@ -14,7 +14,7 @@ from kernelscope.bench import Row, figures, find_baseline, roofline, speed_up, s
 from kernelscope.bench.figures import SOURCES, PublishedFigure
 from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time, short
 from kernelscope.schema.devices import Device
-from kernelscope.schema.level_colours import colour
+from kernelscope.schema.levels import colour
 
 
 class Plot(StrEnum):

@@ -53,7 +53,7 @@ from kernelscope.gui.model.rungs import Rung, RungPlace
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.gui.widgets.parts import action_button, in_column, in_row, label_of, text_label
-from kernelscope.schema.level_colours import colour
+from kernelscope.schema.levels import colour
 from kernelscope.teach.manual import level_page
 
 _ENTRY = Qt.ItemDataRole.UserRole

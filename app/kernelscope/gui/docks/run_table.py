@@ -30,7 +30,7 @@ from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
 from kernelscope.gui.widgets.copyable_tree import CopyKey
 from kernelscope.gui.widgets.parts import RIGHT, swatch
 from kernelscope.gui.widgets.theme import quiet_text
-from kernelscope.schema.level_colours import colour
+from kernelscope.schema.levels import colour
 
 _COLUMNS = {
     "Run": "The runs of this session are numbered. ★ marks those whose pictures are kept longest",

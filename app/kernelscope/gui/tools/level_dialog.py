@@ -19,7 +19,7 @@ from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.level_colours import colour
+from kernelscope.schema.levels import colour
 from kernelscope.teach.handbook import level_pictures, pictures
 from kernelscope.teach.manual import level_page
 

@@ -10,7 +10,7 @@ from kernelscope.bench.memory_ladder import MemoryLadder, TimedRung
 from kernelscope.gui.model.ladder import TimeScale
 from kernelscope.gui.model.xray import NAMES, SIGNS
 from kernelscope.gui.widgets import theme
-from kernelscope.schema.level_colours import colour
+from kernelscope.schema.levels import colour
 from kernelscope.traffic.trace import MemorySpace
 
 _ROW = 1.9

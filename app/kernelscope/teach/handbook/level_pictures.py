@@ -25,8 +25,7 @@ from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import Launch
 from kernelscope.schema.launch import planned as launches_of
-from kernelscope.schema.level_colours import colour
-from kernelscope.schema.levels import Level
+from kernelscope.schema.levels import Level, colour
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.handbook.svg import INK, Drawing
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernelscope.schema.level_colours import colour
-from kernelscope.schema.levels import GLOBAL, SHARED
+from kernelscope.schema.levels import GLOBAL, SHARED, colour
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
 from kernelscope.teach.lecture.controls import BLOCK, block_of, side

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from kernelscope.bench.charts import Chart, Series
 from kernelscope.gui.tools.bench.axes import PADDING, PlainAxis, log10, staggered
 from kernelscope.gui.widgets import theme
-from kernelscope.schema.level_colours import colour
+from kernelscope.schema.levels import colour
 
 _COLOURS = (
     (None, None),
