@@ -54,8 +54,7 @@ class InvalidJson(AppError):
 
 
 class Field:
-    """A value in a JSON text as `json` returned it, and its path, which is empty for all of the
-    text.
+    """A value in a JSON text as `json` returned it, and its path: empty for all of the text.
 
     Every method that reads it raises `InvalidJson` if the value is of another kind.
     """

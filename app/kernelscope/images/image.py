@@ -85,6 +85,9 @@ class Image:
     """The `levels` of floats, where they do not follow from their own range: those that the user
     gives, and of a part those of the whole."""
 
+    kind = Kind.PICTURE
+    unit = "pixels"
+
     @classmethod
     def from_array(
         cls,
@@ -144,14 +147,6 @@ class Image:
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield the arrays that it holds in memory."""
         yield self.pixels
-
-    @property
-    def kind(self) -> Kind:
-        return Kind.PICTURE
-
-    @property
-    def unit(self) -> str:
-        return "pixels"
 
     @property
     def titles(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,12 @@ class Scan:
     """One to four volumes of one shape, the components of a filter's input or output."""
 
     volumes: tuple[Volume, ...]
+
+    kind = Kind.VOLUME
+    unit = "voxels"
+    is_grey = True
+    dtype: ClassVar[np.dtype[Any]] = np.dtype(np.float32)
+    """Filters read volumes so, whatever the type of their files."""
 
     def __post_init__(self) -> None:
         if len(self.volumes) > MAX_COMPONENTS:
@@ -50,11 +56,6 @@ class Scan:
         """Depth, height, width and components; raises `AppError` as `planes`."""
         check_aligned(self.volumes)
         return *self.volumes[0].voxels.shape, len(self.volumes)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Filters read volumes as 32-bit floats, whatever the type of their files."""
-        return np.dtype(np.float32)
 
     @property
     def pixels(self) -> NDArray[np.float32]:
@@ -105,14 +106,6 @@ class Scan:
         return " + ".join((first.describe(), *(volume.title for volume in others)))
 
     @property
-    def kind(self) -> Kind:
-        return Kind.VOLUME
-
-    @property
-    def unit(self) -> str:
-        return "voxels"
-
-    @property
     def titles(self) -> tuple[str, ...]:
         return tuple(volume.title for volume in self.volumes)
 
@@ -123,10 +116,6 @@ class Scan:
     @cached_property
     def fingerprint(self) -> Hashable:
         return tuple(map(fingerprint, self.samples))
-
-    @property
-    def is_grey(self) -> bool:
-        return True
 
     @property
     def size(self) -> str:

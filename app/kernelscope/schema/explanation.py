@@ -38,14 +38,6 @@ EDGE = (
 """An edge with a little noise; the middle is beside it."""
 
 
-def _no_masks(parameters: Mapping[str, Any]) -> Mapping[str, Cells]:
-    return {}
-
-
-def _no_working(window: Cells, parameters: Mapping[str, Any]) -> str:
-    return ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Example:
     """A small picture, and how its middle sample is computed."""
@@ -58,9 +50,9 @@ class Example:
     radius: int | None = None
     """Cells on each side of the middle that are marked as its window; by default those of the
     filter."""
-    masks: Callable[[Mapping[str, Any]], Mapping[str, Cells]] = _no_masks
+    masks: Callable[[Mapping[str, Any]], Mapping[str, Cells]] = lambda parameters: {}
     """Maps validated parameters to the weights of the cells, by name."""
-    working: Callable[[Cells, Mapping[str, Any]], str] = _no_working
+    working: Callable[[Cells, Mapping[str, Any]], str] = lambda window, parameters: ""
     """Maps the samples of the window, row by row, and validated parameters to the arithmetic of the
     middle sample; the last number in it is the result before it is rounded."""
 

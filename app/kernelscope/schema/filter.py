@@ -121,37 +121,6 @@ class Absent:
         return {level.id: self.reason for level in self.usual}
 
 
-def _no_radius(parameters: Mapping[str, Any]) -> int:
-    """Return 0: only the pixel itself is needed."""
-    return 0
-
-
-def _no_check(parameters: Mapping[str, Any]) -> None:
-    """Accept every combination of parameters that are valid on their own."""
-
-
-def _is_local(parameters: Mapping[str, Any]) -> bool:
-    """Return False: a result depends on its neighbourhood only."""
-    return False
-
-
-def _no_estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {}
-
-
-def _nothing(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {}
-
-
-def _as_they_are(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return `parameters` that do not depend on the source."""
-    return parameters
-
-
-def _same_channels(channels: int, parameters: Mapping[str, Any]) -> int:
-    return channels
-
-
 class Unit(Enum):
     """The unit of floats that a filter supposes; see `kernelscope.engine.scaling`."""
 
@@ -236,11 +205,6 @@ class Disturbance(Enum):
     """Black and white specks."""
 
 
-def _at_defaults(share: float) -> Mapping[str, Any]:
-    """Change no parameter."""
-    return {}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Remedy:
     """A disturbance for which a filter may be proposed; see `kernelscope.engine.denoising`."""
@@ -249,7 +213,7 @@ class Remedy:
     decibels: float = 0.0
     """PSNR of its results, as measured next to others of the same disturbance and kind of source:
     the largest is proposed first."""
-    values: Callable[[float], Mapping[str, Any]] = _at_defaults
+    values: Callable[[float], Mapping[str, Any]] = lambda share: {}
     """Maps the share of samples that are impulses to parameters."""
 
 
@@ -278,31 +242,33 @@ class FilterSpec:
     """A shorter name for captions, such as ``NLM``; by default `name`."""
     synonyms: tuple[str, ...] = ()
     """Other words by which users search for it, in lower case."""
-    radius: Callable[[Mapping[str, Any]], int] = _no_radius
+    radius: Callable[[Mapping[str, Any]], int] = lambda parameters: 0
     """Maps validated parameters to the number of pixels needed on each side (of a volume: slices
     above and below); none by default."""
     borders: tuple[Border, ...] = tuple(Border)
     """The borders that make sense for the filter."""
-    check: Callable[[Mapping[str, Any]], None] = _no_check
+    check: Callable[[Mapping[str, Any]], None] = lambda parameters: None
     """Raises `InvalidParameter` for combinations of parameters that cannot work."""
-    output_channels: Callable[[int, Mapping[str, Any]], int] = _same_channels
+    output_channels: Callable[[int, Mapping[str, Any]], int] = lambda channels, parameters: channels
     """Maps the number of channels of the source, and validated parameters, to the number of
     channels of the result."""
-    whole: Callable[[Mapping[str, Any]], bool] = _is_local
+    whole: Callable[[Mapping[str, Any]], bool] = lambda parameters: False
     """Returns whether each result may depend on the whole image, whatever the radius."""
     crop: Crop = HALO_ONLY
     """The part of a picture that a part of the result needs in addition to the halo."""
     kind: Kind = Kind.PICTURE
     """The kind of source that it works on."""
-    resolve: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = _as_they_are
+    resolve: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda source, given: given
     """Maps a source, as that of a `CpuTask` or as `Components`, and validated parameters to the
     parameters to plan with: values that depend on the data are filled in, those that do not go with
     the source are refused. It may add values under names that no parameter has, for the plans.
     Resolving twice changes nothing."""
-    estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _no_estimates
+    estimates: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = (
+        lambda given, resolved: {}
+    )
     """Maps validated parameters and the result of `resolve` to those that were estimated from the
     data, for the user to know: values by name."""
-    measure: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = _nothing
+    measure: Callable[[Pixels, Mapping[str, Any]], Mapping[str, Any]] = lambda source, given: {}
     """Maps a source and validated parameters to slow measurements that an estimate and `resolve`
     both need, under names that no parameter has. Either measures for itself where they do not come
     with the parameters."""

@@ -129,9 +129,7 @@ class _Slab(NamedTuple):
 
 
 class Conveyor:
-    """Upload, compute and download of one GPU, overlapped, in slabs of at most `rows` of the
-    result.
-    """
+    """Upload, compute and download of one GPU, overlapped, in slabs of up to `rows` result rows."""
 
     def __init__(
         self, run: DeviceRun, rows: int, pixels: NDArray[Any], output: NDArray[Any], share: Share

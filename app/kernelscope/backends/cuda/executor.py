@@ -308,8 +308,7 @@ def _time(
 
 
 def _warm_up(step: PreparedFilter, kernels: Sequence[Kernel], run: DeviceRun) -> int:
-    """Launch the kernels before they are timed, if a run is a measurement; return how often: 0 or
-    1.
+    """Launch the kernels once before they are timed, if a run is a measurement; return how often.
 
     This also decides how many launches are timed together, once for all measurements of the same
     kernel on rows of the same size, so that all of them are timed alike.

@@ -48,8 +48,7 @@ class _Unknown(Exception):
 def active_lines(
     files: Sequence[SourceFile], defines: Mapping[str, str]
 ) -> dict[str, tuple[bool, ...]]:
-    """Return for each line of a source and its headers, by name, whether it is compiled with
-    `defines`.
+    """Return whether each line of a source and its headers is compiled, by the name of the file.
 
     Directives count as the lines around them. Where a condition depends on the GPU as well, each of
     its branches counts as compiled.

@@ -49,8 +49,7 @@ def apply(
     context: RunContext,
     view: ReducedView | None = None,
 ) -> tuple[NDArray[Any], list[DeviceRun]]:
-    """Filter `image`, in one piece or in slabs; return the result, which is the same, and used
-    runs.
+    """Filter `image`, in one piece or in slabs, and return the result and the runs that had work.
 
     - `runs`: one for each GPU, with the same filter.
     - `limit`: most bytes to use on each GPU.

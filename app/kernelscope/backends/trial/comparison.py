@@ -41,9 +41,7 @@ class Comparison:
         return WrongPixel(x, y, channel, float(expected[channel]), float(got[channel]))
 
     def step(self, x: int, y: int, way: int) -> tuple[int, int] | None:
-        """Return the next wrong pixel after (x, y) in reading order, or before it (`way` -1); round
-        and round.
-        """
+        """Return the next wrong pixel after (x, y), or before it (`way` -1), round and round."""
         places = np.flatnonzero(self.wrong)
         if not places.size:
             return None

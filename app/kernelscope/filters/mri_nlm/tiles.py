@@ -29,8 +29,7 @@ from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_t
 
 
 class TileBuffers(NamedTuple):
-    """Buffers of `compare`, float32. Lines of samples are along the last axis, the only one of
-    most.
+    """Buffers of `compare`: float32, lines of samples along the last axis, the only one of most.
 
     - `boxes`: shape (components, samples). Sums along x and y, of as many slices as a patch has.
     - `strengths`: shape (components, slices, samples). Makes squares binary logarithms of weights,

@@ -31,15 +31,12 @@ _SHARES = np.linspace(0.02, 1.1, 109)
 """Noise as a share of the high frequencies of the quietest group."""
 
 
-def _cosines() -> NDArray[np.float32]:
-    """Return the matrix of the orthonormal DCT-II."""
-    k = np.arange(_SIDE)
-    matrix = np.cos(np.pi * np.outer(k, 2 * k + 1) / (2 * _SIDE)) * math.sqrt(2 / _SIDE)
-    matrix[0] /= math.sqrt(2)
-    return matrix.astype(np.float32)
+_K = np.arange(_SIDE)
+COSINES = np.cos(np.pi * np.outer(_K, 2 * _K + 1) / (2 * _SIDE)) * math.sqrt(2 / _SIDE)
+"""The matrix of the orthonormal DCT-II."""
 
-
-_COSINES = _cosines()
+COSINES[0] /= math.sqrt(2)
+_COSINES = COSINES.astype(np.float32)
 _BOTH = np.add.outer(np.arange(_SIDE), np.arange(_SIDE))
 
 

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.shared.flat_noise import flat_sigma
+from kernelscope.filters.shared.flat_noise import COSINES, flat_sigma
 from kernelscope.schema.samples import Pixels, white_level
 
 Numbers = NDArray[np.float64]
@@ -171,8 +171,6 @@ def _blocks(pixels: Pixels) -> NDArray[np.float32] | None:
 # Spectra ------------------------------------------------------------------------------
 
 _K = np.arange(SIDE)
-_DCT = np.cos(np.pi * np.outer(_K, 2 * _K + 1) / 16) / 2
-_DCT[0] /= math.sqrt(2)
 _FREQUENCY = np.hypot(*np.meshgrid(_K, _K))
 _LOW = (_FREQUENCY > 0) & (_FREQUENCY < 3.1)
 _MIDDLE = (_FREQUENCY >= 3.1) & (_FREQUENCY < 6)
@@ -278,7 +276,7 @@ def _spectrum(plane: NDArray[np.float32]) -> _Spectrum:
     scale = float(np.abs(plane).max())
     if not scale:
         return _Spectrum(np.zeros((SIDE, SIDE)), 1.0, 1.0)
-    squares = (_DCT @ (plane / scale).astype(np.float64) @ _DCT.T) ** 2
+    squares = (COSINES @ (plane / scale).astype(np.float64) @ COSINES.T) ** 2
 
     def flattest(mask: NDArray[np.bool_]) -> Numbers:
         activity = squares[:, mask].mean(1)

@@ -54,8 +54,7 @@ def estimate_risk(
     denoise: Callable[[NDArray[np.float32]], NDArray[np.float32]],
     sigma: float,
 ) -> Risk:
-    """Estimate the mean squared error of ``denoise(noisy)``, of float32 samples for which white is
-    1.
+    """Estimate the mean squared error of ``denoise(noisy)``, of float32 where white is 1.
 
     `denoise` is called twice. `sigma` is that of the noise; `ValueError` is raised if it is not
     above 0, as then there is nothing to estimate.

@@ -21,11 +21,6 @@ class Choice:
     """How it is named in a list of settings; by default by the parameter and its label."""
 
 
-def _always(values: Mapping[str, Any]) -> bool:
-    """Matter whatever the other parameters are."""
-    return True
-
-
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
     """A value that the user can set; a subclass for each kind of value."""
@@ -57,7 +52,7 @@ class Parameter:
     formerly: Mapping[int, Any] = field(default_factory=dict)
     """Its default in recipes of earlier versions that had another one, by version: a file that
     leaves the parameter out keeps its result."""
-    matters: Callable[[Mapping[str, Any]], bool] = _always
+    matters: Callable[[Mapping[str, Any]], bool] = lambda values: True
     """Maps the values of all parameters to whether this one affects the result. If it does not,
     labels omit it and the window disables it."""
     affects_time: bool = False

@@ -66,10 +66,6 @@ class Count:
     block: tuple[int, int] | None = None
 
 
-def _none() -> tuple[PublishedFigure, ...]:
-    return ()
-
-
 @dataclass(frozen=True)
 class LecturePage:
     id: str
@@ -79,7 +75,7 @@ class LecturePage:
     show: Callable[[Subject, Mapping[str, Any]], Shown]
     """Maps the picture and the values of the controls to the picture and numbers of the page. It
     may run a filter, which may have to be compiled."""
-    figures: Callable[[], tuple[PublishedFigure, ...]] = _none
+    figures: Callable[[], tuple[PublishedFigure, ...]] = lambda: ()
     """Returns the sources' figures that belong here."""
     filters: tuple[str, ...] = ()
     """Filters whose runs in this session on a GPU are shown with the numbers."""
