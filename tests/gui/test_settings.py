@@ -8,12 +8,8 @@ import stat
 import sys
 from pathlib import Path
 
-import platformdirs
 import pytest
-from hypothesis import given
-from hypothesis import settings as how
-from hypothesis import strategies as st
-from PySide6.QtCore import QByteArray, QSettings
+from PySide6.QtCore import QByteArray
 
 from kernelscope.gui.widgets import settings as module
 from kernelscope.gui.widgets.settings import Settings
@@ -100,27 +96,18 @@ def version_of(path: Path) -> str:
     return version
 
 
-def test_an_update_keeps_every_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later version renames two keys, one after another, and an old file takes both steps."""
+def test_an_update_keeps_every_setting(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     before = json.dumps({"filter": "mean", "gpu": "1", "folders/open": "/a"})
     path.write_text(before)
-    monkeypatch.setattr(module, "VERSION", 3)
-    steps = {
-        0: lambda texts: {"lastFilter" if key == "filter" else key: texts[key] for key in texts},
-        2: lambda texts: texts | {"lastFilter": texts["lastFilter"].upper()},
-    }
-    monkeypatch.setattr(module, "_STEPS", steps)
     settings = Settings(path)
-    assert settings.text("lastFilter") == "MEAN"
-    assert settings.text("gpu") == "1"
+    assert settings.text("filter") == "mean"
     assert path.read_text() == before  # nothing was set yet
     settings.set_text("gpu", "0")
     assert json.loads(path.read_text()) == {
-        **{"version": "3", "lastFilter": "MEAN", "gpu": "0", "folders/open": "/a"}
+        **{"version": str(module.VERSION), "filter": "mean", "gpu": "0", "folders/open": "/a"}
     }
     assert (tmp_path / "settings-0.json").read_text() == before
-    assert Settings(path).text("lastFilter") == "MEAN"  # the steps are not taken again
     if sys.platform != "win32":
         assert stat.S_IMODE((tmp_path / "settings-0.json").stat().st_mode) == 0o600
 
@@ -163,36 +150,3 @@ def test_nothing_is_replaced_that_cannot_be_put_aside(tmp_path: Path) -> None:
     settings.set_text("filter", "median")
     assert settings.text("filter") == "median"
     assert path.read_text() == '{"filter": "mean"'
-
-
-# Qt's own file may hold texts, folders, and objects -------------------------------------
-
-
-@how(deadline=None, max_examples=30)
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30))
-def test_texts_of_earlier_versions_are_taken_over(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
-    path = tmp_path_factory.mktemp("earlier") / "Kernelscope.conf"
-    store = QSettings(str(path), QSettings.Format.IniFormat)
-    store.setValue("filter", text)
-    store.setValue("folders/open", "/a b/ü")
-    store.setValue("geometry", QByteArray(b"\0\1"))
-    store.sync()
-    texts = module.read_earlier(path)
-    assert texts["folders/open"] == "/a b/ü"
-    assert "geometry" not in texts
-    if not text.startswith("@"):
-        assert texts["filter"] == text
-
-
-def test_objects_in_the_file_of_earlier_versions_are_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "Kernelscope.conf"
-    path.write_text('[General]\nfilter=@Variant(\\0\\0\\0\\x7f)\nstate="@ByteArray(x)"\ngpu=0\n')
-    monkeypatch.setattr(module, "_EARLIER", path)
-    monkeypatch.setattr(platformdirs, "user_config_path", lambda name: tmp_path / name)
-    settings = Settings()
-    assert settings.text("filter") == settings.text("state") == ""
-    assert settings.text("gpu") == "0"

@@ -18,7 +18,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,11 +36,8 @@ _MOST_BYTES = 1 << 20
 """More than all settings ever take: a larger file is not ours."""
 
 VERSION = 1
-"""Raised when a key changes its name or its meaning; `_STEPS` then gets a step from the last one.
-New keys need none. Files without a number, of before the first release, count as version 0."""
-
-_STEPS: Mapping[int, Callable[[dict[str, str]], dict[str, str]]] = {}
-"""Functions from the texts of a version to those of the next one."""
+"""Raised when a key changes its name or its meaning; new keys do not need that. Files without a
+number count as version 0."""
 
 _VERSION_KEY = "version"
 
@@ -55,8 +52,6 @@ class Settings:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or platformdirs.user_config_path("kernelscope") / "settings.json"
         read = _read(self.path)
-        if read is None:
-            read = _Read(read_earlier(_EARLIER) if path is None else {})
         self._texts = read.texts
         self._aside = read.aside
         self._waiting = False
@@ -159,12 +154,12 @@ class _Read(NamedTuple):
     aside: tuple[str, bytes] | None = None
 
 
-def _read(path: Path) -> _Read | None:
-    """Return the content of a file as this version names it; None if there is no file."""
+def _read(path: Path) -> _Read:
+    """Return the content of a file."""
     try:
         data = atomic.read_own(path, _MOST_BYTES)
     except FileNotFoundError:
-        return None
+        return _Read({})
     except OSError as error:
         _logger.warning("settings will be made again: %s", error)
         return _Read({})
@@ -178,46 +173,4 @@ def _read(path: Path) -> _Read | None:
     texts = {key: text for key, text in content.items() if isinstance(text, str)}
     number = texts.pop(_VERSION_KEY, "0")
     version = int(number) if re.fullmatch(r"[0-9]{1,6}", number) else 0
-    if version == VERSION:
-        return _Read(texts)
-    for step in range(version, VERSION):
-        texts = _STEPS.get(step, dict)(texts)
-    return _Read(texts, (f"{path.stem}-{version}", data))
-
-
-# The file of earlier versions --------------------------------------------------------
-
-_EARLIER = Path("~/.config/Kernelscope/Kernelscope.conf")
-_ESCAPES = re.compile(r'\\(x[0-9a-fA-F]{1,6}|[\\"abfnrtv0])')
-_CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
-
-
-def read_earlier(path: Path) -> dict[str, str]:
-    """Return the plain texts of the file that earlier versions kept on Linux.
-
-    Values that begin with @ are objects; they are never interpreted.
-    """
-    try:
-        lines = path.expanduser().read_text(encoding="utf-8").split("\n")
-    except (OSError, ValueError, RuntimeError):
-        return {}
-    texts: dict[str, str] = {}
-    group = ""
-    for line in lines:
-        key, found, value = line.partition("=")
-        if line.startswith("["):
-            section = line.strip("[]")
-            group = "" if section == "General" else f"{section}/"
-        elif found and not value.startswith(("@", '"@')):
-            if len(value) > 1 and value[0] == value[-1] == '"':
-                value = value[1:-1]
-            key = key.replace("\\", "/")
-            texts[group + key] = _ESCAPES.sub(_unescaped, value)
-    return texts
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1]
-    if code[0] == "x":
-        return chr(int(code[1:], 16))
-    return _CONTROLS.get(code, code)
+    return _Read(texts, None if version == VERSION else (f"{path.stem}-{version}", data))

@@ -28,12 +28,12 @@ from kernelscope.gui.docks.ladder import Ladder
 from kernelscope.gui.model.ladder import (
     LIMIT,
     KnownRung,
+    LadderModel,
     RungParity,
     compare,
     expected_times,
     race,
 )
-from kernelscope.gui.model.ladder import LadderModel as State
 from kernelscope.gui.model.rungs import Rung, RungPlace, marked, only_cpu
 from kernelscope.gui.session.session import FILTER, PLACES, SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, SHOWN
@@ -81,7 +81,7 @@ class LevelRunner(QObject):
         self._session, self._runner, self._background = session, runner, background
         self.ladder = Ladder()
         self.limit = LIMIT
-        self._state = State()
+        self._state = LadderModel()
         self._recorded: Recorded | None = None
         self._reading = False
         self.race: Race | None = None
