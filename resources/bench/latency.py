@@ -125,7 +125,7 @@ class Watch(QObject):
         """Return the seconds from `change` until its result is painted."""
         begun = time.perf_counter()
         change()
-        self.wanted = self.window.page.request(self.window.panel.run_settings())
+        self.wanted = self.window.page.request(self.window.session.require())
         self.patience.start(PATIENCE_MS)
         self.loop.exec()
         self.patience.stop()
@@ -169,8 +169,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return the row of a case."""
     window = watch.window
-    window.panel.set_filter(case.filter_id)
-    window.panel.set_values(case.filter_id, case.parameters)
+    window.session.set_filter(case.filter_id)
+    window.session.set_values(case.filter_id, case.parameters)
     if window.page.source is not image:
         window.pictures.open_part(image)
     box = border_box(window)
@@ -197,7 +197,7 @@ def measure(
         computing.append(last.seconds)
     shown, painted = last.request, last.output.planes
     part = shown.region
-    fresh = execute(window.page.request(window.panel.run_settings()), backends)
+    fresh = execute(window.page.request(window.session.require()), backends)
     whole = fresh.output.planes
     expected = part.of(whole) if part else whole
     if shown.reduction > 1:
