@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QFormLayout, QSpinBox, QWidget
+from PySide6.QtWidgets import QFormLayout, QLabel, QSpinBox, QWidget
 
 from kernelscope.files.pictures.pillow import JPEG_QUALITY as USUAL_QUALITY
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, stylist
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.messages import close_box
-from kernelscope.gui.widgets.parts import dressed, in_column, text_label
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.theme import set_role
 from kernelscope.gui.widgets.tool_window import ToolWindow
 
 _SCHEMES = {
@@ -69,7 +70,8 @@ class Preferences(ToolWindow):
         form.addRow("&Theme", self._scheme)
         form.addRow("Size of te&xt", self._scale)
         form.addRow("&JPEG quality", self._quality)
-        note = text_label("Changes take effect immediately and are saved.", "", "note")
+        note = QLabel("Changes take effect immediately and are saved.")
+        set_role(note, "note")
         in_column(form, note, 1, close_box(self), of=self)
         self._scheme.currentIndexChanged.connect(self._apply)
         self._scale.currentIndexChanged.connect(self._apply)
