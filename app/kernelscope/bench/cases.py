@@ -26,23 +26,17 @@ from kernelscope.schema.samples import Kind
 class Case:
     """One planned row: a filter, its data, and the level or library that runs it."""
 
-    label: str
-    """The filter and the parameters that distinguish it from others, for tables."""
+    label: str  # the filter and the parameters that distinguish it from others, for tables
     filter: str
-    parameters: Parameters
-    """Those that differ from the defaults."""
+    parameters: Parameters  # those that differ from the defaults
     border: Border
     data: Data
     device: str
-    level: str
-    """A level of the device, or a library."""
+    level: str  # a level of the device, or a library
     library: bool = False
-    gpus: int = 1
-    """How many GPUs share the work."""
-    reason: str = ""
-    """Why it cannot run; empty if it can, as far as is known."""
-    block: Block | None = None
-    """Threads of a GPU's blocks; None for the plan's."""
+    gpus: int = 1  # how many GPUs share the work
+    reason: str = ""  # why it cannot run; empty if it can, as far as is known
+    block: Block | None = None  # threads of a GPU's blocks; None for the plan's
 
     @property
     def spec(self) -> FilterSpec:

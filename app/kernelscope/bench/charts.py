@@ -53,10 +53,8 @@ class Point:
     # Quartiles, or the range that an author published.
     low: float
     high: float
-    repeats: tuple[float, ...] = ()
-    """Every single value, including outliers."""
-    text: str = ""
-    """The value as it is written next to a bar."""
+    repeats: tuple[float, ...] = ()  # every single value, including outliers
+    text: str = ""  # the value as it is written next to a bar
     inner: float | None = None
     """For the bar of a whole run: the computing, drawn as the lower part of the bar; the upper part
     is transfers and the rest of the run. None if the two are not distinguished."""
@@ -71,12 +69,9 @@ class Series:
     style: int
     """Number of the style: a series has the same style in every plot. Published figures have the
     style of our level that does the same."""
-    theirs: bool = False
-    """Published by an author, not measured here."""
-    line: bool = False
-    """In charts without bars: a curve without symbols, such as a roof."""
-    level: str = ""
-    """Id of the level whose colour it has, if it is the only series of that level."""
+    theirs: bool = False  # published by an author, not measured here
+    line: bool = False  # in charts without bars: a curve without symbols, such as a roof
+    level: str = ""  # id of the level whose colour it has, if it is the only series of that level
 
 
 @dataclass(frozen=True)
@@ -90,19 +85,13 @@ class Chart:
     x: str
     y: str
     series: tuple[Series, ...]
-    groups: tuple[str, ...] = ()
-    """Names below groups of bars; empty for curves."""
+    groups: tuple[str, ...] = ()  # names below groups of bars; empty for curves
     ticks: tuple[tuple[float, str], ...] = ()
-    log: bool = True
-    """Whether the axes are logarithmic; in bar charts only the y axis is."""
-    foot: float = 1.0
-    """Value at the foot of the bars on a logarithmic axis."""
-    note: str = ""
-    """Further remarks, such as the origin of the published figures; may be empty."""
-    stacked: bool = False
-    """Whether bars are stacked."""
-    joined: bool = True
-    """Whether lines join the points of a series."""
+    log: bool = True  # whether the axes are logarithmic; in bar charts only the y axis is
+    foot: float = 1.0  # value at the foot of the bars on a logarithmic axis
+    note: str = ""  # further remarks, such as the origin of the published figures; may be empty
+    stacked: bool = False  # whether bars are stacked
+    joined: bool = True  # whether lines join the points of a series
 
 
 __all__ = ["Chart", "Plot", "Point", "Selection", "Series", "all_whole", "chart", "choices"]
@@ -489,8 +478,7 @@ def _scaled(rows: Iterable[Row]) -> str:
 class _Groups:
     """The groups of bars."""
 
-    about: str
-    """Their common property, for the title."""
+    about: str  # their common property, for the title
     # The common property of the rows in a group, and its difference from other groups.
     keys: tuple[str, ...]
     names: tuple[str, ...]

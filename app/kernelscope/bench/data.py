@@ -24,11 +24,8 @@ from kernelscope.images.volume import Volume
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind, Pixels
 
-SEED = 20130521
-"""Seed of all random data."""
-
-HEAD_SIGMA = 10.0
-"""Rician noise of the head, in grey levels; its brightest tissue is 255."""
+SEED = 20130521  # seed of all random data
+HEAD_SIGMA = 10.0  # rician noise of the head, in grey levels; its brightest tissue is 255
 
 SALT_AND_PEPPER = 0.05
 """Share of the photograph's pixels that turn black or white; source M does not state its share."""
@@ -58,12 +55,9 @@ class Data:
     """``noise``: uniform, 8 bit. ``photograph``: grey, 8 bit, with Gaussian noise. ``salt and
     pepper``: the photograph with that noise. ``head``: volumes with Rician noise. ``given``: the
     source passed to `of`."""
-    shape: tuple[int, ...]
-    """(height, width) of a picture, (depth, height, width) of a volume."""
-    channels: int = 1
-    """Channels of a picture, components of a scan."""
-    title: str = ""
-    """Title of the given source."""
+    shape: tuple[int, ...]  # (height, width) of a picture, (depth, height, width) of a volume
+    channels: int = 1  # channels of a picture, components of a scan
+    title: str = ""  # title of the given source
     given: Source | None = field(default=None, compare=False, repr=False)
     """Also None if a report describes data that were opened elsewhere."""
 

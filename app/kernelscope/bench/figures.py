@@ -70,10 +70,8 @@ TIME, SPEED_UP, PSNR, SCALING = "time", "speed-up", "psnr", "scaling"
 class PublishedFigure:
     """One published figure, and the rows of ours that it can be compared with."""
 
-    source: str
-    """``F``, ``M``, ``N`` or ``V``, see `SOURCES`."""
-    variant: str
-    """In the author's words."""
+    source: str  # ``F``, ``M``, ``N`` or ``V``, see `SOURCES`
+    variant: str  # in the author's words
     quantity: str
     """`TIME` (in seconds), `SPEED_UP`, `PSNR` (of a photograph that is not ours) or `SCALING`."""
     scope: Scope
@@ -86,18 +84,14 @@ class PublishedFigure:
     # As in `Row`; only those parameters that the figure is about.
     filter: str
     parameters: Mapping[str, str] = field(default_factory=dict)
-    mask_side: int = 0
-    """Side of the custom mask, whose weights the author does not give; else 0."""
+    mask_side: int = 0  # side of the custom mask, whose weights the author does not give; else 0
     channels: int = 1
-    shape: tuple[int, ...]
-    """(height, width) or (depth, height, width)."""
+    shape: tuple[int, ...]  # (height, width) or (depth, height, width)
     # Our device and level that do the same; the level is empty if none of ours does.
     device: str
     level: str
-    gpus: int = 1
-    """How many GPUs shared the work."""
-    average: bool = False
-    """Averaged over several rows of a table, so that it matches no single row."""
+    gpus: int = 1  # how many GPUs shared the work
+    average: bool = False  # averaged over several rows of a table, so that it matches no single row
     remark: str = ""
     """A contradiction within the source itself, or how it was read where the print is doubtful; may
     be empty."""
@@ -169,8 +163,7 @@ _QUANTITIES = {
 
 _SECONDS = {"s": 1.0, "ms": 1e-3}
 
-_PHANTOM = "256x256x37"
-"""Size of the volume that source V calls its phantom: width, height, slices."""
+_PHANTOM = "256x256x37"  # size of the volume that source V calls its phantom: width, height, slices
 
 
 @functools.cache

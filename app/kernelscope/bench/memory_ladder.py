@@ -26,8 +26,7 @@ from kernelscope.traffic.roofline import FAR, Limiter, Prediction, predict
 from kernelscope.traffic.table import figures, totals_of
 from kernelscope.traffic.trace import Counts, Event, MemorySpace
 
-SIDES = (512, 1024, 4096)
-"""Of square pictures that are offered next to the open one."""
+SIDES = (512, 1024, 4096)  # of square pictures that are offered next to the open one
 
 SHORT = 20e-6
 """Seconds below which starting a launch, 2 to 4 µs on an H100, is a good part of its time."""
@@ -37,10 +36,8 @@ class CountedRung(NamedTuple):
     """A level whose traffic was counted."""
 
     level: Level
-    counts: Sequence[Counts] = ()
-    """Of each launch; empty if it was not counted."""
-    refusal: str = ""
-    """Why it was not."""
+    counts: Sequence[Counts] = ()  # of each launch; empty if it was not counted
+    refusal: str = ""  # why it was not
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,7 @@ class TimedRung:
 
     rung: CountedRung
     prediction: Prediction | None
-    figure: RecordedTime | None
-    """The recorded time of the same work on this card."""
+    figure: RecordedTime | None  # the recorded time of the same work on this card
     measured: float | None = None
     """Seconds of the same work in this session, on the card of this computer."""
 

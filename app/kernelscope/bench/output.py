@@ -31,7 +31,7 @@ def write(path: Path, data: bytes) -> None:
                 stream.write(data)
         else:
             atomic.replace(path.resolve(), data, durable=False)
-    except (OSError, ValueError, RuntimeError) as error:  # A null character; a circle of links.
+    except (OSError, ValueError, RuntimeError) as error:  # a null character; a circle of links.
         detail = error.strerror if isinstance(error, OSError) else error
         raise AppError(f"“{path}” cannot be written: {detail}.", "Choose another place.") from None
 

@@ -31,22 +31,15 @@ class Parity:
     results at each pixel or voxel, of any channel, in the type of the samples.
     """
 
-    label: str
-    """The filter and the parameters that were chosen."""
-    source: str
-    """The filtered source, in words."""
-    levels: tuple[str, ...]
-    """The levels that were compared, like ``CPU serial``; at least one."""
-    reasons: Mapping[str, str]
-    """Why other levels were not compared, by level."""
+    label: str  # the filter and the parameters that were chosen
+    source: str  # the filtered source, in words
+    levels: tuple[str, ...]  # the levels that were compared, like ``CPU serial``; at least one
+    reasons: Mapping[str, str]  # why other levels were not compared, by level
     largest: float
     """The largest difference between any two results, in levels or in the unit of floats."""
-    pair: tuple[str, str]
-    """Two levels that differ by that; the first gives less."""
-    place: tuple[int, ...]
-    """Where: (row, column, channel), or (slice, row, column, component)."""
-    share: float
-    """Share of the samples, 0 to 1, that are not the same in all results."""
+    pair: tuple[str, str]  # two levels that differ by that; the first gives less
+    place: tuple[int, ...]  # where: (row, column, channel), or (slice, row, column, component)
+    share: float  # share of the samples, 0 to 1, that are not the same in all results
     map: Pixels
     remarks: tuple[str, ...] = ()
     """Notices that only some of the runs gave, such as the kernel that was used."""

@@ -28,8 +28,7 @@ class Sweep:
     """One filter with each of its parameter sets, on each of the data."""
 
     filter: str
-    parameters: tuple[Parameters, ...]
-    """The parameters that appear in labels; valid."""
+    parameters: tuple[Parameters, ...]  # the parameters that appear in labels; valid
     data: tuple[Data, ...]
     border: Border = Border.REFLECT
     fixed: Parameters = field(default_factory=dict)
@@ -40,19 +39,13 @@ class Sweep:
 class Plan:
     """The measurements to make, and how to make them."""
 
-    name: str = ""
-    """Name of the preset, or empty."""
+    name: str = ""  # name of the preset, or empty
     sweeps: tuple[Sweep, ...]
-    devices: tuple[str, ...] = DEVICES
-    """``cpu``, ``gpu``."""
-    levels: tuple[str, ...] = ()
-    """Levels of any device; empty for all."""
-    peers: bool = False
-    """Whether to time libraries too, on the same data."""
-    repeat: int = rules.REPEAT
-    """Timed runs of each row."""
-    cold: bool = True
-    """Whether caches are emptied before each run, see `rules`."""
+    devices: tuple[str, ...] = DEVICES  # ``cpu``, ``gpu``
+    levels: tuple[str, ...] = ()  # levels of any device; empty for all
+    peers: bool = False  # whether to time libraries too, on the same data
+    repeat: int = rules.REPEAT  # timed runs of each row
+    cold: bool = True  # whether caches are emptied before each run, see `rules`
     longest: float = rules.LONGEST
     """Longest run in seconds; a slower one is timed on a smaller part."""
     gpus: tuple[int, ...] = ()
@@ -60,8 +53,7 @@ class Plan:
     blocks: tuple[Block, ...] = ()
     """Threads of a GPU's blocks in x and y, in turn, at the levels that let the user choose the
     block; empty for the plan's."""
-    libraries: tuple[str, ...] = ()
-    """The libraries; empty for all."""
+    libraries: tuple[str, ...] = ()  # the libraries; empty for all
 
     def small(self, side: int = 32) -> Plan:
         """Return a plan with the same rows on small data, for a first look and for tests."""
@@ -115,8 +107,7 @@ MEASURABLE = 1e-12, 1e9
 _MOST_REPEATS = 1_000_000
 MOST_GPUS = 1024
 _LONGEST_SIDE = 1 << 20
-_MOST_CELLS = 1 << 34
-"""Limits of a plan in a file; a value beyond them is taken for a damaged file."""
+_MOST_CELLS = 1 << 34  # limits of a plan in a file; a value beyond them is taken for a damaged file
 
 
 def _texts(content: Field, name: str) -> tuple[str, ...]:

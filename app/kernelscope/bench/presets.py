@@ -25,13 +25,10 @@ from kernelscope.bench.sweeps import weights
 class Preset:
     """A named plan."""
 
-    name: str
-    """Named after the sources' experiments."""
-    summary: str
-    """Its purpose, in one sentence."""
+    name: str  # named after the sources' experiments
+    summary: str  # its purpose, in one sentence
     plan: Plan
-    sources: str = ""
-    """The sources whose figures are quoted, ``FMNV``; empty for none."""
+    sources: str = ""  # the sources whose figures are quoted, ``FMNV``; empty for none
 
     @property
     def title(self) -> str:
@@ -92,8 +89,7 @@ def _fixed(value: Any) -> Any:
     return tuple(map(_fixed, value)) if isinstance(value, list) else value
 
 
-PRESETS = {preset.name: preset for preset in _read()}
-"""Of ``resources/presets.toml``, by name."""
+PRESETS = {preset.name: preset for preset in _read()}  # of ``resources/presets.toml``, by name
 
 QUICK_LOOK = PRESETS["Quick look"]
 

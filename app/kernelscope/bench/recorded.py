@@ -42,8 +42,7 @@ from kernelscope.schema.filter import FilterSpec
 
 _logger = logging.getLogger(__name__)
 
-FOLDER = RESOURCES / "bench"
-"""Reports of the project's machines; an installation may lack it."""
+FOLDER = RESOURCES / "bench"  # reports of the project's machines; an installation may lack it
 
 _MISSING = 2.5
 """Distance that a level costs which a setting lacks: levels are compared at one setting."""
@@ -52,31 +51,23 @@ _BORDER, _CHANNELS, _SIZE = 0.25, 0.5, 0.25
 """Distance for another border, for other channels, and for each factor of two in pixels."""
 
 
-_FURTHEST = 2.0
-"""Powers of two in pixels up to which a time is scaled."""
-
-_LEAST_SCALED = 0.002
-"""Seconds below which a time is not proportional to the pixels."""
+_FURTHEST = 2.0  # powers of two in pixels up to which a time is scaled
+_LEAST_SCALED = 0.002  # seconds below which a time is not proportional to the pixels
 
 _SAMPLES = {2: np.dtype(np.uint8), 3: np.dtype(np.float32)}
 """Types of the recorded pictures and volumes, by their dimensions."""
 
-_TYPES = {2: "8 bit", 3: "float"}
-"""Their names."""
+_TYPES = {2: "8 bit", 3: "float"}  # their names
 
 
 @dataclass(frozen=True)
 class RecordedTime:
     """The recorded time of a level."""
 
-    row: Row
-    """The measurement."""
-    machine: str
-    """Name of the card or the processor."""
-    date: str
-    """Day of the measurement: ``22 Nov 2026``."""
-    path: Path
-    """The report."""
+    row: Row  # the measurement
+    machine: str  # name of the card or the processor
+    date: str  # day of the measurement: ``22 Nov 2026``
+    path: Path  # the report
 
     @cached_property
     def seconds(self) -> float:
@@ -142,12 +133,9 @@ class Wanted:
     `dtype`: None for that of the recorded pictures or volumes.
     """
 
-    step: Step
-    """Filter, parameters and border."""
-    shape: tuple[int, ...]
-    """(height, width) or (depth, height, width)."""
-    channels: int = 1
-    """Those that are filtered."""
+    step: Step  # filter, parameters and border
+    shape: tuple[int, ...]  # (height, width) or (depth, height, width)
+    channels: int = 1  # those that are filtered
     dtype: np.dtype[Any] | None = None
 
     @classmethod
@@ -221,12 +209,9 @@ class RecordedReport:
 class Elsewhere:
     """The time that a run should take on a recorded machine."""
 
-    seconds: float
-    """Of the whole run with transfers, at the fastest level."""
-    figure: RecordedTime
-    """The measurement that it follows from."""
-    scaled: bool
-    """Whether it was measured at another size, and scaled by the pixels."""
+    seconds: float  # of the whole run with transfers, at the fastest level
+    figure: RecordedTime  # the measurement that it follows from
+    scaled: bool  # whether it was measured at another size, and scaled by the pixels
 
 
 class _Setting:

@@ -16,10 +16,8 @@ from kernelscope.engine.backend import Backend
 class Report:
     """A plan, its results, and the machine."""
 
-    machine: Mapping[str, str]
-    """See `facts`."""
-    plan: Plan
-    """Measuring it again repeats the run."""
+    machine: Mapping[str, str]  # see `facts`
+    plan: Plan  # measuring it again repeats the run
     rows: tuple[Row, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     """If it was opened: the names of the files with the machine of each (see `Report.measured_on`);
@@ -43,8 +41,7 @@ class Report:
         return "Opened: " + "; ".join(f"{name} ({text})" for name, text in self.files.items()) + "."
 
 
-_GROUPS = ("Software", "Measured")
-"""Facts of a GPU that affect times and are not stated elsewhere."""
+_GROUPS = ("Software", "Measured")  # facts of a GPU that affect times and are not stated elsewhere
 
 
 def facts(backends: Mapping[str, Backend], with_peers: bool = False) -> dict[str, str]:

@@ -19,12 +19,9 @@ from kernelscope.schema.samples import Pixels
 class Difference:
     """The difference between a library's result and ours."""
 
-    largest: float
-    """In grey levels, or in the unit of floats."""
-    share: float
-    """Of the samples that differ, 0 to 1."""
-    inside: bool = False
-    """Only samples whose masks lie within the picture were compared."""
+    largest: float  # in grey levels, or in the unit of floats
+    share: float  # of the samples that differ, 0 to 1
+    inside: bool = False  # only samples whose masks lie within the picture were compared
 
     @classmethod
     def between(cls, ours: Pixels, theirs: Pixels, inside: bool = False) -> Difference:
@@ -50,30 +47,21 @@ class Difference:
 class Row:
     """The times of one filter by one level or library, or why there are none."""
 
-    label: str
-    """The filter and the parameters that were chosen, for tables."""
+    label: str  # the filter and the parameters that were chosen, for tables
     filter: str
-    parameters: Mapping[str, str]
-    """Every parameter, in the form that the command line takes."""
+    parameters: Mapping[str, str]  # every parameter, in the form that the command line takes
     border: str
-    content: str
-    """The content of the data, see `data.Content`."""
-    channels: int
-    """Channels or components."""
+    content: str  # the content of the data, see `data.Content`
+    channels: int  # channels or components
     # Shapes of the requested data and of the part that was timed, which is smaller if all would
     # have taken too long. (height, width) or (depth, height, width).
     asked: tuple[int, ...]
     shape: tuple[int, ...]
-    device: str
-    """``cpu`` or ``gpu``."""
-    level: str
-    """A level of the device, or a library."""
-    library: bool = False
-    """Whether `level` is a library."""
-    gpus: int = 1
-    """How many GPUs shared the work; the kernels' time is that of the busiest."""
-    block: Block | None = None
-    """Requested threads of a GPU's blocks; None for the plan's."""
+    device: str  # ``cpu`` or ``gpu``
+    level: str  # a level of the device, or a library
+    library: bool = False  # whether `level` is a library
+    gpus: int = 1  # how many GPUs shared the work; the kernels' time is that of the busiest
+    block: Block | None = None  # requested threads of a GPU's blocks; None for the plan's
     seconds: tuple[float, ...] = ()
     """Every repeat of the computing: stage *compute*, the kernels, or a library's call."""
     stages: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -82,27 +70,21 @@ class Row:
     """Every repeat of each kernel, if a level runs several in sequence."""
     bytes: float | None = None
     """Minimum memory traffic, read + written, by the plan of a level of the GPU."""
-    operations: float | None = None
-    """Arithmetic operations by the plan of a level of the GPU."""
+    operations: float | None = None  # arithmetic operations by the plan of a level of the GPU
     # Of the GPU: bytes per second of a copy in its memory, peak operations per second.
     copy_rate: float | None = None
     peak_rate: float | None = None
-    batch: int = 1
-    """Number of launches that each computing time is the mean of, see `rules`."""
-    cache: str = ""
-    """``cold`` or ``warm``."""
+    batch: int = 1  # number of launches that each computing time is the mean of, see `rules`
+    cache: str = ""  # ``cold`` or ``warm``
     load: float | None = None
     """Mean number of cores that other programs kept busy during the measurement."""
     psnr: float | None = None
     """Of the result against the noise-free picture, in decibels; None without one, or if a part was
     timed, which shows another picture."""
-    difference: Difference | None = None
-    """Between a library's result and ours."""
+    difference: Difference | None = None  # between a library's result and ours
     notices: tuple[str, ...] = ()
-    reason: str = ""
-    """Why there are no times; empty if there are."""
-    machine: str = ""
-    """The machine, if the rows of several are shown together; else empty."""
+    reason: str = ""  # why there are no times; empty if there are
+    machine: str = ""  # the machine, if the rows of several are shown together; else empty
 
     @property
     def series(self) -> str:

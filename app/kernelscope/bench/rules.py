@@ -53,17 +53,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-LONGEST = 1.0
-"""Limit of a run in seconds; a slower one is timed on a smaller part."""
+LONGEST = 1.0  # limit of a run in seconds; a slower one is timed on a smaller part
 
 REPEAT = 11
 """Timed runs of each row; from 10 on the interval of a ratio excludes one outlier at each end."""
 
-COLD, WARM = "cold", "warm"
-"""State of the caches; see above."""
-
-_USUAL_CACHE = 32 * 2**20
-"""Size in bytes of the last-level cache if the system does not report it."""
+COLD, WARM = "cold", "warm"  # state of the caches; see above
+_USUAL_CACHE = 32 * 2**20  # size in bytes of the last-level cache if the system does not report it
 
 
 @functools.cache

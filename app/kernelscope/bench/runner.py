@@ -28,8 +28,7 @@ from kernelscope.engine.timing import Stage, added_up
 from kernelscope.images.image import Image
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 
-_WARM_UPS = 3
-"""Assumed cost of a row before it is timed, in timed runs."""
+_WARM_UPS = 3  # assumed cost of a row before it is timed, in timed runs
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,8 @@ class Progress:
     # Finished rows, and all that can run.
     done: int
     total: int
-    text: str
-    """The row that is being measured."""
-    left: float | None
-    """Estimated seconds left; None until the first measurement."""
+    text: str  # the row that is being measured
+    left: float | None  # estimated seconds left; None until the first measurement
 
     @property
     def fraction(self) -> float:

@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from kernelscope import filters
 from kernelscope.bench.rows import Row
 
-BASELINE = "CPU serial"
-"""The default baseline: plain loops on one thread."""
+BASELINE = "CPU serial"  # the default baseline: plain loops on one thread
 
 _WHISKER = 1.5
 """A time further than this many interquartile ranges from the quartiles is an outlier."""
@@ -72,8 +71,7 @@ class SpeedUp:
     """The factor by which a row is faster than the baseline."""
 
     factor: float
-    scaled: bool
-    """At least one of the two was timed on a part of the data, and the parts differ."""
+    scaled: bool  # at least one of the two was timed on a part of the data, and the parts differ
 
     def describe(self) -> str:
         """Return ``3.4``, or ``≈ 3.4`` if it is scaled."""
@@ -110,8 +108,7 @@ def _work(row: Row) -> float:
     return work**2 if spec.whole(row.values(spec)) else work
 
 
-SURE = 0.95
-"""Confidence of intervals if there are enough repeats."""
+SURE = 0.95  # confidence of intervals if there are enough repeats
 
 
 @dataclass(frozen=True)
@@ -120,8 +117,7 @@ class Interval:
 
     low: float
     high: float
-    confidence: float
-    """Probability, 0 to 1, that it contains the true value."""
+    confidence: float  # probability, 0 to 1, that it contains the true value
 
     def describe(self) -> str:
         """Return ``1.21 to 1.26, 95 % sure``."""
@@ -156,11 +152,9 @@ def median_interval(values: Sequence[float], confidence: float = SURE) -> Interv
 class Ratio:
     """The ratio of the times of two rows."""
 
-    value: float
-    """Ratio of the medians."""
+    value: float  # ratio of the medians
     interval: Interval
-    scaled: bool = False
-    """At least one of the two was timed on a part of the data."""
+    scaled: bool = False  # at least one of the two was timed on a part of the data
 
     def over(self, other: Ratio) -> Ratio:
         """Return this ratio divided by another one, of other rows."""
@@ -227,10 +221,8 @@ class RooflinePoint:
     """A row of the GPU in a roofline plot."""
 
     row: Row
-    intensity: float
-    """Operations for each byte of memory traffic, both by the plan of the launches."""
-    rate: float
-    """Operations per second that were reached."""
+    intensity: float  # operations for each byte of memory traffic, both by the plan of the launches
+    rate: float  # operations per second that were reached
 
 
 def roofline(rows: Iterable[Row]) -> list[RooflinePoint]:

@@ -77,8 +77,7 @@ def load(path: Path) -> Report:
     return replace(report, files={path.name: report.measured_on()})
 
 
-_NEWEST = 1000
-"""Upper limit of version numbers; a larger one is taken for a damaged file."""
+_NEWEST = 1000  # upper limit of version numbers; a larger one is taken for a damaged file
 
 
 def _texts(content: Field) -> dict[str, str]:
@@ -128,8 +127,7 @@ def _row_from_json(content: Field) -> Row:
 
 
 _MOST_LAUNCHES = 1 << 40
-_MOST = 1e30
-"""Upper limit of bytes, operations and their rates; more is taken for a damaged file."""
+_MOST = 1e30  # upper limit of bytes, operations and their rates; more is taken for a damaged file
 
 
 def _parameters(content: Field, spec: FilterSpec) -> dict[str, str]:

@@ -26,8 +26,7 @@ class Table:
     # Of the columns; widths in characters.
     headings: tuple[str, ...]
     widths: tuple[int, ...]
-    text: tuple[int, ...]
-    """Columns that are aligned to the left."""
+    text: tuple[int, ...]  # columns that are aligned to the left
 
     def head(self) -> str:
         """Return the first two lines."""

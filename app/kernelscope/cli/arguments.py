@@ -51,8 +51,7 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_name
 
-SEPARATOR = ":"
-"""Stands between the steps of a chain."""
+SEPARATOR = ":"  # stands between the steps of a chain
 
 _INPUTS = {
     "component": "components",

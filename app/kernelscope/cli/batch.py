@@ -58,8 +58,7 @@ if TYPE_CHECKING:
 
 _TEXTS, _TIMES = ("status", "reason", "size", "device"), ("read", "filtered", "written")
 _RECORD = ("kept", "changed", "lost")
-_JOBS = 2
-"""Files that are read ahead and written behind for each GPU."""
+_JOBS = 2  # files that are read ahead and written behind for each GPU
 
 _FIGURES = ("psnr_before", "psnr", "ssim_before", "ssim", "levels", "note")
 """Fields of an outcome, in the order of a summary; the figures where there are references."""

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from kernelscope.engine.backend import Backend
     from kernelscope.engine.control import CancelToken
 
-_SAVE_EVERY = 2.0
-"""Seconds between two writes of the rows measured so far."""
+_SAVE_EVERY = 2.0  # seconds between two writes of the rows measured so far
 
 _QUICK = 3
 _SIZES = (4096,)

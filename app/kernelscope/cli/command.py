@@ -9,18 +9,15 @@ from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.schema.samples import Levels
 
-INPUT = "input"
-"""Stands for the file of a reference: INPUT itself."""
+INPUT = "input"  # stands for the file of a reference: INPUT itself
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
     """The files to read, and how to read them."""
 
-    source: Path
-    """A picture or a volume."""
-    components: tuple[Path, ...] = ()
-    """Volumes of the same head, filtered together with `source`."""
+    source: Path  # a picture or a volume
+    components: tuple[Path, ...] = ()  # volumes of the same head, filtered together with `source`
     volumes: tuple[int, ...] = ()
     """Numbers of the volumes in their files, from 1: none, one for all, or one for each."""
     reference: str | None = None
@@ -46,10 +43,8 @@ class OutputFiles:
     residual: Path | None = None
     difference: Path | None = None
     recipe: Path | None = None
-    lossy: bool = False
-    """Whether a format may lose something."""
-    quality: int | None = None
-    """That of a JPEG, 1 to 100."""
+    lossy: bool = False  # whether a format may lose something
+    quality: int | None = None  # that of a JPEG, 1 to 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,16 +57,13 @@ class ApplyCommand:
     outputs: OutputFiles
     memory: int | None = None
     """Bytes that the process may take; without it, files are held in memory as a whole."""
-    local_cluster: int | None = None
-    """Worker processes of this machine that filter in blocks."""
-    scheduler: str | None = None
-    """Address of a Dask cluster whose workers do."""
+    local_cluster: int | None = None  # worker processes of this machine that filter in blocks
+    scheduler: str | None = None  # address of a Dask cluster whose workers do
     # For a scheduler that wants TLS.
     tls_ca_file: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    gpus: tuple[int, ...] | None = None
-    """Numbers of the GPUs to use; None for the default."""
+    gpus: tuple[int, ...] | None = None  # numbers of the GPUs to use; None for the default
     # Print nothing but errors; log every stage; print a report as JSON.
     quiet: bool = False
     verbose: bool = False

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from kernelscope.images.source import Source
     from kernelscope.images.volume import Volume
 
-MOST_BYTES = 2**62
-"""Larger than any memory, and still a number that the system's interfaces accept."""
+MOST_BYTES = 2**62  # larger than any memory, and still a number that the system's interfaces accept
 
 STATUS = (
     "Exit status: 0 on success; 1 for an error that you can correct (a file, a value out of range) "

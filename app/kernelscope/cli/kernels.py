@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 _TYPES: dict[str, Any] = {"8": np.uint8, "16": np.uint16, "float": np.float32}
 
-Sides = dict[Kind, int]
-"""Usual side of the square or the cube that is filtered."""
+Sides = dict[Kind, int]  # usual side of the square or the cube that is filtered
 
 
 def filter_with_kernel(command: str, purpose: str, arguments: Sequence[str]) -> FilterSpec:

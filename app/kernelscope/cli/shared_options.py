@@ -183,8 +183,7 @@ def tls_of(options: Any) -> Tls | None:
     return Tls(*files.values())
 
 
-_PREFIX = "parameter_"
-"""Separates a filter's parameters from the options that every filter has."""
+_PREFIX = "parameter_"  # separates a filter's parameters from the options that every filter has
 
 
 def add_filter_options(parser: argparse.ArgumentParser, spec: FilterSpec) -> None:

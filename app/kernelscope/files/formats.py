@@ -35,10 +35,8 @@ CMYK = "CMYK converted to RGB without a colour profile."
 class Format:
     """A kind of image file, for dialogs and help texts."""
 
-    name: str
-    """Name for users."""
-    suffixes: tuple[str, ...]
-    """Lower case, with the dot; the usual one first."""
+    name: str  # name for users
+    suffixes: tuple[str, ...]  # lower case, with the dot; the usual one first
 
 
 @dataclass
@@ -50,12 +48,9 @@ class Decoded:
     """
 
     pixels: NDArray[Any]
-    notices: list[str] = field(default_factory=list)
-    """Conversions that were made."""
-    orientation: int = 1
-    """Orientation of the camera as in EXIF: 1 to 8, 1 is upright."""
-    metadata: Metadata = NOTHING
-    """Further data in the file."""
+    notices: list[str] = field(default_factory=list)  # conversions that were made
+    orientation: int = 1  # orientation of the camera as in EXIF: 1 to 8, 1 is upright
+    metadata: Metadata = NOTHING  # further data in the file
     missing: NDArray[np.bool_] | None = None
 
 

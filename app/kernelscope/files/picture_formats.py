@@ -39,19 +39,16 @@ class Writer:
     `dtypes`: types of samples, the most precise one last.
     """
 
-    format: Format
-    """Its suffixes are those to write, which may be fewer than those to read."""
+    format: Format  # its suffixes are those to write, which may be fewer than those to read
     encode: Callable[[NDArray[Any], Metadata], bytes]
     """Maps pixels from `fit` and metadata from `metadata` to the bytes of a file."""
     dtypes: tuple[np.dtype[Any], ...] = (_UINT8,)
-    beside: frozenset[str] = frozenset()
-    """The fields of `Metadata` that are kept."""
+    beside: frozenset[str] = frozenset()  # the fields of `Metadata` that are kept
     # Whether there are files of grey, of colours and with transparency.
     grey: bool = True
     colour: bool = True
     alpha: bool = False
-    max_side: int = 2**31 - 1
-    """Largest width and height in pixels."""
+    max_side: int = 2**31 - 1  # largest width and height in pixels
     resolutions: tuple[float, float] = (1.0, 2.0**24)
     """Smallest and largest resolution that is kept."""
     encode_at: Callable[..., bytes] | None = None
@@ -125,14 +122,10 @@ class Writer:
 class PictureFormat:
     """A format that is read, and written if it has writers."""
 
-    format: Format
-    """Its suffixes are those to read."""
-    magic: re.Pattern[bytes]
-    """Matches the first bytes of its files."""
-    decode: Callable[[WatchedFile], Decoded]
-    """Reads a file, from its start."""
-    writers: tuple[Writer, ...] = ()
-    """Several where each suffix keeps other properties."""
+    format: Format  # its suffixes are those to read
+    magic: re.Pattern[bytes]  # matches the first bytes of its files
+    decode: Callable[[WatchedFile], Decoded]  # reads a file, from its start
+    writers: tuple[Writer, ...] = ()  # several where each suffix keeps other properties
     decode_all: Callable[[WatchedFile], list[Decoded]] | None = None
     """Reads all pictures of a file; None for formats of a single one."""
 

@@ -10,8 +10,7 @@ from kernelscope.files.write_errors import replace_file
 
 RECIPE_SUFFIX = ".recipe.json"
 
-MOST_BYTES = 1 << 20
-"""Limit in bytes: no recipe is as long, but a picture chosen by mistake may be."""
+MOST_BYTES = 1 << 20  # limit in bytes: no recipe is as long, but a picture chosen by mistake may be
 
 
 def read_recipe(path: str | Path) -> Recipe:

@@ -12,12 +12,9 @@ from kernelscope.base.paths import RESOURCES
 class Sample:
     """A picture that comes with the program."""
 
-    path: Path
-    """Where it is."""
-    caption: str
-    """Description of the picture, for menus."""
-    truth: Path | None = None
-    """The same picture without its noise."""
+    path: Path  # where it is
+    caption: str  # description of the picture, for menus
+    truth: Path | None = None  # the same picture without its noise
 
 
 _CAMERA = RESOURCES / "camera.bmp"

@@ -18,8 +18,7 @@ from kernelscope.files.formats import Unreadable
 SECONDS = 0.8
 SECONDS_PER_BYTE = 0.8 / 100e6
 """The program parses a file twice: to detect its format, and to read it."""
-_CALLS = 64
-"""Reads between two looks at the clock, which takes as long as a short read."""
+_CALLS = 64  # reads between two looks at the clock, which takes as long as a short read
 
 
 class WatchedFile(io.BufferedReader):

@@ -96,7 +96,7 @@ def explained(path: Path) -> Iterator[None]:
         raise ImageWriteError(
             f"{name}: the file cannot be written ({error.strerror}).", _ELSEWHERE
         ) from error
-    except (ValueError, RuntimeError) as error:  # A null character; a circle of links.
+    except (ValueError, RuntimeError) as error:  # a null character; a circle of links.
         raise ImageWriteError(f"{name}: the path cannot be used ({error}).", _ELSEWHERE) from error
 
 

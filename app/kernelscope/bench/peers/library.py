@@ -47,21 +47,15 @@ def _nothing() -> str:
 class Library:
     """A library that the bench compares with."""
 
-    name: str
-    """Name in tables and on the command line."""
-    module: str
-    """Python module that it is used through; empty if it needs none."""
-    makers: Mapping[str, Maker]
-    """A `Maker` for each supported filter, by the filter's id."""
-    rank: int
-    """Its place in tables: smaller numbers first."""
-    on_card: bool = False
-    """Its calls take CuPy arrays and are queued on CuPy's current stream."""
+    name: str  # name in tables and on the command line
+    module: str  # Python module that it is used through; empty if it needs none
+    makers: Mapping[str, Maker]  # A `Maker` for each supported filter, by the filter's id
+    rank: int  # its place in tables: smaller numbers first
+    on_card: bool = False  # its calls take CuPy arrays and are queued on CuPy's current stream
     inside_only: bool = False
     """It lacks most borders, so results are compared only where the mask lies within the
     picture."""
-    requirement: str = ""
-    """Name of `module` in messages, if not that of the library."""
+    requirement: str = ""  # name of `module` in messages, if not that of the library
     obstacle: Callable[[], str] = _nothing
     """Returns why it cannot be used although `module` is installed; empty if it can."""
     version: Callable[[], str] | None = None
@@ -98,8 +92,7 @@ class Counterpart:
     library: Library
     call: Callable[[], Any]
     """Does the work and returns the result; on a GPU queues it on the current CuPy stream."""
-    finish: Callable[[Any], Pixels]
-    """Converts the result, on the host, to the type of the filter."""
+    finish: Callable[[Any], Pixels]  # converts the result, on the host, to the type of the filter
 
     def result(self) -> Pixels:
         """Return the library's result, in the filter's type."""

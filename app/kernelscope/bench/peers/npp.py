@@ -25,8 +25,7 @@ from kernelscope.bench.peers.library import (
 )
 from kernelscope.schema.borders import Border
 
-_REPLICATE = 2
-"""The only border that all of NPP's filters support; the bench compares inside it."""
+_REPLICATE = 2  # the only border that all of NPP's filters support; the bench compares inside it
 
 _MASK_3X3 = 200
 

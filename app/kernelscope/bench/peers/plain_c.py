@@ -30,8 +30,7 @@ from kernelscope.filters.sobel.directions import COMPASS
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Pixels, white_level
 
-NAME = "C -O2"
-"""The name of this peer."""
+NAME = "C -O2"  # the name of this peer
 
 SOURCE = Path(__file__).with_name("plain.c")
 
@@ -55,8 +54,7 @@ _FORMS = ("sum", "magnitude", "directions", "single", "winner", "angle")
 
 _TYPES = {"uint8": "uint8_t", "uint16": "uint16_t", "float32": "float"}
 
-_LARGEST = 2**31 - 1
-"""Largest magnitude of a sum of integer samples, so that it fits an int."""
+_LARGEST = 2**31 - 1  # largest magnitude of a sum of integer samples, so that it fits an int
 
 Call = Callable[[], Pixels]
 Parameters = Mapping[str, Any]

@@ -48,14 +48,9 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-_CONNECT_SECONDS = 10.0
-"""A scheduler that has not answered by then is not there."""
-
-_ENCRYPTED = ("tls", "wss")
-"""Protocols of Dask that need keys."""
-
-_LOOK_SECONDS = 0.1
-"""A batch that waits for workers looks this often whether it was cancelled."""
+_CONNECT_SECONDS = 10.0  # a scheduler that has not answered by then is not there
+_ENCRYPTED = ("tls", "wss")  # protocols of Dask that need keys
+_LOOK_SECONDS = 0.1  # a batch that waits for workers looks this often whether it was cancelled
 
 
 _WORKERS_ENDED = (

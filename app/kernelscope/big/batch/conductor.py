@@ -72,8 +72,7 @@ class Status(StrEnum):
     """What became of a file."""
 
     DONE = "done"
-    SKIPPED = "skipped"
-    """It was done before, by the journal."""
+    SKIPPED = "skipped"  # it was done before, by the journal
     FAILED = "failed"
 
 
@@ -83,12 +82,9 @@ class FileOutcome:
 
     item: Item
     status: Status
-    reason: str = ""
-    """Of a failure: the cause and the way out."""
-    size: str = ""
-    """``640×480``, once it was read."""
-    device: str = ""
-    """Where the last step ran: ``CPU parallel``."""
+    reason: str = ""  # of a failure: the cause and the way out
+    size: str = ""  # ``640×480``, once it was read
+    device: str = ""  # where the last step ran: ``CPU parallel``
     # Seconds that each took.
     read: float = 0.0
     filtered: float = 0.0
@@ -96,8 +92,7 @@ class FileOutcome:
     # Of the input and of the result, where they can be compared with a reference.
     before: Quality | None = None
     quality: Quality | None = None
-    note: str = ""
-    """The reason why there is no quality, where references were asked for."""
+    note: str = ""  # the reason why there is no quality, where references were asked for
     report: ResultReport = EMPTY
     """Conversions, and whatever of the file the result does not keep; also of one done before."""
 
@@ -108,8 +103,7 @@ class _Read:
 
     sources: tuple[Source, ...]
     reference: Image | Volume | None
-    note: str
-    """The reason why there is no reference, if it cannot be read."""
+    note: str  # the reason why there is no reference, if it cannot be read
     state: tuple[int, int] | None
     seconds: float
 

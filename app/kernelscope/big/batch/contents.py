@@ -41,8 +41,7 @@ from kernelscope.images.volume import Volume
 _HEADER_BYTES, _VOXEL_BYTES = 1 << 29, 16
 """More than the header of a NIfTI file takes, and than a voxel does."""
 
-_PART = 1 << 22
-"""Bytes that are unpacked at a time."""
+_PART = 1 << 22  # bytes that are unpacked at a time
 
 
 def read_sources(item: Item, handling: Handling) -> tuple[Source, ...]:

@@ -14,8 +14,7 @@ from kernelscope.images.levels import given_levels
 from kernelscope.images.record import Record
 from kernelscope.schema.samples import Levels
 
-JOURNAL = "kernelscope-batch.jsonl"
-"""Name of the journal in the output folder."""
+JOURNAL = "kernelscope-batch.jsonl"  # name of the journal in the output folder
 
 PARTS = ".kernelscope-batch-parts"
 """Folder in the output folder, for results of workers that are not at their places yet."""
@@ -37,8 +36,7 @@ class Item:
     # Of a DICOM series, `source` is one of its files.
     source: Path
     target: Path
-    reference: Path | None = None
-    """The file that the result is compared with."""
+    reference: Path | None = None  # the file that the result is compared with
     slices: tuple[Path, ...] = ()
     """All files of a DICOM series, with those that may be its damaged slices."""
 
@@ -47,8 +45,7 @@ class Item:
         return self.slices or (self.source,)
 
 
-_LOOK_SECONDS = 0.05
-"""A paused batch looks this often whether it was cancelled."""
+_LOOK_SECONDS = 0.05  # a paused batch looks this often whether it was cancelled
 
 
 class FileStage(StrEnum):
@@ -118,18 +115,15 @@ AS_USUAL = Handling()
 class Hints:
     """Hints of failures; by default those of the command line."""
 
-    own_input: str = "Choose another --out."
-    """A result would replace its own input."""
-    there: str = "Add --overwrite, or move it."
-    """A file of the name of a result is there."""
+    own_input: str = "Choose another --out."  # a result would replace its own input
+    there: str = "Add --overwrite, or move it."  # a file of the name of a result is there
     earlier: str = "Go on with --resume, begin again with --overwrite, or choose another folder."
     """The output folder has a journal, and it was not to be resumed."""
     other_recipe: str = "Choose another folder, or leave out --resume and add --overwrite."
     """The journal is that of another recipe."""
     memory: str = "Use fewer --jobs, close other programs, or filter it with “apply --memory”."
     """There is not enough memory."""
-    blocks: str = "Filter it with “apply --memory 2G”."
-    """The file is read in blocks only."""
+    blocks: str = "Filter it with “apply --memory 2G”."  # the file is read in blocks only
 
 
 COMMAND_LINE = Hints()

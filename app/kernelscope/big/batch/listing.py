@@ -33,8 +33,7 @@ USUAL, USUAL_VOLUME = ".tif", ".nii.gz"
 """Suffixes of results of files whose own format is not written: TIFF holds all types, and NIfTI
 the place of a DICOM series as well."""
 
-_NAMELESS = "series"
-"""Name of a series that has no name, nor its folder."""
+_NAMELESS = "series"  # name of a series that has no name, nor its folder
 
 
 @dataclass
@@ -45,8 +44,7 @@ class FoundFiles:
     """
 
     items: list[Item] = field(default_factory=list)
-    left_out: int = 0
-    """Files in folders that are of no format that can be read."""
+    left_out: int = 0  # files in folders that are of no format that can be read
     problems: list[tuple[Path, str]] = field(default_factory=list)
 
 
@@ -106,20 +104,13 @@ def find_items(
 class _Listed:
     """A file or a series, and the name of its result."""
 
-    path: Path
-    """Of a series, its first file."""
-    place: PurePath
-    """Below the input, with its own suffix."""
-    whole: Path
-    """The same from the root."""
-    stem: str
-    """The name without the suffix."""
-    usual: str
-    """The suffix of the result where none was chosen."""
-    slices: tuple[Path, ...] = ()
-    """The files of a series."""
-    scan: PurePath | None = None
-    """The place of the folder that a series has for itself."""
+    path: Path  # of a series, its first file
+    place: PurePath  # below the input, with its own suffix
+    whole: Path  # the same from the root
+    stem: str  # the name without the suffix
+    usual: str  # the suffix of the result where none was chosen
+    slices: tuple[Path, ...] = ()  # the files of a series
+    scan: PurePath | None = None  # the place of the folder that a series has for itself
 
     @classmethod
     def of(cls, path: Path, place: PurePath) -> _Listed:

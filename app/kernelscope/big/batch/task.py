@@ -39,8 +39,7 @@ from kernelscope.files.write_errors import check_folder, explained
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.judging.volumes import VolumeQuality
 
-OPEN = "open"
-"""A file in the folder of parts while the batch runs."""
+OPEN = "open"  # a file in the folder of parts while the batch runs
 
 _SHARED = "Use folders that all machines share, under the same names."
 
@@ -54,11 +53,9 @@ class TaskSettings:
 
     recipe: Recipe
     options: RunOptions
-    parts: Path
-    """Folder for the parts; absolute."""
+    parts: Path  # folder for the parts; absolute
     handling: Handling = AS_USUAL
-    threads: int | None = None
-    """Threads of the CPU in each worker; by default all cores."""
+    threads: int | None = None  # threads of the CPU in each worker; by default all cores
 
 
 def describe(number: int, item: Item, settings: TaskSettings) -> str:

@@ -34,8 +34,7 @@ from kernelscope.schema.samples import UNIT, Kind, Levels
 _SURVEY_RESERVE = 256 << 20
 """Bytes that the compiler takes, which is not loaded yet when the source is surveyed."""
 
-_SLACK = 32 << 20
-"""Bytes for which the allocator may hold memory that it does not use."""
+_SLACK = 32 << 20  # bytes for which the allocator may hold memory that it does not use
 
 
 class OpenSink(Sink, Protocol):
@@ -53,10 +52,8 @@ class Filed:
     """The report of a file that was filtered in blocks."""
 
     kind: Kind
-    shape: Sides
-    """That of the result: (height, width, channels), or (depth, height, width)."""
-    steps: tuple[str, ...]
-    """Each step in words."""
+    shape: Sides  # that of the result: (height, width, channels), or (depth, height, width)
+    steps: tuple[str, ...]  # each step in words
     record: Record
     """The properties of the source that its result kept, has in another form, or lost."""
     streamed: Streamed

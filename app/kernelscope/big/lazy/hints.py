@@ -8,8 +8,7 @@ from pathlib import Path
 
 from kernelscope.base.errors import AppError, OutOfMemory
 
-_LARGE = 2**30
-"""Bytes of a file that may be too large for memory, or have too many samples."""
+_LARGE = 2**30  # bytes of a file that may be too large for memory, or have too many samples
 
 
 @contextmanager

@@ -17,8 +17,7 @@ from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.lengths import is_length, millimetres, unit_of
 
 LATEST = "0.5"
-VERSIONS = {"0.4": 2, LATEST: 3}
-"""Versions of the metadata, and those of Zarr that they belong to."""
+VERSIONS = {"0.4": 2, LATEST: 3}  # versions of the metadata, and those of Zarr that they belong to
 
 _AXES = ("t", "c", "z", "y", "x")
 _UNITS = {"nm": "nanometer", "µm": "micrometer", "mm": "millimeter", "m": "meter"}
@@ -28,30 +27,21 @@ _UNITS = {"nm": "nanometer", "µm": "micrometer", "mm": "millimeter", "m": "mete
 class Axis:
     """An axis of a picture."""
 
-    name: str
-    """One of t, c, z, y and x."""
-    scale: float = 1.0
-    """Distance of samples, in `unit`."""
-    unit: str = ""
-    """As the file states it; empty if it does not."""
-    origin: float = 0.0
-    """Position of the first sample, in `unit`."""
+    name: str  # one of t, c, z, y and x
+    scale: float = 1.0  # distance of samples, in `unit`
+    unit: str = ""  # as the file states it; empty if it does not
+    origin: float = 0.0  # position of the first sample, in `unit`
 
 
 @dataclass(frozen=True)
 class Multiscale:
     """The finest resolution of a picture."""
 
-    version: str
-    """A key of `VERSIONS`."""
-    along: tuple[Axis, ...]
-    """In the order of the array."""
-    path: str
-    """Place of the array in the group."""
-    name: str = ""
-    """That of the picture; empty without one."""
-    levels: int = 1
-    """Number of its resolutions."""
+    version: str  # a key of `VERSIONS`
+    along: tuple[Axis, ...]  # in the order of the array
+    path: str  # place of the array in the group
+    name: str = ""  # that of the picture; empty without one
+    levels: int = 1  # number of its resolutions
     omero: Mapping[str, Any] = field(default_factory=dict)
     """Names, colours and display ranges of its channels, as the file has them."""
 

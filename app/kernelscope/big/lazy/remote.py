@@ -46,22 +46,17 @@ from kernelscope.files.write_errors import explained
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Levels
 
-_LOOK_SECONDS = 0.1
-"""A block that is waited for looks this often whether the run was cancelled."""
-
-_FEWEST = 4
-"""Workers for which blocks are sent: more may come."""
+_LOOK_SECONDS = 0.1  # a block that is waited for looks this often whether the run was cancelled
+_FEWEST = 4  # workers for which blocks are sent: more may come
 
 _ANSWER_SECONDS = 10.0
 
-_TRIES = 5
-"""Answers of a block that may be lost with workers."""
+_TRIES = 5  # answers of a block that may be lost with workers
 
 _SHARED = "Use folders that all machines share, under the same names."
 
 
-Task = dict[str, Any]
-"""What the blocks of a file have in common, as JSON has it."""
+Task = dict[str, Any]  # what the blocks of a file have in common, as JSON has it
 
 
 @dataclass(frozen=True)
@@ -69,8 +64,7 @@ class Workers:
     """The workers of a cluster."""
 
     client: Any
-    threads: int | None = None
-    """Threads of the CPU in each worker; by default all cores."""
+    threads: int | None = None  # threads of the CPU in each worker; by default all cores
 
     def stream(
         self,

@@ -34,21 +34,15 @@ class Head:
 
     spacing: Spacing | None = None
     """Distance between voxels along z, y and x in millimetres; None if the file has none."""
-    stated: str = "zyx"
-    """The axes of which it is not a guess, as in `Volume`."""
+    stated: str = "zyx"  # the axes of which it is not a guess, as in `Volume`
     profile: bytes = b""
-    resolution: tuple[float, float] | None = None
-    """Pixels per inch along x and y."""
-    notices: tuple[str, ...] = ()
-    """Decisions of the reader, for the user to know."""
+    resolution: tuple[float, float] | None = None  # pixels per inch along x and y
+    notices: tuple[str, ...] = ()  # decisions of the reader, for the user to know
     channels: tuple[Channel, ...] = ()
     """Those of a microscope, in the order of the samples; empty if unknown."""
-    others: tuple[str, ...] = ()
-    """Names of further content, which no result keeps."""
-    microscope: bool = False
-    """As in `Volume`."""
-    ome: Multiscale | None = None
-    """The metadata of OME-Zarr."""
+    others: tuple[str, ...] = ()  # names of further content, which no result keeps
+    microscope: bool = False  # as in `Volume`
+    ome: Multiscale | None = None  # the metadata of OME-Zarr
 
     def moved(self, before: Sides, after: Sides) -> Head:
         """Return the head of a result that a border made smaller on all sides alike."""

@@ -24,8 +24,7 @@ from kernelscope.big.lazy.source import LazySource
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.schema.crop import Box
 
-STAGE = "blocks"
-"""Name of the stage in progress reports."""
+STAGE = "blocks"  # name of the stage in progress reports
 
 
 class Sink(Protocol):

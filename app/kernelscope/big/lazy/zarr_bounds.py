@@ -22,17 +22,13 @@ import numpy as np
 from kernelscope.files.formats import Unreadable
 
 _MOST_JSON = 1 << 24
-_MOST_CHUNK = 1 << 31
-"""Most bytes of a chunk: Blosc's limit as well."""
-_MOST_PARTS = 1 << 24
-"""Most chunks of an array: 16 million of 64³ samples are 4 terabytes."""
+_MOST_CHUNK = 1 << 31  # most bytes of a chunk: Blosc's limit as well
+_MOST_PARTS = 1 << 24  # most chunks of an array: 16 million of 64³ samples are 4 terabytes
 _MOST_RATIO = 4096
 """Most bytes of an array for each that is stored; more than Zstandard makes of zeros."""
-_SMALL = 1 << 36
-"""Bytes of an array that may be empty: filtering them takes minutes."""
+_SMALL = 1 << 36  # bytes of an array that may be empty: filtering them takes minutes
 _ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
-_SPARE = 1 << 16
-"""Bytes by which a codec may make a chunk larger than its samples."""
+_SPARE = 1 << 16  # bytes by which a codec may make a chunk larger than its samples
 
 
 def inside(folder: Path, place: Path) -> Path:
@@ -214,5 +210,4 @@ _SIZES: dict[str, Callable[[bytes, int], int]] = {
 }
 """The codecs that compress, and how large their data become."""
 
-_REORDER = ("shuffle",)
-"""Filters of Zarr 2 that keep the number of bytes."""
+_REORDER = ("shuffle",)  # filters of Zarr 2 that keep the number of bytes

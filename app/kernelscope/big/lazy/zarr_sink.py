@@ -29,17 +29,13 @@ from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 
 SUFFIXES = (".zarr",)
-STAGE = "pyramid"
-"""Name of the stage in progress reports."""
+STAGE = "pyramid"  # name of the stage in progress reports
 
 _CHUNK = {Kind.VOLUME: (16, 256, 256), Kind.PICTURE: (512, 512)}
 """Sides of chunks: flat ones in volumes, since blocks are slices. 2 MiB of 16-bit voxels."""
 
-_SMALL = 256
-"""Axes longer than this are halved from level to level."""
-
-_LEVEL = 1
-"""Level of Zstandard: the least, which is faster than a disk on a usual processor."""
+_SMALL = 256  # axes longer than this are halved from level to level
+_LEVEL = 1  # level of Zstandard: the least, which is faster than a disk on a usual processor
 
 
 class ZarrSink:

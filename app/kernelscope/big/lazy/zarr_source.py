@@ -34,8 +34,7 @@ from kernelscope.schema.samples import Kind
 METADATA = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata", ".zarray")
 """Files of which a folder with Zarr data has some."""
 
-_COLOURS = 3
-"""Channels of a picture that is read as RGB; other numbers are pictures of their own."""
+_COLOURS = 3  # channels of a picture that is read as RGB; other numbers are pictures of their own
 
 _DECODING = 3
 """Chunks that decoding one takes at most: its code, its samples, and those in another order."""

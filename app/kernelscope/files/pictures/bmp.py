@@ -40,8 +40,7 @@ _USUAL_FIELDS = {
 _INTERPRETED = 2**12
 """Bytes of runs below which Python finishes before Numba has loaded its compiled code."""
 
-_MOST_HOLES = 2**24
-"""Pixels that runs may leave out; otherwise a few bytes could claim a gigabyte."""
+_MOST_HOLES = 2**24  # pixels that runs may leave out; otherwise a few bytes could claim a gigabyte
 
 PER_METRE = 1 / 0.0254
 _MAX_PROFILE = 2**24
@@ -65,12 +64,9 @@ class _Header:
     fields: tuple[int, int, int, int]
     """Masks of red, green, blue and alpha in a pixel of 16 or 32 bits; 0 if there is none."""
     palette: NDArray[np.uint8]
-    pixels: int
-    """Offset of the pixels in the data."""
-    metadata: Metadata = NOTHING
-    """Without the profile, which follows the pixels."""
-    profile: slice | None = None
-    """Its place in the data."""
+    pixels: int  # offset of the pixels in the data
+    metadata: Metadata = NOTHING  # without the profile, which follows the pixels
+    profile: slice | None = None  # its place in the data
 
 
 def decode(handle: BinaryIO) -> Decoded:

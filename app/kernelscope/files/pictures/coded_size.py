@@ -13,8 +13,7 @@ from kernelscope.files.pictures import jpeg
 
 _CODESTREAM = b"\xff\x4f\xff\x51"
 """Start of image and size: the first two markers of JPEG 2000, always in this order."""
-_BOXES = b"\0\0\0\x0cjP"
-"""Start of a JPEG 2000 in boxes, each of a length, a kind and its content."""
+_BOXES = b"\0\0\0\x0cjP"  # start of a JPEG 2000 in boxes, each of a length, a kind and its content
 
 
 def check_coded_size(data: bytes, width: int, height: int, samples: int) -> None:

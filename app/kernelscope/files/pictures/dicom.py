@@ -33,16 +33,12 @@ from kernelscope.images.image import Metadata
 
 FORMAT = Format("DICOM", (".dcm", ".ima"))
 
-MAGIC = rb".{128}DICM"
-"""Length of the preamble, which is arbitrary and often looks like a TIFF."""
-
-START = 132
-"""Bytes that identify a DICOM file."""
+MAGIC = rb".{128}DICM"  # behind a preamble, which is arbitrary and often looks like a TIFF
+START = 132  # bytes that identify a DICOM file
 
 TAGS = "DICOM tags"
 
-_LENGTH_END = START + 12
-"""End of the first element, the length of the others before the data set."""
+_LENGTH_END = START + 12  # end of the first element, the length of the others before the data set
 _DEFLATED = b"1.2.840.10008.1.2.1.99"
 _MOST_INFLATED, _MOST_RATIO = 1 << 27, 100
 """Bytes, and bytes for each of the file, that a deflated data set may have; one of the two."""

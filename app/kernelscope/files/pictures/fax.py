@@ -21,13 +21,11 @@ from numpy.typing import NDArray
 from kernelscope.base.jit import kernel
 from kernelscope.files.formats import Unreadable
 
-HUFFMAN, GROUP_3, GROUP_4 = 2, 3, 4
-"""The compressions, as TIFF numbers them."""
+HUFFMAN, GROUP_3, GROUP_4 = 2, 3, 4  # the compressions, as TIFF numbers them
 
 NAMES = {HUFFMAN: "modified Huffman", GROUP_3: "CCITT Group 3", GROUP_4: "CCITT Group 4"}
 
-TWO_DIMENSIONS = 1
-"""The bit of Group 3's options for rows that refer to the previous row."""
+TWO_DIMENSIONS = 1  # the bit of Group 3's options for rows that refer to the previous row
 
 # Code words of runs of 0, 1, 2, ... 63 pixels, then of 64, 128, ... 1728 pixels.
 _WHITE = """

@@ -25,8 +25,7 @@ from kernelscope.files.pictures import exif, pillow
 from kernelscope.files.watched import WatchedFile
 
 _SCAN, _END = 0xDA, 0xD9
-_ALONE = (0x01, *range(0xD0, 0xD9))
-"""Markers without a length."""
+_ALONE = (0x01, *range(0xD0, 0xD9))  # markers without a length
 
 _MAX_SEGMENTS = 2**16
 """Limit of the number of segments: files have some hundred at most, and each takes time."""
@@ -38,8 +37,7 @@ _MARKER = re.compile(rb"\xff[\x80-\xcf\xd8-\xfe]")
 _ANY_MARKER = re.compile(rb"\xff[\x01-\xfe]")
 _ENDS_EARLY = re.compile("premature end|found marker 0xd9 instead", re.IGNORECASE)
 _COEFFICIENTS = 64
-_FILLING = bytes(37 * i % 251 for i in range(512))
-"""Data without a marker, which decode to noise."""
+_FILLING = bytes(37 * i % 251 for i in range(512))  # data without a marker, which decode to noise
 _USUAL = {0xC0, 0xC1, 0xC2, 0xC9, 0xCA}
 _PROGRESSIVE = {0xC2, 0xCA}
 _SPACES = {1: "GRAY", 3: "RGB"}

@@ -46,8 +46,7 @@ def warnings_of(library: str) -> Iterator[list[str]]:
 
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
-MAX_SIDE = 1_000_000
-"""libpng's limit of a side."""
+MAX_SIDE = 1_000_000  # libpng's limit of a side
 _PALETTE = 3
 _CHANNELS = {0: 1, 2: 3, _PALETTE: 3, 4: 2, 6: 4}
 _COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
@@ -57,11 +56,9 @@ _ADAM7 = (
 )
 """First column and row, and steps to the right and down, of the passes of an interlaced file."""
 _PIECE = 1 << 12
-_BLOCK_BYTES = 2**18
-"""Bytes filtered together: few enough for the cache of a core."""
+_BLOCK_BYTES = 2**18  # bytes filtered together: few enough for the cache of a core
 _METRE = 1
-_MAX_CHUNKS = 2**19
-"""Limit of the number of chunks; with the common size of 8 KiB they hold 4 GiB."""
+_MAX_CHUNKS = 2**19  # limit of the number of chunks; with the common size of 8 KiB they hold 4 GiB
 _PER_METRE = 1 / 0.0254
 _SRGB_GAMMA = (45455).to_bytes(4, "big")
 

@@ -63,8 +63,7 @@ _NAMES = {
 }
 """Further data of pages, which are not kept, by their tags."""
 
-_NODATA = 42113
-"""Tag of GDAL: the number of unknown samples, as text."""
+_NODATA = 42113  # tag of GDAL: the number of unknown samples, as text
 
 _LEVEL = 1
 """Of zlib: on photographs of 2048² samples 1.5 to 4.6 times as fast as the usual level, in files

@@ -29,11 +29,8 @@ SPACING, CHANNEL = "spacing_mm", "channel"
 OME_SUFFIXES = (".ome.tif", ".ome.tiff")
 
 _COLOUR = re.compile(r"[0-9A-Fa-f]{6}")
-_SMALL = 0.05
-"""Voxels of scanners are larger, in millimetres."""
-
-_OPAQUE_WHITE = -1
-"""OME's default for the colour of a channel."""
+_SMALL = 0.05  # voxels of scanners are larger, in millimetres
+_OPAQUE_WHITE = -1  # OME's default for the colour of a channel
 
 _UNITS_OF_TAG = {2: "inch", 3: "cm"}
 _OME_KEPT = {"OME", "Image", "Pixels", "Channel", "TiffData", "UUID", "LightPath"}
@@ -56,10 +53,8 @@ class Description:
 
     steps: Mapping[str, float] = field(default_factory=dict)
     """Distance of samples in millimetres by its axis, z, y or x; without those not stated."""
-    channels: tuple[Channel, ...] = ()
-    """Of each channel; empty if unknown."""
-    others: tuple[str, ...] = ()
-    """Names of what is left out."""
+    channels: tuple[Channel, ...] = ()  # of each channel; empty if unknown
+    others: tuple[str, ...] = ()  # names of what is left out
     # The description is of a known kind, or of this program.
     understood: bool = False
     is_ours: bool = False

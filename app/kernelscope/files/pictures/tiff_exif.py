@@ -53,11 +53,9 @@ _OF_LAYOUTS = (b"{", b"<", b"ImageJ=", b"shape=")
 DESCRIPTION, EXIF, DAMAGED = "a description", "EXIF data", "damaged EXIF data"
 
 _OURS = b"tifffile.py"
-_MOST = 2**20
-"""Largest EXIF data that are looked at, in bytes."""
+_MOST = 2**20  # largest EXIF data that are looked at, in bytes
 
-_Table = dict[int, tuple[int, bytes]]
-"""Type and bytes of values, by their tags."""
+_Table = dict[int, tuple[int, bytes]]  # type and bytes of values, by their tags
 
 _Read = Callable[[int, int], bytes]
 

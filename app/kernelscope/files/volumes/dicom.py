@@ -35,11 +35,8 @@ from kernelscope.images.volume import Spacing, check_shape, narrowed
 
 __all__ = ["FORMAT", "decode", "decode_folder", "holds_slices", "is_dicom", "matches", "series_of"]
 
-_EVEN = 0.02
-"""Largest difference of gaps between slices from their median, relative to it."""
-
-_MOST_NAMED = 3
-"""Files that a notice names; the others are counted."""
+_EVEN = 0.02  # largest difference of gaps between slices from their median, relative to it
+_MOST_NAMED = 3  # files that a notice names; the others are counted
 
 _WITH_ALL = "Read with all slices of its series in the folder."
 
@@ -75,8 +72,7 @@ class _Slice:
     """
 
     path: Path
-    frame: int | None
-    """Index of the frame in its file, from 0; None if the file is a single slice."""
+    frame: int | None  # index of the frame in its file, from 0; None if the file is a single slice
     series: str
     number: int
     description: str
@@ -87,8 +83,7 @@ class _Slice:
     model: str
     corner: NDArray[np.float64] | None
     directions: NDArray[np.float64] | None
-    spacing: tuple[float, float] | None
-    """Distance of rows and of columns."""
+    spacing: tuple[float, float] | None  # distance of rows and of columns
     thickness: float | None
     slope: float
     intercept: float

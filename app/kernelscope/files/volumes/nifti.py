@@ -33,16 +33,13 @@ from kernelscope.images.volume import Spacing, Volume, check_shape
 FORMAT = Format("NIfTI", (".nii.gz", ".nii"))
 
 GZIP_MAGIC = b"\x1f\x8b"
-MAX_START = 540
-"""Length of the longest header."""
+MAX_START = 540  # length of the longest header
 
 _LENGTHS = {b"n+1": 348, b"n+2": 540}
 _MAX_EXTENSIONS = 2**28
 _MAX_VOLUMES = 2**16
-_MAX_REST = 2**26
-"""Bytes behind the last volume."""
-_GZIP_MAX_RATIO = 1032
-"""Largest compression ratio of deflate."""
+_MAX_REST = 2**26  # bytes behind the last volume
+_GZIP_MAX_RATIO = 1032  # largest compression ratio of deflate
 
 _MILLIMETRES = {1: 1000.0, 3: 0.001}
 """Millimetres by the code of the unit; unknown units are taken for millimetres."""
@@ -216,7 +213,7 @@ def _affine(header: Any, notices: list[str]) -> NDArray[np.float64] | None:
     else:
         return None
     affine = np.asarray(affine, np.float64)
-    with np.errstate(all="ignore"):  # A damaged header holds any numbers.
+    with np.errstate(all="ignore"):  # a damaged header holds any numbers.
         affine[:3] *= _unit(header)
         size = abs(np.linalg.det(affine))
         steps = spacing_of(affine)

@@ -19,8 +19,7 @@ class DicomFiles:
     """The files of each series in grey."""
     damaged: list[Path] = field(default_factory=list)
     """Those whose series is not known, and files that are named like slices."""
-    pictures: list[Path] = field(default_factory=list)
-    """Those in colour."""
+    pictures: list[Path] = field(default_factory=list)  # those in colour
     others: list[Path] = field(default_factory=list)
     """Those without a picture, such as indices and reports."""
 

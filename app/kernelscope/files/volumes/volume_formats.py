@@ -22,18 +22,13 @@ from kernelscope.images.volume import Volume
 class VolumeWriter:
     """The encoder of a format, and the properties that it keeps in addition to the voxels."""
 
-    format: Format
-    """Its suffixes are those to write."""
+    format: Format  # its suffixes are those to write
     encode: Callable[[Volume], bytes] | None
     """Maps a volume to the bytes of a file; None for folders."""
-    spacing: bool = True
-    """Whether the distance of voxels is kept."""
-    place: bool = False
-    """Whether orientation and position are kept."""
-    channel: bool = False
-    """Whether name and colour of a channel are kept."""
-    slices: str = ""
-    """The suffix of the pictures of a folder; empty for files."""
+    spacing: bool = True  # whether the distance of voxels is kept
+    place: bool = False  # whether orientation and position are kept
+    channel: bool = False  # whether name and colour of a channel are kept
+    slices: str = ""  # the suffix of the pictures of a folder; empty for files
     encode_all: Callable[[Sequence[Volume]], bytes] | None = None
     """Maps several volumes of one shape to the bytes of a file; None where a file holds one."""
 
@@ -55,14 +50,12 @@ def _always(path: Path) -> bool:
 class VolumeFormat:
     """A format that is read, and written if it has writers."""
 
-    format: Format
-    """Its suffixes are those to read."""
+    format: Format  # its suffixes are those to read
     matches: Callable[[bytes], bool]
     """Returns whether the first bytes of a file are those of the format."""
     decode: Callable[[Path, int | None], RawVolume]
     """Reads a file; the second argument is the number of a volume in it, from 1, or None."""
-    writers: tuple[VolumeWriter, ...] = ()
-    """Several where each suffix has an encoding of its own."""
+    writers: tuple[VolumeWriter, ...] = ()  # several where each suffix has an encoding of its own
     holds_volume: Callable[[Path], bool] = _always
     """Returns whether a file is opened as a volume rather than as a picture."""
 

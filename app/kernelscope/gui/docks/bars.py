@@ -62,8 +62,7 @@ class Legend(QWidget):
 
 
 _TONES = ("light", "dark", "grey")
-_GAP = 14
-"""Pixels between entries."""
+_GAP = 14  # pixels between entries
 
 
 BARS = Qt.ItemDataRole.UserRole

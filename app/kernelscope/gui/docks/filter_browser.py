@@ -44,8 +44,7 @@ _CURRENT = Qt.ItemDataRole.UserRole + 3
 _MARGIN, _GAP = 4, 8
 _WRAPPED = Qt.TextFlag.TextWordWrap
 
-_ACCENT = 3
-"""Width of the bar beside the filter whose settings are shown."""
+_ACCENT = 3  # width of the bar beside the filter whose settings are shown
 
 _KEYS_OF_LIST = (Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp)
 
@@ -53,10 +52,8 @@ _KEYS_OF_LIST = (Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_PageDown, Qt.Key.Key
 class FilterBrowser(QWidget):
     """Shows the filters under their categories and lets the user choose one."""
 
-    adopted = Signal(str)
-    """The filter with this id was chosen."""
-    found = Signal()
-    """It was chosen by Return in the search."""
+    adopted = Signal(str)  # the filter with this id was chosen
+    found = Signal()  # it was chosen by Return in the search
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -64,8 +61,7 @@ class FilterBrowser(QWidget):
         self._groups: Groups = {}
         self._items: dict[str, QTreeWidgetItem] = {}
         self._headings: dict[str, QTreeWidgetItem] = {}
-        self._closed: set[str] = set()
-        """Headings of the groups that the user closed."""
+        self._closed: set[str] = set()  # headings of the groups that the user closed
         self._current = ""
         self.search = dressed(
             QLineEdit(self),
@@ -236,10 +232,8 @@ class FilterBrowser(QWidget):
 class _List(QTreeWidget):
     """The list of filters."""
 
-    chosen = Signal(object)
-    """`QTreeWidgetItem`: A filter was clicked, or Enter pressed on it."""
-    left = Signal()
-    """Esc was pressed."""
+    chosen = Signal(object)  # `QTreeWidgetItem`: A filter was clicked, or Enter pressed on it
+    left = Signal()  # esc was pressed
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)

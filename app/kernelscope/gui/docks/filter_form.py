@@ -30,8 +30,7 @@ class FilterForm(QWidget):
     """An editor for each parameter of a filter, under its label."""
 
     changed = Signal()
-    estimate_wanted = Signal(str)
-    """The parameter of this name should be estimated from the picture."""
+    estimate_wanted = Signal(str)  # the parameter of this name should be estimated from the picture
 
     def __init__(self, spec: FilterSpec, parent: QWidget | None = None) -> None:
         super().__init__(parent)

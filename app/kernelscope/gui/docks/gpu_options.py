@@ -38,8 +38,7 @@ _Box = TypeVar("_Box", WholeBox, ChoiceBox)
 class GpuOptions(QWidget):
     """Blocks of threads, repeats of the kernel, and a limit of device memory."""
 
-    _typed = Signal()
-    """A text became no number, or one again."""
+    _typed = Signal()  # a text became no number, or one again
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -35,11 +35,8 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.histogram_plot import Curve, Handle, HistogramCurves, ValueAxis
 from kernelscope.gui.widgets import theme
 
-WIDTH, HEIGHT = 15, 17
-"""In pixels; the tip is in the middle of the upper edge."""
-
-_COARSE = 10
-"""Small steps in one large step."""
+WIDTH, HEIGHT = 15, 17  # in pixels; the tip is in the middle of the upper edge
+_COARSE = 10  # small steps in one large step
 
 _STEPS = {
     Qt.Key.Key_Left: -1,
@@ -62,17 +59,13 @@ _TIPS = {
 class LevelHandle(QWidget):
     """Black and white level are arrows, gamma is a diamond."""
 
-    stepped = Signal(int)
-    """Small steps, to the right if more than 0."""
+    stepped = Signal(int)  # small steps, to the right if more than 0
     # The left button went down on it and up again.
     grabbed = Signal()
-    dragged = Signal(float)
-    """To this place in the parent, in pixels from the left."""
+    dragged = Signal(float)  # to this place in the parent, in pixels from the left
     dropped = Signal()
-    reset = Signal()
-    """A double click or Enter."""
-    focused = Signal()
-    """It has the focus or has lost it."""
+    reset = Signal()  # a double click or Enter
+    focused = Signal()  # it has the focus or has lost it
 
     def __init__(self, handle: Handle, parent: QWidget) -> None:
         super().__init__(parent)
@@ -146,30 +139,19 @@ class LevelHandle(QWidget):
         painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in places]))
 
 
-_FRAME_MS = 16
-"""A drag chooses another display no more often: once for each frame of the screen."""
-
-_STRIP = 10
-"""Height of the strip of colours."""
-
-_TOP = 5
-"""Pixels above the highest curve."""
-
-_BEYOND = 1.04
-"""Height up to which values beyond the scale are drawn."""
+_FRAME_MS = 16  # a drag chooses another display no more often: once for each frame of the screen
+_STRIP = 10  # height of the strip of colours
+_TOP = 5  # pixels above the highest curve
+_BEYOND = 1.04  # height up to which values beyond the scale are drawn
 
 
 class HistogramPlot(QWidget):
     """Draws a plot, and lets the user move level, window and gamma."""
 
-    chosen = Signal(object)
-    """`Display`: No more than once in a frame."""
-    reset = Signal()
-    """A double click: contrast is to be chosen automatically."""
-    dropped = Signal()
-    """The user let go of a handle."""
-    pointed = Signal()
-    """Another value is under the cursor, or another handle has the focus."""
+    chosen = Signal(object)  # `Display`: No more than once in a frame
+    reset = Signal()  # a double click: contrast is to be chosen automatically
+    dropped = Signal()  # the user let go of a handle
+    pointed = Signal()  # another value is under the cursor, or another handle has the focus
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

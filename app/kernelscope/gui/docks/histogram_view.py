@@ -19,8 +19,7 @@ from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.work.later import Later
 from kernelscope.images.judging.histogram import Histogram
 
-_LEFT = 8
-"""Pixels between the splitter and the legend."""
+_LEFT = 8  # pixels between the splitter and the legend
 
 
 class HistogramView(QWidget):

@@ -58,37 +58,21 @@ from kernelscope.teach.manual import level_page
 
 _ENTRY = Qt.ItemDataRole.UserRole
 
-_MOST_HEIGHT = 210
-"""Pixels; more rungs scroll."""
-
-_FEWEST = 4
-"""Rungs that are in view in the smallest window."""
-
-_HAND = 6
-"""Pixels that the mouse moves between two clicks at one place."""
-
-_PALE = 90
-"""Opacity of the part of a bar that is not computing."""
-
-_INDENT = "   "
-"""Before the further lines of a heading."""
-
-_MARGIN = 6
-"""Pixels beside the text of a heading."""
-
-_LEAST_BAR = 24
-"""Pixels that long names leave for the longest bar."""
+_MOST_HEIGHT = 210  # pixels; more rungs scroll
+_FEWEST = 4  # rungs that are in view in the smallest window
+_HAND = 6  # pixels that the mouse moves between two clicks at one place
+_PALE = 90  # opacity of the part of a bar that is not computing
+_INDENT = "   "  # before the further lines of a heading
+_MARGIN = 6  # pixels beside the text of a heading
+_LEAST_BAR = 24  # pixels that long names leave for the longest bar
 
 
 class LadderList(QListWidget):
     """The rungs, one below the other."""
 
-    run_wanted = QtSignal(object)
-    """`RungPlace`: A rung was clicked, or Return pressed on it."""
-    choose_wanted = QtSignal(object)
-    """`RungPlace`: Space was pressed: choose without running."""
-    why_wanted = QtSignal(object)
-    """`KnownRung`: A rung that cannot run here was clicked."""
+    run_wanted = QtSignal(object)  # `RungPlace`: A rung was clicked, or Return pressed on it
+    choose_wanted = QtSignal(object)  # `RungPlace`: Space was pressed: choose without running
+    why_wanted = QtSignal(object)  # `KnownRung`: A rung that cannot run here was clicked
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self._ready = False  # Qt calls `changeEvent` while it makes the list
@@ -471,8 +455,7 @@ class Ladder(QWidget):
     # `RungPlace`: See `LadderList`.
     run_wanted = QtSignal(object)
     choose_wanted = QtSignal(object)
-    why_wanted = QtSignal(object)
-    """`KnownRung`: The user asks about a level."""
+    why_wanted = QtSignal(object)  # `KnownRung`: The user asks about a level
 
     def __init__(self) -> None:
         super().__init__()

@@ -67,8 +67,7 @@ class MeasurePanel(QWidget):
     `rows`: the figures that are shown.
     """
 
-    wanted = Signal()
-    """The figures are needed: the panel came into view, or CNR has another region."""
+    wanted = Signal()  # the figures are needed: the panel came into view, or CNR has another region
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -41,8 +41,7 @@ _WIDTH = 300
 class ParameterPanel(QScrollArea):
     """Each filter's values stay as they were left when another filter is chosen."""
 
-    kernel_wanted = Signal()
-    """The user asks for the CUDA source of the filter at its level."""
+    kernel_wanted = Signal()  # the user asks for the CUDA source of the filter at its level
     estimate_wanted = Signal(str)
     """The user asks to estimate the parameter of this name from the input."""
 
@@ -52,8 +51,7 @@ class ParameterPanel(QScrollArea):
         self._session = session
         self._forms: dict[str, FilterForm] = {}
         self._current: FilterForm | None = None
-        self._shows = False
-        """Whether the form is being filled in: its changes are no edits."""
+        self._shows = False  # whether the form is being filled in: its changes are no edits
 
         self._filter = dressed(ChoiceBox(self), "filter", "Filter")
         self._filter.setMaxVisibleItems(30)

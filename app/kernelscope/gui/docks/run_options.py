@@ -54,8 +54,7 @@ class WithinBox(QCheckBox):
 class RunOptionsForm(QWidget):
     """Border and greyscale, the region, and the options of a GPU; the ladder shows the place."""
 
-    kernel_wanted = Signal()
-    """The user asks for the CUDA source."""
+    kernel_wanted = Signal()  # the user asks for the CUDA source
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -48,8 +48,7 @@ _RUN = Qt.ItemDataRole.UserRole
 _SETTINGS = Qt.ItemDataRole.UserRole + 1
 _SHOWN = Qt.ItemDataRole.UserRole + 2
 
-_LETTERS = 24
-"""Width of a tile in characters; its height is that of the strip."""
+_LETTERS = 24  # width of a tile in characters; its height is that of the strip
 
 _LEAST_PICTURE = 40
 _MARGIN, _GAP = 4, 3
@@ -66,8 +65,7 @@ class _Runs(QAbstractListModel):
         super().__init__(strip)
         self.runs: tuple[Run, ...] = ()
         self._settings: tuple[tuple[str, ...], ...] = ()
-        self.shown: Run | None = None
-        """The one whose picture is in the viewer."""
+        self.shown: Run | None = None  # the one whose picture is in the viewer
 
     def show(self, runs: Sequence[Run], settings: Sequence[tuple[str, ...]]) -> None:
         self.beginResetModel()
@@ -93,10 +91,8 @@ class _Runs(QAbstractListModel):
 class RunStrip(QListView):
     """The runs of a gallery in a row, in the order that is chosen."""
 
-    clicked_run = Signal(object)
-    """`Run`: Without a modifier: it is to be shown."""
-    chosen = Signal()
-    """Other runs are selected, or another one is current."""
+    clicked_run = Signal(object)  # `Run`: Without a modifier: it is to be shown
+    chosen = Signal()  # other runs are selected, or another one is current
 
     def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -102,8 +102,7 @@ class _Row:
     run: Run | None = None
     tip: str = ""
     bars: tuple[tuple[str, float, float], ...] = ()
-    quiet: frozenset[int] = frozenset()
-    """Columns in a quiet colour."""
+    quiet: frozenset[int] = frozenset()  # columns in a quiet colour
     bold: frozenset[int] = frozenset()
 
 
@@ -187,17 +186,14 @@ class RunTable(QTreeView):
         After the columns were fitted: whether there are bars.
     """
 
-    clicked_run = Signal(object)
-    """`Run`: Without a modifier: it is to be shown."""
-    chosen = Signal()
-    """Other rows are selected, or another one is current."""
+    clicked_run = Signal(object)  # `Run`: Without a modifier: it is to be shown
+    chosen = Signal()  # other rows are selected, or another one is current
     parts_shown = Signal(bool)
 
     def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._gallery = gallery
-        self._places: dict[Run, int] = {}
-        """The row of each run."""
+        self._places: dict[Run, int] = {}  # the row of each run
         self._rows = RunRows(self)
         self._key = CopyKey(self, self.text)
         self.setObjectName("runTable")

@@ -31,8 +31,7 @@ from kernelscope.gui.widgets.parts import (
 )
 from kernelscope.gui.widgets.switch import Switch
 
-_WIDE = 140
-"""Characters from which on the strip and the table have room beside each other."""
+_WIDE = 140  # characters from which on the strip and the table have room beside each other
 
 SHOW, STAR, DELETE = "showRun", "starRun", "deleteRun"
 """Ids of the actions with a key of their own in the panel."""
@@ -51,12 +50,9 @@ BUTTONS = ("starRun", "saveRun", "deleteRun", "swipeRuns", "compareRuns")
 class RunsPanel(QWidget):
     """Shows the runs of a gallery, and which of them is in the viewer."""
 
-    wanted = Signal(object)
-    """`Run`: It is to be shown, with its settings."""
-    pair_wanted = Signal(object, object)
-    """`Run, Run`: Two were chosen to be compared in the viewer."""
-    chosen = Signal()
-    """Other runs are selected."""
+    wanted = Signal(object)  # `Run`: It is to be shown, with its settings
+    pair_wanted = Signal(object, object)  # `Run, Run`: Two were chosen to be compared in the viewer
+    chosen = Signal()  # other runs are selected
 
     def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -31,8 +31,7 @@ from kernelscope.gui.widgets.parts import (
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.gui.widgets.theme import quiet_text
 
-_WIDE = 100
-"""Characters from which on the table and the time line have room beside each other."""
+_WIDE = 100  # characters from which on the table and the time line have room beside each other
 
 _QUIET = (
     ("overlapped", "Part of “slabs”, at the same time as other stages."),

@@ -37,14 +37,10 @@ class TimeLane:
     name: str
     part: str
     bars: tuple[Stretch, ...]
-    seconds: float
-    """The reported time of the stage."""
-    counted: bool
-    """False for stages that are in no total."""
-    inner: bool = False
-    """A kernel of the stage in the lane above."""
-    note: str = ""
-    """A remark on the bars; may be empty."""
+    seconds: float  # the reported time of the stage
+    counted: bool  # false for stages that are in no total
+    inner: bool = False  # a kernel of the stage in the lane above
+    note: str = ""  # a remark on the bars; may be empty
 
 
 def lanes(stages: Sequence[Stage]) -> list[TimeLane]:

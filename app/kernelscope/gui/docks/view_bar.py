@@ -30,8 +30,7 @@ class ViewBar(QWidget):
     `display_button` opens the panel of levels and colours.
     """
 
-    gain_changed = Signal()
-    """See `gain`."""
+    gain_changed = Signal()  # see `gain`
 
     def __init__(
         self,

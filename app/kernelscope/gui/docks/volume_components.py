@@ -69,12 +69,10 @@ class _List(QListWidget):
 class ComponentsPanel(QWidget):
     """One to four volumes in the order of the filter's components; one of them is shown."""
 
-    chosen = Signal(int)
-    """The component in this place shall be shown."""
+    chosen = Signal(int)  # the component in this place shall be shown
     reordered = Signal(object)
     """`list of Volume`: The user put the volumes into this order, or took one away."""
-    add_wanted = Signal(object)
-    """`list of Path`: Files to add; empty to let the user choose."""
+    add_wanted = Signal(object)  # `list of Path`: Files to add; empty to let the user choose
 
     def __init__(self) -> None:
         super().__init__()

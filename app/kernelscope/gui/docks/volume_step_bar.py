@@ -9,17 +9,14 @@ from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import dressed, in_row
 
-_NOTE = 12
-"""Most room for a name, in heights of a line."""
+_NOTE = 12  # most room for a name, in heights of a line
 
 
 class VolumeStepBar(QWidget):
     """A label, a slider and a button that plays; hidden while there is a single volume."""
 
-    chosen = Signal(int)
-    """Show the volume at this index."""
-    played = Signal(bool)
-    """Show one after the other, or stop doing so."""
+    chosen = Signal(int)  # show the volume at this index
+    played = Signal(bool)  # show one after the other, or stop doing so
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -26,14 +26,10 @@ class DrawnView:
     view: View
     image: Image | None
     """The picture that is drawn, to be saved; None where `problem` says why there is none."""
-    pyramid: Pyramid | None
-    """Its samples, drawn at any magnification."""
-    automatic: Display
-    """The display that the program would choose for the output."""
-    gain: int = 1
-    """How much differences are amplified."""
-    minus: Image | None = None
-    """The picture that was subtracted."""
+    pyramid: Pyramid | None  # its samples, drawn at any magnification
+    automatic: Display  # the display that the program would choose for the output
+    gain: int = 1  # how much differences are amplified
+    minus: Image | None = None  # the picture that was subtracted
     window: float | None = None
     """The difference between black and white that gains are relative to, for floats that are not
     from 0 to 1."""

@@ -37,10 +37,8 @@ class BatchForm(QWidget):
     `steps` returns the steps of the main window; raises `AppError` without any.
     """
 
-    places_changed = Signal()
-    """Results go to other places now."""
-    changed = Signal()
-    """Some setting is another one."""
+    places_changed = Signal()  # results go to other places now
+    changed = Signal()  # some setting is another one
 
     def __init__(self, steps: Callable[[], Recipe], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,8 +47,7 @@ class BatchForm(QWidget):
         self._read: Recipe | None = None
         self._chose_out = False
         self._out_text = ""
-        self._device = Device.AUTO
-        """The device that the user chose, which may not be offered yet."""
+        self._device = Device.AUTO  # the device that the user chose, which may not be offered yet
         self._make_controls()
         self._lay_out()
         self.recipes.activated.connect(lambda _: self.show_recipe())

@@ -143,8 +143,7 @@ def _tip(row: FileRow, column: int) -> str:
 class BatchTable(QTableView):
     """Shows the files; Delete removes those that are selected."""
 
-    removing = Signal(list)
-    """Places in the queue."""
+    removing = Signal(list)  # places in the queue
 
     def __init__(self, rows: BatchRows, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -21,21 +21,18 @@ from kernelscope.images.scan import Scan
 SIZE = QSize(48, 36)
 
 _TOPIC = "batch thumbnail"
-_SIDE = 2 * 48
-"""Longer side in pixels: sharp on screens of 200 %."""
+_SIDE = 2 * 48  # longer side in pixels: sharp on screens of 200 %
 
 _MOST_KEPT, _MOST_WANTED = 500, 40
 """Thumbnails kept, 14 MB at most; and files that wait for one: more than fit on a screen."""
 
-_MOST_BYTES = 1 << 26
-"""Larger files are not read twice for a thumbnail."""
+_MOST_BYTES = 1 << 26  # larger files are not read twice for a thumbnail
 
 
 class Thumbnails(QObject):
     """Reads one file at a time in the background, the one asked for last first."""
 
-    made = Signal(Path)
-    """There is a thumbnail of this file now."""
+    made = Signal(Path)  # there is a thumbnail of this file now
 
     def __init__(self, background: Background, parent: QObject) -> None:
         super().__init__(parent)

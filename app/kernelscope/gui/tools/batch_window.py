@@ -58,8 +58,7 @@ class BatchWindow(ToolWindow):
     time in seconds.
     """
 
-    broken = Signal(object)
-    """`Exception`: A bug of the program."""
+    broken = Signal(object)  # `Exception`: A bug of the program
 
     def __init__(
         self,
@@ -83,8 +82,7 @@ class BatchWindow(ToolWindow):
         self._run: BatchRun | None = None
         self._stopped: BatchOrder | None = None
         """The order of a batch that was stopped, which Start resumes."""
-        self._then: Callable[[], object] | None = None
-        """To be called when the batch has ended."""
+        self._then: Callable[[], object] | None = None  # to be called when the batch has ended
         self._question: QMessageBox | None = None
         self.queue = BatchQueue()
         self._thumbnails = Thumbnails(background, self)

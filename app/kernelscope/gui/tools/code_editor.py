@@ -25,8 +25,7 @@ from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.widgets import theme
 
 _INDENT = 4
-_GAP = 3
-"""Characters between the end of a line and the message about it."""
+_GAP = 3  # characters between the end of a line and the message about it
 
 
 class _Mark(NamedTuple):

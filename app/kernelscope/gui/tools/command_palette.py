@@ -29,8 +29,7 @@ from kernelscope.gui.widgets.theme import quiet_text
 _WIDTH, _ROWS = 100, 14
 """Size of the list, in characters and lines; a small window makes it smaller."""
 
-_TITLES = 0.45
-"""Share of the list that titles have; the longest, with card and date, would fill it."""
+_TITLES = 0.45  # share of the list that titles have; the longest, with card and date, would fill it
 
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
@@ -42,15 +41,12 @@ class Command:
     """A line of the palette."""
 
     title: str
-    place: str
-    """Way through the menus."""
+    place: str  # way through the menus
     keys: str
     help: str
-    problem: str
-    """Why the command is disabled; empty if it can be run."""
+    problem: str  # why the command is disabled; empty if it can be run
     run: Callable[[], object]
-    synonyms: str = ""
-    """Other names that find the command."""
+    synonyms: str = ""  # other names that find the command
 
 
 def search(commands: Sequence[Command], wanted: str) -> list[Command]:

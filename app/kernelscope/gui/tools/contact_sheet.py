@@ -45,15 +45,11 @@ from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.schema.parameters import Parameter
 
-_FRAME = QSize(16, 48)
-"""Of the window, which Qt does not know before it is shown."""
+_FRAME = QSize(16, 48)  # of the window, which Qt does not know before it is shown
 
 _COLUMNS = 3
-_SIDE = 320, 240
-"""Width and height of the part that is computed, in pixels."""
-
-_REST_MS = 250
-"""Without a change for so long, the sheet is computed."""
+_SIDE = 320, 240  # width and height of the part that is computed, in pixels
+_REST_MS = 250  # without a change for so long, the sheet is computed
 
 _COMPILING_MS = 1000
 """Compiling that is worth a word: kernels in the cache on the disk are loaded in less."""

@@ -48,11 +48,8 @@ ORIGINAL = "Original"
 CUDA_FILES = "CUDA sources (*.cu);;All files (*)"
 
 _TOPIC = "kernel-trial"
-_KEEP_AFTER = 500
-"""Milliseconds after the first change until it is written."""
-
-_ROWS = 9
-"""Height of the messages and of the result, in lines."""
+_KEEP_AFTER = 500  # milliseconds after the first change until it is written
+_ROWS = 9  # height of the messages and of the result, in lines
 
 
 class EditPanel(QWidget):
@@ -60,16 +57,12 @@ class EditPanel(QWidget):
 
     chosen = Signal(str, str)
     """Another version is in view: its name, empty for the original, and its text."""
-    edited = Signal()
-    """The text has changed, some time after the last key."""
-    compiled = Signal(object)
-    """`Report`: The compiler has reported on the text in the editor."""
-    graded = Signal(object)
-    """`Grade`: The text in the editor ran to its end, and was compared."""
+    edited = Signal()  # the text has changed, some time after the last key
+    compiled = Signal(object)  # `Report`: The compiler has reported on the text in the editor
+    graded = Signal(object)  # `Grade`: The text in the editor ran to its end, and was compared
     message_wanted = Signal(object)
     """`CompilerMessage`: The user chose a message that is not about the source in the editor."""
-    wrong_pixel_chosen = Signal(int, int)
-    """Column and row of a wrong pixel of the last run."""
+    wrong_pixel_chosen = Signal(int, int)  # column and row of a wrong pixel of the last run
     xray_wanted = Signal(object, int, int)
     """`Version, int, int`: The user wants to see how a wrong pixel, in this column and row, came
     about."""
@@ -83,8 +76,7 @@ class EditPanel(QWidget):
         self._editor: CodeEditor | None = None
         self._token: CancelToken | None = None
         self._changed = False
-        self._wrong: Version | None = None
-        """What the map of wrong pixels shows."""
+        self._wrong: Version | None = None  # what the map of wrong pixels shows
         self._name = ""  # of the version in the editor, which the box may be about to leave
         self.version_box = dressed(
             ChoiceBox(),

@@ -36,8 +36,7 @@ from kernelscope.gui.work.background import Background
 
 _HEADER = "exercise.cuh"
 _SOLUTION = "Solution"
-_PASSED = "exercises"
-"""Group of the settings: which exercises were passed."""
+_PASSED = "exercises"  # group of the settings: which exercises were passed
 
 
 class ExerciseWindow(ToolWindow):

@@ -86,8 +86,7 @@ class FigureDialog(ToolWindow):
     in view. `note`: remarks for the user about the result; empty for none.
     """
 
-    saved = Signal(object)
-    """`Path`: The figure is on the disk."""
+    saved = Signal(object)  # `Path`: The figure is on the disk
 
     def __init__(
         self,

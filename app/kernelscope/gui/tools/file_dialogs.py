@@ -53,19 +53,15 @@ _Read = tuple[Image | Volume, VolumeSeries | None]
 class _Choice:
     """Decisions of the user without which a file cannot be read."""
 
-    number: int | None = None
-    """Which of several volumes, from 1."""
-    nan: float | None = None
-    """The value in place of NaN."""
+    number: int | None = None  # which of several volumes, from 1
+    nan: float | None = None  # the value in place of NaN
 
 
 class Pictures(QObject):
     """Reads and writes files off the GUI thread, with the dialogs that belong to it."""
 
-    loaded = Signal(object)
-    """`Image or Volume`: A picture was opened or pasted, or a volume opened."""
-    several = Signal(list)
-    """Several files were chosen, dropped or pasted together."""
+    loaded = Signal(object)  # `Image or Volume`: A picture was opened or pasted, or a volume opened
+    several = Signal(list)  # several files were chosen, dropped or pasted together
     scan_loaded = Signal(object)
     """`list of Volume`: Volumes were opened together: the components of one scan."""
     each_loaded = Signal(object)
@@ -77,12 +73,9 @@ class Pictures(QObject):
     """`Volume`: A volume was opened to be filtered together with others."""
     reference_loaded = Signal(object)
     """`Image or Volume`: A picture or a volume was opened to judge others by."""
-    saved = Signal(object, object)
-    """`Image or Volume, Path`: This is on the disk now."""
-    announced = Signal(str)
-    """One line for the status bar."""
-    broken = Signal(object)
-    """`Exception`: A bug of the program."""
+    saved = Signal(object, object)  # `Image or Volume, Path`: This is on the disk now
+    announced = Signal(str)  # one line for the status bar
+    broken = Signal(object)  # `Exception`: A bug of the program
 
     def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
         super().__init__(window)

@@ -19,8 +19,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.widgets.parts import dressed
 
-_AROUND_TAB = 6
-"""Horizontal padding of a tab in pixels, both sides together."""
+_AROUND_TAB = 6  # horizontal padding of a tab in pixels, both sides together
 
 
 class _NarrowTabs(QProxyStyle):

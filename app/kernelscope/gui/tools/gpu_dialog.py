@@ -28,14 +28,9 @@ from kernelscope.gui.work.background import Background
 
 _logger = logging.getLogger(__name__)
 
-_LONG = 24
-"""Characters of a command from which on it has a line of its own."""
-
-_MOST_WIDTH = 900
-"""Pixels of a command; longer ones are broken."""
-
-_REFRESH = 1000
-"""Milliseconds between looks at memory and load."""
+_LONG = 24  # characters of a command from which on it has a line of its own
+_MOST_WIDTH = 900  # pixels of a command; longer ones are broken
+_REFRESH = 1000  # milliseconds between looks at memory and load
 
 
 class GpuDialog(ToolWindow):

@@ -17,18 +17,14 @@ from kernelscope.gui.work.background import Background
 from kernelscope.teach import handbook, manual
 from kernelscope.teach.handbook import pictures
 
-PICTURE_WIDTH = 840
-"""Pixels; wider pictures would make every page scroll sideways."""
-
-_GAP = QSize(520, 260)
-"""Size of the gap for a picture that is still being made."""
+PICTURE_WIDTH = 840  # pixels; wider pictures would make every page scroll sideways
+_GAP = QSize(520, 260)  # size of the gap for a picture that is still being made
 
 
 class PageView(QTextBrowser):
     """Shows a page of Markdown, with its pictures as wide as the text at most."""
 
-    completed = Signal()
-    """The pictures of the page that needed time are there."""
+    completed = Signal()  # the pictures of the page that needed time are there
 
     def __init__(self, background: Background) -> None:
         super().__init__()

@@ -71,11 +71,8 @@ from kernelscope.gui.work.background import Background
 from kernelscope.schema.devices import Device
 
 _FILLS = {GONE: theme.removed_fill, NEW: theme.added_fill}
-_SIGN = 2
-"""Characters before each line."""
-
-_BEFORE = 3
-"""Lines in view above the first change."""
+_SIGN = 2  # characters before each line
+_BEFORE = 3  # lines in view above the first change
 
 
 class DifferenceView(CodeView):

@@ -76,8 +76,7 @@ class LectureWindow(ToolWindow):
     this session on a GPU.
     """
 
-    shown = Signal(str)
-    """The drawing and numbers of the page with this id are there."""
+    shown = Signal(str)  # the drawing and numbers of the page with this id are there
 
     def __init__(
         self,

@@ -24,21 +24,17 @@ from kernelscope.teach.handbook import level_pictures, pictures
 from kernelscope.teach.manual import level_page
 
 _WIDTH = 460
-_DRAWING = 840
-"""Pixels of the text at least, and of the drawing at most."""
+_DRAWING = 840  # pixels of the text at least, and of the drawing at most
 
 
 class LevelDialog(ToolWindow):
     """Explains a level; stays open beside the window, and follows the level that is asked for."""
 
-    bench_wanted = Signal(object)
-    """`Path or None`: Open the benchmark, with this recorded report."""
-    kernel_wanted = Signal(object)
-    """`RungPlace`: Show the source of the kernel of this level."""
+    bench_wanted = Signal(object)  # `Path or None`: Open the benchmark, with this recorded report
+    kernel_wanted = Signal(object)  # `RungPlace`: Show the source of the kernel of this level
     xray_wanted = Signal(object)
     """`RungPlace`: Show the cells that a pixel is computed from at this level."""
-    manual_wanted = Signal(str)
-    """Open this page of the manual."""
+    manual_wanted = Signal(str)  # open this page of the manual
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("levelDialog", "", parent)

@@ -36,8 +36,7 @@ class ManualWindow(ToolWindow):
 
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
         super().__init__("manualWindow", "Manual", parent, help_page="window#help")
-        self.page = _NAMES[0]
-        """Name of the page that is shown."""
+        self.page = _NAMES[0]  # name of the page that is shown
         self._titles = dressed(QTreeWidget(), "manualPages", "Pages of the manual")
         self._titles.setHeaderHidden(True)
         self._titles.setRootIsDecorated(False)

@@ -13,14 +13,9 @@ from kernelscope.gui.widgets import theme
 from kernelscope.schema.levels import colour
 from kernelscope.traffic.trace import MemorySpace
 
-_ROW = 1.9
-"""Height of a row in lines of text."""
-
-_LOADS = 0.36
-"""Part of the width that the loads have, beside the times."""
-
-_SHORTEST = 60
-"""Pixels that the longest bar has at least, where texts are long."""
+_ROW = 1.9  # height of a row in lines of text
+_LOADS = 0.36  # part of the width that the loads have, beside the times
+_SHORTEST = 60  # pixels that the longest bar has at least, where texts are long
 
 _FILLS = {
     MemorySpace.GLOBAL: Qt.BrushStyle.SolidPattern,

@@ -42,8 +42,7 @@ from kernelscope.traffic.gpus import GPUS, Gpu, gpu_here
 _logger = logging.getLogger(__name__)
 
 _TOPIC, _OWN = "memory-ladder", "memory-ladder-card"
-_USUAL = "H100"
-"""The card that recorded times are of."""
+_USUAL = "H100"  # the card that recorded times are of
 
 _CSV_FILES = "CSV table (*.csv)"
 

@@ -48,12 +48,10 @@ _NOISES = {
 class PhantomOrder:
     """Which phantom to make."""
 
-    shape: Shape
-    """Depth, height and width."""
+    shape: Shape  # depth, height and width
     contrasts: tuple[Contrast, ...]
     noise: ScannerNoise
-    sigma: float
-    """In percent of the brightest tissue."""
+    sigma: float  # in percent of the brightest tissue
     seed: int = 0
     voxel: Voxel | None = None
     """Size along z, y and x in millimetres; None: the head fills the volume."""
@@ -79,8 +77,7 @@ class PhantomOrder:
 class PhantomDialog(ToolWindow):
     """Size, contrasts and noise of a phantom."""
 
-    ordered = Signal(object)
-    """`PhantomOrder`: The user wants this one."""
+    ordered = Signal(object)  # `PhantomOrder`: The user wants this one
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("phantomDialog", "New phantom", parent, help_page="volumes#phantoms")

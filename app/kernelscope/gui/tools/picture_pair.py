@@ -28,13 +28,11 @@ class Half(NamedTuple):
     """One of the two pictures."""
 
     image: Image
-    name: str
-    """Written at the divide."""
+    name: str  # written at the divide
     # Above the picture, where both are side by side.
     title: str
     details: str = ""
-    offset: int = 0
-    """Coordinate of its first row and column, beside the other picture."""
+    offset: int = 0  # coordinate of its first row and column, beside the other picture
 
 
 class PicturePair(QWidget):

@@ -19,8 +19,7 @@ _SCHEMES = {
     Scheme.SYSTEM: "As the system",
 }
 
-JPEG_QUALITY = "jpegQuality"
-"""Name of the setting."""
+JPEG_QUALITY = "jpegQuality"  # name of the setting
 
 
 def jpeg_quality(settings: Settings) -> int:

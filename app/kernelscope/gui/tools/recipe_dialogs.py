@@ -22,12 +22,9 @@ _FILES = "Recipes (*.json);;All files (*)"
 class Recipes(QObject):
     """The dialogs for recipes."""
 
-    loaded = Signal(object)
-    """`Recipe`: The user chose a recipe to run."""
-    failed = Signal(object)
-    """`Exception`: A recipe could not be read, by a fault of the program."""
-    saved = Signal(Path)
-    """A recipe was written there."""
+    loaded = Signal(object)  # `Recipe`: The user chose a recipe to run
+    failed = Signal(object)  # `Exception`: A recipe could not be read, by a fault of the program
+    saved = Signal(Path)  # a recipe was written there
 
     def __init__(self, window: QWidget, background: Background) -> None:
         super().__init__(window)

@@ -40,12 +40,9 @@ def _type_of(image: Image | Volume, writable: Sequence[Format]) -> str:
 class Saver(QObject):
     """Writes files off the GUI thread."""
 
-    saved = Signal(object, object)
-    """`Image or Volume, Path`: This is on the disk now."""
-    announced = Signal(str)
-    """One line for the status bar."""
-    broken = Signal(object)
-    """`Exception`: A bug of the program."""
+    saved = Signal(object, object)  # `Image or Volume, Path`: This is on the disk now
+    announced = Signal(str)  # one line for the status bar
+    broken = Signal(object)  # `Exception`: A bug of the program
 
     def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
         super().__init__(window)

@@ -40,16 +40,14 @@ from kernelscope.images.image import Image
 from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
 
-_DEGREES = 0.4
-"""Degrees by which a pixel of a drag turns the volume."""
+_DEGREES = 0.4  # degrees by which a pixel of a drag turns the volume
 
 _KEY_DEGREES = 10.0
 
 _THRESHOLD = 64
 """Of the first surface, in steps of the window; below it the noise of the air is the surface."""
 
-_MARGIN = 0.95
-"""Share of the view that the sphere around the volume takes."""
+_MARGIN = 0.95  # share of the view that the sphere around the volume takes
 
 _TURNS = {
     Qt.Key.Key_Left: (-_KEY_DEGREES, 0.0),
@@ -62,10 +60,8 @@ _TURNS = {
 class SpaceView(QWidget):
     """Paints a rendering, and emits the requests of mouse and keys."""
 
-    turned = Signal(float, float)
-    """By degrees to the right and up."""
-    zoomed = Signal(float)
-    """By a factor."""
+    turned = Signal(float, float)  # by degrees to the right and up
+    zoomed = Signal(float)  # by a factor
 
     def __init__(self, name: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -144,8 +140,7 @@ class SpaceView(QWidget):
 class SpaceWindow(ToolWindow):
     """Two views with one camera; renders off the GUI thread, the latest direction wins."""
 
-    saving = Signal(object)
-    """`Image`: The user wants to save this picture of both views."""
+    saving = Signal(object)  # `Image`: The user wants to save this picture of both views
 
     def __init__(
         self,

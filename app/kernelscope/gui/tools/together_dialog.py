@@ -28,16 +28,14 @@ from kernelscope.images.volume import Volume
 
 _FOUND = Qt.ItemDataRole.UserRole
 
-_ROWS = 8
-"""Volumes that are seen without scrolling."""
+_ROWS = 8  # volumes that are seen without scrolling
 
 
 class _List(QListWidget):
     """Rows change places by dragging, and by Alt+Up and Alt+Down."""
 
     moved = Signal()
-    stepped = Signal(int)
-    """The current row is to go so many places down."""
+    stepped = Signal(int)  # the current row is to go so many places down
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -60,8 +58,7 @@ class TogetherDialog(ToolWindow):
 
     together = Signal(object)
     """`list of Volume`: Open these as the components of one scan, in this order."""
-    each = Signal(object)
-    """`list of Volume`: Open each of these as a scan of its own."""
+    each = Signal(object)  # `list of Volume`: Open each of these as a scan of its own
 
     def __init__(self, found: Sequence[FoundFile], parent: QWidget | None = None) -> None:
         page = "volumes#several-volumes"
@@ -225,19 +222,15 @@ def _state(count: int, misfits: Sequence[str]) -> str:
     return f"The {count} checked volumes fit together: they become components 1 to {count}."
 
 
-_MOST_PROBLEMS = 12
-"""Files that a message explains."""
+_MOST_PROBLEMS = 12  # files that a message explains
 
 
 class VolumesTogether(QObject):
     """Reads several volumes, and asks how they belong together."""
 
-    scan_loaded = Signal(object)
-    """`list of Volume`: These are the components of one scan."""
-    each_loaded = Signal(object)
-    """`list of Volume`: Each of these is a scan of its own."""
-    announced = Signal(str)
-    """One line for the status bar."""
+    scan_loaded = Signal(object)  # `list of Volume`: These are the components of one scan
+    each_loaded = Signal(object)  # `list of Volume`: Each of these is a scan of its own
+    announced = Signal(str)  # one line for the status bar
 
     def __init__(
         self,

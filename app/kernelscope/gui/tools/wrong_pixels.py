@@ -22,8 +22,7 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import SELECTABLE, dressed, in_column, in_row, push_button
 
 _STEPS = {Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1, Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1}
-_RING = 7.0
-"""Radius of the ring around the chosen pixel, on the screen."""
+_RING = 7.0  # radius of the ring around the chosen pixel, on the screen
 
 
 class WrongPixels(QWidget):
@@ -160,8 +159,7 @@ class WrongPixelsBox(QWidget):
     `lines`: height, in lines of text.
     """
 
-    xray_wanted = Signal(int, int)
-    """The user wants to see how the chosen pixel came about."""
+    xray_wanted = Signal(int, int)  # the user wants to see how the chosen pixel came about
 
     def __init__(self, lines: int) -> None:
         super().__init__()

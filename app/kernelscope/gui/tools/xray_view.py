@@ -18,11 +18,8 @@ _COLOURS = {
     MemorySpace.TEXTURE: "#8be36a",
     MemorySpace.CONSTANT: "#e58bff",
 }
-_MOST = 48
-"""Cells in a row: more would be too small to see."""
-
-_NUMBERED = 14
-"""Least side of a cell in pixels whose order is written."""
+_MOST = 48  # cells in a row: more would be too small to see
+_NUMBERED = 14  # least side of a cell in pixels whose order is written
 
 
 class XrayView(QWidget):

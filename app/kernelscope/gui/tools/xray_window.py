@@ -48,8 +48,7 @@ from kernelscope.schema.levels import GLOBAL, Level
 from kernelscope.traffic.trace import Event, MemorySpace
 
 _TOPIC = "xray"
-_PAUSE = 150
-"""Milliseconds between two steps while they play."""
+_PAUSE = 150  # milliseconds between two steps while they play
 
 _NOTHING = "–"
 _SCOPES = ("Thread", "Warp", "Block")
@@ -72,11 +71,9 @@ class XrayWindow(ToolWindow):
         self._tracer: Tracer | None = None
         self._busy = threading.Lock()
         self._request: Request | None = None
-        self._version: Version | None = None
-        """An edited kernel, in place of a request."""
+        self._version: Version | None = None  # an edited kernel, in place of a request
         self._token = CancelToken()
-        self._file: tuple[object, str] | None = None
-        """Whose source is in view, and its name."""
+        self._file: tuple[object, str] | None = None  # whose source is in view, and its name
         self._levels: tuple[Level, ...] = ()
         self._xray: Xray | None = None
         self._second: Xray | None = None

@@ -20,20 +20,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 
-ZOOM_STEP = 1.25
-"""Factor of one step of zoom by a key, the menu or the wheel."""
+ZOOM_STEP = 1.25  # factor of one step of zoom by a key, the menu or the wheel
 
 _MOST_PICTURE_SCALE = 64.0
 _LEAST_PICTURE_SCALE = 1 / 64
-_LITTLE_LOSS = 0.85
-"""A fitted picture is shown at least so large, as a share, to have sharp pixels."""
-
-_PICTURE_MARGIN = 8
-"""Screen pixels left free around a fitted picture."""
+_LITTLE_LOSS = 0.85  # a fitted picture is shown at least so large, as a share, to have sharp pixels
+_PICTURE_MARGIN = 8  # screen pixels left free around a fitted picture
 
 _MOST_PLANE_ZOOM = 32.0
-_PLANE_MARGIN = 4
-"""Screen pixels left free around a fitted slice."""
+_PLANE_MARGIN = 4  # screen pixels left free around a fitted slice
 
 
 def fitting_scale(views: Iterable[QSizeF], extent: QSizeF, margin: float) -> float:

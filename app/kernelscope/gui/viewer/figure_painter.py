@@ -21,13 +21,11 @@ from kernelscope.gui.model.colour_maps import STEPS, table
 from kernelscope.gui.model.figure import Figure, FigureArea, FigureStyle, Layout, Picture, lay_out
 from kernelscope.gui.viewer.layer import as_qimage, is_smooth
 
-UNITS = 20
-"""Units of the painter for a millimetre: whole sizes of letters are fine enough there."""
+UNITS = 20  # units of the painter for a millimetre: whole sizes of letters are fine enough there
 
 _DPI = round(UNITS * 25.4)
 
-_MOST_SIDE = 8192
-"""Pixels a side that a file for printing embeds; more are averaged."""
+_MOST_SIDE = 8192  # pixels a side that a file for printing embeds; more are averaged
 
 
 class FigurePainter:

@@ -32,8 +32,7 @@ class ImageView(Pane):
     off. `layer`: the picture as it is drawn.
     """
 
-    patched = Signal(object)
-    """`Image`: A region of another result is shown."""
+    patched = Signal(object)  # `Image`: A region of another result is shown
     resized = Signal()
 
     def __init__(

@@ -25,8 +25,7 @@ from kernelscope.gui.viewer.picture_canvas import Probe
 from kernelscope.gui.viewer.tools import Overlay, Tool
 from kernelscope.images.image import Image
 
-_LEVEL_DRAG = 1 / 300
-"""Share of the window by which one pixel of a drag changes it, as for volumes."""
+_LEVEL_DRAG = 1 / 300  # share of the window by which one pixel of a drag changes it, as for volumes
 
 
 class ImagePair(QWidget):

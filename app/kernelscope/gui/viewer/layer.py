@@ -25,8 +25,7 @@ from kernelscope.schema.samples import white_level
 SHARP_FROM = 3.0
 """Magnification from which pixels are sharp squares even where they differ in size by one."""
 
-_VEIL = QColor(0, 0, 0, 150)
-"""Laid over a picture around a region that is newer."""
+_VEIL = QColor(0, 0, 0, 150)  # laid over a picture around a region that is newer
 
 
 class _Part(NamedTuple):

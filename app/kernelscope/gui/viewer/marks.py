@@ -9,11 +9,8 @@ from typing import NamedTuple
 from PySide6.QtCore import QLineF, QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
 
-GRID_FROM = 20.0
-"""Device pixels per pixel from which the grid is drawn: 2000 %."""
-
-LENS = 176
-"""Side of the magnifier."""
+GRID_FROM = 20.0  # device pixels per pixel from which the grid is drawn: 2000 %
+LENS = 176  # side of the magnifier
 
 _LENS_FACTOR = 4.0
 _LENS_LEAST = 8.0
@@ -24,8 +21,7 @@ _INK = QColor("#ffffff")
 _QUIET_INK = QColor("#c9ced6")
 _CHIP = QColor(18, 20, 24, 225)
 _EDGE = QColor(0, 0, 0, 170)
-_SMALLEST_TEXT = 7.0
-"""Height of letters, in screen pixels, below which values are left out."""
+_SMALLEST_TEXT = 7.0  # height of letters, in screen pixels, below which values are left out
 
 _HANDLE = 22.0
 

@@ -40,21 +40,16 @@ class PictureCanvas(PlaneCanvas):
     magnification, by layer, x and y.
     """
 
-    panned = Signal(QPointF)
-    """By an offset in scene coordinates."""
-    zoomed = Signal(float, QPointF)
-    """By notches, about a scene point."""
-    wanted = Signal(object, int)
-    """`Pyramid, int`: A level is to be made on another thread."""
+    panned = Signal(QPointF)  # by an offset in scene coordinates
+    zoomed = Signal(float, QPointF)  # by notches, about a scene point
+    wanted = Signal(object, int)  # `Pyramid, int`: A level is to be made on another thread
 
     def __init__(self, side: PaneSide, parent: QWidget | None = None) -> None:
         super().__init__(side, parent)
         self.front: Layer | None = None
         self.behind: Layer | None = None
-        self.names = "Input", "Output"
-        """Written on the two sides of the line."""
-        self.name = ""
-        """Written into the corner, where the picture is not the one of the heading."""
+        self.names = "Input", "Output"  # written on the two sides of the line
+        self.name = ""  # written into the corner, where the picture is not the one of the heading
         self.values: Callable[[Layer, int, int], list[str]] = lambda layer, x, y: []
         self.probe: Probe | None = None
         self._centre, self._scale = QPointF(), 1.0

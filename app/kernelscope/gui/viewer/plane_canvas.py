@@ -25,8 +25,7 @@ from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.tools import Overlay, OverlayPlace, Tool, Touch
 
-NOTCH = 120
-"""Angle that Qt reports for one notch of a mouse wheel, in eighths of a degree."""
+NOTCH = 120  # angle that Qt reports for one notch of a mouse wheel, in eighths of a degree
 
 ARROWS: dict[int, tuple[int, int]] = {
     Qt.Key.Key_Left: (-1, 0),
@@ -35,8 +34,7 @@ ARROWS: dict[int, tuple[int, int]] = {
     Qt.Key.Key_Down: (0, 1),
 }
 
-_GRIP = 7
-"""Pixels on each side of the divide at which it can be taken."""
+_GRIP = 7  # pixels on each side of the divide at which it can be taken
 
 _DIVIDES: dict[int, float] = {Qt.Key.Key_BracketLeft: -0.02, Qt.Key.Key_BracketRight: 0.02}
 
@@ -47,18 +45,13 @@ class PlaneCanvas(QWidget):
     `side`: the picture or volume that this canvas is for. `plane`: its number in a volume.
     """
 
-    levelled = Signal(float, float)
-    """The right button was dragged: pixels to the right and upwards."""
-    divided = Signal(float)
-    """The line is wanted elsewhere: a share of the width or height."""
+    levelled = Signal(float, float)  # the right button was dragged: pixels to the right and upwards
+    divided = Signal(float)  # the line is wanted elsewhere: a share of the width or height
     hovered = Signal(object)
     """The place under the cursor, as `place_under` returns it; None when the cursor left."""
-    probed = Signal(int, int)
-    """The keyboard moves the probe by that many pixels."""
-    held = Signal(bool)
-    """The key for the input in place of the output goes down or up."""
-    chosen = Signal()
-    """Double-clicked."""
+    probed = Signal(int, int)  # the keyboard moves the probe by that many pixels
+    held = Signal(bool)  # the key for the input in place of the output goes down or up
+    chosen = Signal()  # double-clicked
     resized = Signal()
 
     def __init__(
@@ -67,10 +60,8 @@ class PlaneCanvas(QWidget):
         super().__init__(parent)
         self.side, self.plane = side, plane
         self.arrangement = Arrangement.SIDE_BY_SIDE
-        self.divide = 0.5
-        """Place of the line, as a share of the width or height."""
-        self.magnified = False
-        """Whether a magnifier is drawn at the probe."""
+        self.divide = 0.5  # place of the line, as a share of the width or height
+        self.magnified = False  # whether a magnifier is drawn at the probe
         self.overlays: Sequence[Overlay] = ()
         self.tool: Tool | None = None
         self._from = QPointF()

@@ -13,8 +13,7 @@ from kernelscope.engine.area import Corner
 from kernelscope.gui.model.regions import Interest, Point, Regions, Shape, box_of
 from kernelscope.gui.viewer.tools import OverlayPlace, Touch
 
-_GRIP = 8.0
-"""Screen pixels around a handle within which it is taken."""
+_GRIP = 8.0  # screen pixels around a handle within which it is taken
 
 _HANDLE = 7.0
 _EDGE = QColor(0, 0, 0, 190)
@@ -53,11 +52,9 @@ class RegionTool:
         self._regions, self._redraw, self._leave = regions, redraw, leave
         self._visible = visible
         self._draft: list[Corner] = []
-        self._plane: int | None = None
-        """The plane of that polygon."""
+        self._plane: int | None = None  # the plane of that polygon
         self._cursor: Corner | None = None
-        self._handle = -1
-        """The corner of a polygon, or the end of a line, that is dragged."""
+        self._handle = -1  # the corner of a polygon, or the end of a line, that is dragged
         self._from: Corner | None = None
         """Where a gesture began; the corner opposite to the one that is dragged."""
         self._resized = False

@@ -59,8 +59,7 @@ _AT_ONCE = 1 << 20
 """Voxels of a slab that is projected on the GUI thread. Of seven times as many, a maximum took 2 ms
 and differences 13 to 55 ms on a core of a cloud machine."""
 
-_KEPT = 24
-"""Projections kept for each volume: of three planes, and of some positions before."""
+_KEPT = 24  # projections kept for each volume: of three planes, and of some positions before
 
 
 @dataclass(frozen=True)
@@ -68,14 +67,10 @@ class PaneContent:
     """The contents of a pane."""
 
     volume: Volume | None = None
-    minus: Volume | None = None
-    """Subtracted from it, to show a difference."""
-    gain: int = 1
-    """By which that is amplified."""
-    window: GreyWindow | None = None
-    """In place of the common one."""
-    part: Box | None = None
-    """The voxels that were computed, if not all of a slice."""
+    minus: Volume | None = None  # subtracted from it, to show a difference
+    gain: int = 1  # by which that is amplified
+    window: GreyWindow | None = None  # in place of the common one
+    part: Box | None = None  # the voxels that were computed, if not all of a slice
 
     def at(self, voxel: Position) -> Volume | None:
         """Return the volume, if it has a value at a voxel."""

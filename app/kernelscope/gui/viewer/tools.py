@@ -23,30 +23,22 @@ from kernelscope.gui.model.displays import PaneSide
 class OverlayPlace:
     """Where an overlay is drawn."""
 
-    side: PaneSide
-    """The picture beneath; the output's where the two are divided by a line."""
-    scale: float
-    """Screen pixels (of the painter's widget) per pixel of the picture."""
-    seen: QRectF
-    """The part of the scene that is in view, in picture coordinates."""
-    plane: int | None = None
-    """The plane of a volume, by its number; None for a picture."""
+    side: PaneSide  # the picture beneath; the output's where the two are divided by a line
+    scale: float  # screen pixels (of the painter's widget) per pixel of the picture
+    seen: QRectF  # the part of the scene that is in view, in picture coordinates
+    plane: int | None = None  # the plane of a volume, by its number; None for a picture
 
 
 @dataclass(frozen=True)
 class Touch:
     """A press, drag or release of the left button, or a move without it."""
 
-    point: QPointF
-    """In picture coordinates; may lie outside of the picture."""
+    point: QPointF  # in picture coordinates; may lie outside of the picture
     side: PaneSide
-    scale: float
-    """Screen pixels per pixel of the picture, across."""
+    scale: float  # screen pixels per pixel of the picture, across
     modifiers: Qt.KeyboardModifier
-    plane: int | None = None
-    """As in `OverlayPlace`."""
-    aspect: float = 1.0
-    """Height of a pixel of the picture over its width."""
+    plane: int | None = None  # as in `OverlayPlace`
+    aspect: float = 1.0  # height of a pixel of the picture over its width
 
     def distance(self, x: float, y: float) -> float:
         """Return how far a point is away, in screen pixels: the larger of both directions."""
@@ -64,8 +56,7 @@ class Overlay(Protocol):
 class Tool(Protocol):
     """Takes the left button and the keys from the views."""
 
-    cursor: Qt.CursorShape
-    """Shown over the pictures."""
+    cursor: Qt.CursorShape  # shown over the pictures
 
     def press(self, touch: Touch) -> bool:
         """Begin a gesture; False leaves it to the view, which pans."""

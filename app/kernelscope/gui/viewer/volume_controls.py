@@ -18,15 +18,13 @@ from kernelscope.gui.widgets.parts import dressed, in_row, label_of
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.planes import GreyWindow, Plane
 
-_ALL = 3
-"""The choice of all planes in place of a single one."""
+_ALL = 3  # the choice of all planes in place of a single one
 
 
 class PlaneSwitches(QWidget):
     """A switch for all planes, and one for each."""
 
-    chosen = Signal(object)
-    """`int or None`: Show this plane alone; all of them for None."""
+    chosen = Signal(object)  # `int or None`: Show this plane alone; all of them for None
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -61,8 +59,7 @@ class PlaneSwitches(QWidget):
         self.chosen.emit(number)
 
 
-_DRAG = 1 / 300
-"""Share of the window's width by which one pixel of a drag changes it."""
+_DRAG = 1 / 300  # share of the window's width by which one pixel of a drag changes it
 
 _NARROWEST = 1e-6
 
@@ -142,8 +139,7 @@ _MOST = 999
 class ProjectionControl(QWidget):
     """A list of projections, and the thickness of the slab."""
 
-    chosen = Signal(object)
-    """A `Look`."""
+    chosen = Signal(object)  # A `Look`
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -188,8 +184,7 @@ class ProjectionControl(QWidget):
 class OverlayBar(QWidget):
     """Visible while a difference is shown."""
 
-    chosen = Signal(object)
-    """A `Look`."""
+    chosen = Signal(object)  # A `Look`
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

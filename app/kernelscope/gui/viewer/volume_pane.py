@@ -33,8 +33,7 @@ class VolumePane(Pane):
     def __init__(self, name: str, side: PaneSide, heading: str, hint: str, parent: QWidget) -> None:
         super().__init__(name, heading, hint, parent, padding=12)
         self.volume: Volume | None = None
-        self._has_parts = False
-        """Whether single slices are shown."""
+        self._has_parts = False  # whether single slices are shown
         self.views = tuple(
             PlaneView(f"{name}Plane{number}", number, side, self) for number in range(3)
         )
@@ -109,8 +108,7 @@ class PaneBox(QWidget):
 class SliceSliders(QWidget):
     """A slider for each plane."""
 
-    chosen = Signal(int, int)
-    """A slice of a plane: number and index."""
+    chosen = Signal(int, int)  # a slice of a plane: number and index
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)

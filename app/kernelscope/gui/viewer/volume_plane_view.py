@@ -27,8 +27,7 @@ from kernelscope.gui.viewer.slices import Drawn, layer_of, picture_of
 from kernelscope.gui.viewer.tools import Tool
 from kernelscope.gui.widgets import theme
 
-_GAP = 8
-"""Pixels of the crosshair left out around its centre, so that the voxel can be seen."""
+_GAP = 8  # pixels of the crosshair left out around its centre, so that the voxel can be seen
 
 _CROSS = QColor(61, 174, 233, 200)
 _LETTER = QColor(255, 208, 96)
@@ -53,12 +52,9 @@ class PlaneView(PlaneCanvas):
     lines and four letters.
     """
 
-    pressed = Signal()
-    """A button of the mouse went down."""
-    pointed = Signal(int, int)
-    """A column and a row of the slice were clicked or dragged to."""
-    stepped = Signal(int)
-    """By a number of slices."""
+    pressed = Signal()  # a button of the mouse went down
+    pointed = Signal(int, int)  # a column and a row of the slice were clicked or dragged to
+    stepped = Signal(int)  # by a number of slices
     panned = Signal(float, float)
     """The middle button was dragged: pixels to the right and downwards."""
     zoomed = Signal(float, object)
@@ -72,8 +68,7 @@ class PlaneView(PlaneCanvas):
         self.image: QImage | None = None
         self.behind: QImage | None = None
         """The input, painted on its side of the line between input and output."""
-        self.note = ""
-        """Written into the lower left corner."""
+        self.note = ""  # written into the lower left corner
         self._layer: QImage | None = None
         self._probe: tuple[tuple[int, int], tuple[marks.ProbeLine, ...]] | None = None
         self._cross = (0, 0)

@@ -16,8 +16,7 @@ from kernelscope.gui.viewer.volume_pane import numbers
 from kernelscope.images.planes import Plane, Position, millimetres
 from kernelscope.images.volume import Volume
 
-_LOW = 200
-"""Pixels of height below which a view has only its own value beside the cursor."""
+_LOW = 200  # pixels of height below which a view has only its own value beside the cursor
 
 
 def values_at(

@@ -18,39 +18,23 @@ _Method = TypeVar("_Method", bound=Callable[..., object])
 class WindowState:
     """The facts about the window on which it depends which actions are enabled."""
 
-    source: bool = False
-    """A picture or a volume is open."""
-    volumes: bool = False
-    """Volumes are shown, not a picture."""
+    source: bool = False  # a picture or a volume is open
+    volumes: bool = False  # volumes are shown, not a picture
     output: bool = False
-    components: int = 0
-    """Number of output volumes."""
-    members: int = 0
-    """Number of components, or of volumes in a file, to step through."""
-    other: bool = False
-    """A picture is open behind the volumes, or volumes behind the picture."""
-    pictures: int = 0
-    """Number of open pictures."""
-    closed: int = 0
-    """Number of closed pictures that can be opened again."""
-    busy: bool = False
-    """A run is in progress."""
-    difference: bool = False
-    """A residual or a difference is shown that can be saved."""
-    runs: int = 0
-    """Number of runs in the list."""
-    chosen: int = 0
-    """Number of those that are chosen."""
-    kept: bool = False
-    """The pictures of all chosen runs are in memory."""
-    baseline: bool = False
-    """The level of the selected run may become the baseline of others."""
-    cards: int = 0
-    """Number of steps to the output, those that are off included."""
-    later: bool = False
-    """Steps follow the one that is edited."""
-    undo: str = ""
-    """Name of the step that Undo would take back; empty if there is none."""
+    components: int = 0  # number of output volumes
+    members: int = 0  # number of components, or of volumes in a file, to step through
+    other: bool = False  # a picture is open behind the volumes, or volumes behind the picture
+    pictures: int = 0  # number of open pictures
+    closed: int = 0  # number of closed pictures that can be opened again
+    busy: bool = False  # a run is in progress
+    difference: bool = False  # a residual or a difference is shown that can be saved
+    runs: int = 0  # number of runs in the list
+    chosen: int = 0  # number of those that are chosen
+    kept: bool = False  # the pictures of all chosen runs are in memory
+    baseline: bool = False  # the level of the selected run may become the baseline of others
+    cards: int = 0  # number of steps to the output, those that are off included
+    later: bool = False  # steps follow the one that is edited
+    undo: str = ""  # name of the step that Undo would take back; empty if there is none
     redo: str = ""
 
 
@@ -107,31 +91,21 @@ REDO = Need(lambda state: bool(state.redo), "There is nothing to redo.")
 class Action:
     """Something that the user can ask for, declared at the method that carries it out."""
 
-    id: str
-    """Object name of the `QAction`; unique."""
-    title: str
-    """Text in menus, with ``&`` before the access key."""
-    keys: tuple[str, ...] = ()
-    """Shortcuts; the first is shown."""
-    tip: str = ""
-    """Tooltip without the shortcut, which is added."""
+    id: str  # object name of the `QAction`; unique
+    title: str  # text in menus, with ``&`` before the access key
+    keys: tuple[str, ...] = ()  # shortcuts; the first is shown
+    tip: str = ""  # tooltip without the shortcut, which is added
     need: Need = NOTHING
-    argument: object = None
-    """Passed to the method, unless it is None."""
+    argument: object = None  # passed to the method, unless it is None
     checkable: bool = False
-    choice: str = ""
-    """Of the actions with the same choice one is ticked at a time."""
+    choice: str = ""  # of the actions with the same choice one is ticked at a time
     ticked: Callable[[Any], object] | None = None
     """Of the object with the method: whether the action is on, or the argument that is chosen."""
-    icon: str = ""
-    """Icon of the button in a tool bar, and its short text."""
+    icon: str = ""  # icon of the button in a tool bar, and its short text
     label: str = ""
-    everywhere: bool = False
-    """The shortcut works in every window of the program."""
-    synonyms: tuple[str, ...] = ()
-    """Other names by which the command palette finds it."""
-    help: str = ""
-    """Page of the manual, or ``page#heading``; without one, that of the menu counts."""
+    everywhere: bool = False  # the shortcut works in every window of the program
+    synonyms: tuple[str, ...] = ()  # other names by which the command palette finds it
+    help: str = ""  # page of the manual, or ``page#heading``; without one, that of the menu counts
 
     def __call__(self, method: _Method) -> _Method:
         """Mark the method that carries it out (decorator); one method may have several."""

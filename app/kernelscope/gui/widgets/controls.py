@@ -21,11 +21,8 @@ from PySide6.QtWidgets import (
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.schema.parameters import read_number
 
-_MOST_DECIMALS = 323
-"""With so many, Qt keeps every bit of a float."""
-
-_LONGEST = 10
-"""Characters up to which a number is shown in full; longer ones to six digits."""
+_MOST_DECIMALS = 323  # with so many, Qt keeps every bit of a float
+_LONGEST = 10  # characters up to which a number is shown in full; longer ones to six digits
 
 
 class ChoiceBox(QComboBox):
@@ -66,8 +63,7 @@ class Slider(QSlider):
         super().wheelEvent(event) if self.hasFocus() else event.ignore()
 
 
-_Qt: Any = object
-"""Stands for the class that `_Box` is mixed into: a box of Qt's."""
+_Qt: Any = object  # stands for the class that `_Box` is mixed into: a box of Qt's
 
 
 class _Box(_Qt):  # type: ignore[misc]

@@ -37,11 +37,8 @@ from kernelscope.schema.parameters import (
 _QUICK_SIZES = (3, 5, 7, 9)
 _SLIDER_STEPS = 1000
 
-_FACTOR = 1.1
-"""Of a step where values span powers of ten: seven of them double the value."""
-
-_LEAST_BOX = 84
-"""Pixels that a box for a number is wide at least."""
+_FACTOR = 1.1  # of a step where values span powers of ten: seven of them double the value
+_LEAST_BOX = 84  # pixels that a box for a number is wide at least
 
 
 class _OddSpinBox(WholeBox):

@@ -9,8 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, Q
 from kernelscope.engine.backend import FactGroup
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 
-_NAMES = 0.57
-"""Largest share of the width for the names; longer ones are elided, with a tooltip."""
+_NAMES = 0.57  # largest share of the width for the names; longer ones are elided, with a tooltip
 
 
 class FactTable(CopyableTree):

@@ -51,8 +51,7 @@ _SVG = (
 _ACCENTS = ("#2560c8", "#6aa5ff")
 """The accent of *Run*, on a light ground and on a dark one: a palette of a desktop may lack it."""
 
-NAMES = tuple(_SHAPES)
-"""The icons there are."""
+NAMES = tuple(_SHAPES)  # the icons there are
 
 
 def icon(name: str) -> QIcon:

@@ -45,8 +45,7 @@ TEXT_FILES = "Text files (*.txt);;All files (*)"
 
 AnyDialog = TypeVar("AnyDialog", bound=QDialog)
 
-open_dialogs: set[QDialog] = set()
-"""Keeps dialogs without a parent alive until they are closed."""
+open_dialogs: set[QDialog] = set()  # keeps dialogs without a parent alive until they are closed
 
 
 def show_about(parent: QWidget | None, memory: str = "") -> AboutDialog:

@@ -32,8 +32,7 @@ _logger = logging.getLogger(__name__)
 
 _MOST_RECENT = 10
 
-_MOST_BYTES = 1 << 20
-"""More than all settings ever take: a larger file is not ours."""
+_MOST_BYTES = 1 << 20  # more than all settings ever take: a larger file is not ours
 
 VERSION = 1
 """Raised when a key changes its name or its meaning; new keys do not need that. Files without a

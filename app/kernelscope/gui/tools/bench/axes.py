@@ -15,14 +15,9 @@ from PySide6.QtWidgets import QApplication
 _FEW_LINES = 3
 """Lines of a name that are read at a glance; a longer one gets twice the width where possible."""
 
-_MOST_HEIGHT = 0.3
-"""Share of a plot's height that names take in full."""
-
-_GAP = 6
-"""Pixels between two names, and between the axis and the names."""
-
-PADDING = 0.02
-"""Room left and right of the groups, as a share of their width."""
+_MOST_HEIGHT = 0.3  # share of a plot's height that names take in full
+_GAP = 6  # pixels between two names, and between the axis and the names
+PADDING = 0.02  # room left and right of the groups, as a share of their width
 
 
 @dataclass(frozen=True)

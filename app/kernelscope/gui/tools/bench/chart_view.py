@@ -25,8 +25,7 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.plots import look_at_every_item
 
 _NOTE_POINTS = 8.0
-_NOTE_MARGIN = 40
-"""Pixels that the layout leaves beside the note, both sides together."""
+_NOTE_MARGIN = 40  # pixels that the layout leaves beside the note, both sides together
 
 
 class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]

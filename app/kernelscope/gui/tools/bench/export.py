@@ -20,8 +20,7 @@ from kernelscope.gui.tools.bench.chart_view import ChartView
 from kernelscope.gui.tools.bench.painters import light
 
 _FILE_SIZE = QSize(1200, 720)
-_SCALE = 2
-"""Pixels of a PNG for each pixel of the drawing, in x and y."""
+_SCALE = 2  # pixels of a PNG for each pixel of the drawing, in x and y
 
 
 def save_chart(shown: Chart, path: Path) -> None:

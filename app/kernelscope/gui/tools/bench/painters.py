@@ -35,11 +35,8 @@ _DASHES = (
     Qt.PenStyle.DashDotLine,
     Qt.PenStyle.DashDotDotLine,
 )
-_STRENGTHS = (255, 90, 170, 40)
-"""Opacity of bars; patterns would be scaled with the bars in SVGs."""
-
-LIGHT = 0.45
-"""Opacity of computing relative to transfers if a bar shows both."""
+_STRENGTHS = (255, 90, 170, 40)  # opacity of bars; patterns would be scaled with the bars in SVGs
+LIGHT = 0.45  # opacity of computing relative to transfers if a bar shows both
 
 
 @dataclass(frozen=True)
@@ -191,8 +188,7 @@ _MOST_TEXTS, _MOST_LEVEL = 70, 10
 _ROOM_UPRIGHT, _ROOM_LEVEL = 0.26, 0.12
 """Above the highest bar, for its value: as shares of the heights."""
 
-_MOST_VALUES = 0.5
-"""Share of the height that upright values may take."""
+_MOST_VALUES = 0.5  # share of the height that upright values may take
 
 
 class _BarSample(pg.ItemSample):  # type: ignore[misc]

@@ -12,8 +12,7 @@ from kernelscope.gui.widgets.messages import close_box, headline
 from kernelscope.gui.widgets.parts import dressed, in_column, text_label
 from kernelscope.schema.samples import Pixels
 
-_SIDE = 480
-"""Of the map on the screen, in pixels."""
+_SIDE = 480  # of the map on the screen, in pixels
 
 
 class ParityDialog(QDialog):

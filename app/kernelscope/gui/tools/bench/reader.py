@@ -23,10 +23,8 @@ class ReportReader(QObject):
     be read.
     """
 
-    slow = Signal(str)
-    """Reading takes long enough to be shown: the names of the files."""
-    ended = Signal()
-    """The latest request was answered or given up."""
+    slow = Signal(str)  # reading takes long enough to be shown: the names of the files
+    ended = Signal()  # the latest request was answered or given up
 
     def __init__(
         self,

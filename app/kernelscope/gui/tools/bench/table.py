@@ -48,11 +48,8 @@ _COLUMNS = (
 )
 _NUMBERS = range(3, 8)
 _SPEED_UP, _THEIRS, _REMARK = 7, 8, 9
-_BESIDE = 5
-"""Where the authors' figures stand: right of our time and its spread."""
-
-_ROOM = 4
-"""Pixels of a row more than its text needs."""
+_BESIDE = 5  # where the authors' figures stand: right of our time and its spread
+_ROOM = 4  # pixels of a row more than its text needs
 
 
 class BenchTable(QTreeWidget):

@@ -77,8 +77,7 @@ class EmptyPlot(QWidget):
     recorded results.
     """
 
-    chosen = Signal(Path)
-    """A recorded result is to be shown."""
+    chosen = Signal(Path)  # a recorded result is to be shown
 
     def __init__(self, entries: Sequence[RecordedReport], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -122,11 +121,8 @@ def missing_for(plot: Plot, baseline: str) -> str:
 _Reporter = Callable[[Any], None]
 
 _SEEN = "bench/seen"
-_REDRAW = 150
-"""Milliseconds that new rows are gathered before plots are drawn again."""
-
-_FRAME = QSize(16, 48)
-"""Room for the frame that the desktop draws around the window."""
+_REDRAW = 150  # milliseconds that new rows are gathered before plots are drawn again
+_FRAME = QSize(16, 48)  # room for the frame that the desktop draws around the window
 
 _PLOTS = "PNG picture (*.png);;SVG drawing (*.svg)"
 _WAITING = (
