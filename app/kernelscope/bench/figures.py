@@ -13,7 +13,6 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
 
 from kernelscope.base.paths import RESOURCES
 from kernelscope.bench.plan import CPU, GPU
@@ -32,6 +31,11 @@ class FigureSource:
         return f"{self.author}, measured on {self.hardware}."
 
 
+# F: times by the system's clock, from picture to picture (chapter 6). M does not say whether its
+# times include the copies of the picture. N: speed-ups are those of the total time (3.1); the scope
+# of its times on a GT 640M is not stated. V: runs of the author's program, whose kernels keep tiles
+# with their aprons in shared memory; tables 4-5 and 4-6 also quote other authors, who unroll loops
+# or work in steps, as none of our levels does.
 SOURCES = {
     "F": FigureSource(
         "Korčuška 2013", "Core 2 Duo E8400 + NVIDIA 210; Core 2 Duo T9300 + Quadro NVS 140M"
@@ -153,17 +157,7 @@ def _side(mask: str) -> int:
 
 _UNITS = {TIME: " s", SPEED_UP: "×", PSNR: " dB", SCALING: "×"}
 
-_QUANTITIES = {
-    "time": TIME,
-    "speedup_over_cpu_serial": SPEED_UP,
-    "speedup_over_cpu": SPEED_UP,
-    "psnr": PSNR,
-    "scaling": SCALING,
-}
-
 _SECONDS = {"s": 1.0, "ms": 1e-3}
-
-_PHANTOM = "256x256x37"  # size of the volume that source V calls its phantom: width, height, slices
 
 
 @functools.cache
@@ -227,23 +221,11 @@ def absent(rows: Iterable[Row], quantity: str, *, waiting: bool) -> Iterator[str
             yield f"The figures of {author} are kernel times: see the plots without transfers."
 
 
-_DOUBTFUL = {
-    ("2 gpus", 3, (130, 157, 189), 108.0, 111.0): (
-        "as printed: 10.8-11.1, read as 108 to 111, which its speed-up implies"
-    ),
-    ("1 gpu", 1, (256, 512, 512), 64.0, 73.0): (
-        "as printed: 64-73, perhaps 64.73, which fits the other sizes"
-    ),
-}
-"""How doubtful print of source V was read, by variant, components, shape and the range shown."""
-
-
 def _remark(figure: PublishedFigure, figures: Sequence[PublishedFigure]) -> str:
     """Return how a time was read, and the figures of its source that contradict it."""
     if figure.source != "V" or figure.quantity != TIME or figure.device != GPU:
-        return ""
-    key = figure.variant, figure.channels, figure.shape, figure.low, figure.high
-    said = [_DOUBTFUL[key]] if key in _DOUBTFUL else []
+        return figure.remark
+    said = [figure.remark] if figure.remark else []
     alike = [other for other in figures if _same_experiment(other, figure)]
     serial = [other for other in alike if other.device == CPU and other.quantity == TIME]
     for gain in alike:
@@ -280,94 +262,22 @@ def _figure(line: Mapping[str, str]) -> PublishedFigure:
     first, _, last = line["value"].partition("-")
     unit = _SECONDS.get(line["unit"], 1.0)
     printed = float(first) * unit, float(last or first) * unit
-    about = {"F": _of_f, "M": _of_m, "N": _of_n, "V": _of_v}[line["source"]](line)
     return PublishedFigure(
         source=line["source"],
-        quantity=_QUANTITIES[line["quantity"]],
+        variant=line["variant"],
+        quantity=line["quantity"],
+        scope=Scope(line["scope"]),
         low=min(printed),
         high=max(printed),
         printed=printed,
-        **about,
+        filter=line["filter"],
+        parameters=dict(each.split("=") for each in line["parameters"].split()),
+        mask_side=int(line["mask_side"] or 0),
+        channels=int(line["channels"]),
+        shape=tuple(reversed([int(side) for side in line["size"].split("x")])),
+        device=line["device"],
+        level=line["level"],
+        gpus=int(line["gpus"]),
+        average=line["average"] == "yes",
+        remark=line["reading"],
     )
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    """Return (height, width) or (depth, height, width) of ``width x height x depth``."""
-    return tuple(reversed([int(side) for side in text.split("x")]))
-
-
-def _of_f(line: Mapping[str, str]) -> dict[str, Any]:
-    """Times by the system's clock, from picture to picture (chapter 6)."""
-    side = int(line["mask_or_d_v"])
-    custom = line["filter"] == "custom"
-    return {
-        "variant": f"{line['variant']} memory",
-        "scope": Scope.RUN,
-        "filter": "mask" if custom else line["filter"],
-        "parameters": {"size": str(side)} if line["filter"] == "median" else {},
-        "mask_side": side if custom else 0,
-        "shape": _shape(line["size"]),
-        "device": GPU,
-        "level": line["variant"],
-    }
-
-
-def _of_m(line: Mapping[str, str]) -> dict[str, Any]:
-    """The report does not say whether its times include the copies of the picture."""
-    return {
-        "variant": line["variant"],
-        "scope": Scope.NOT_STATED,
-        "filter": "mean",
-        "parameters": {"size": line["mask_or_d_v"]},
-        "shape": _shape(line["size"]),
-        "device": CPU if line["variant"] == "serial" else GPU,
-        "level": line["variant"],
-    }
-
-
-def _of_n(line: Mapping[str, str]) -> dict[str, Any]:
-    """The speed-up is that of the total time (3.1); the scope of GT 640M times is not stated."""
-    variant = line["variant"]
-    kind = variant.partition(" (")[0].removesuffix(" GT 640M")
-    return {
-        "variant": variant,
-        "scope": Scope.NOT_STATED if line["quantity"] == "time" else Scope.RUN,
-        "filter": "nlm",
-        "parameters": {"patch": line["mask_or_d_v"], "search": "image"},
-        "shape": _shape(line["size"]),
-        "device": CPU if kind == "serial" else GPU,
-        "level": "host-partitions" if kind == "shared, host partitions" else kind,
-    }
-
-
-def _of_v(line: Mapping[str, str]) -> dict[str, Any]:
-    """Runs of the author's program, whose kernels keep tiles with their aprons in shared memory.
-
-    Tables 4-5 and 4-6 also quote other authors, who unroll loops or work in steps; these variants
-    match none of our levels.
-    """
-    name, average, _ = line["filter"].partition(" average")
-    words = name.split()  # nlm [3D|2D] N component(s) [table 4-5]
-    parameters = {}
-    if not average:
-        patch, search = (part.partition("=")[2] for part in line["mask_or_d_v"].split())
-        parameters = {
-            "dimensions": words[1].lower(),
-            "patch_radius": patch,
-            "search_radius": search,
-        }
-    variant = line["variant"]
-    ours = variant.startswith(("cpu", "1 gpu", "2 gpus"))
-    size = line["size"].partition(" ")[0]
-    return {
-        "variant": variant,
-        "scope": Scope.RUN,
-        "filter": "mri_nlm",
-        "parameters": parameters,
-        "channels": int(words[1 if average else 2]),
-        "shape": _shape(_PHANTOM if size == "phantom" else size),
-        "device": CPU if variant == "cpu" else GPU,
-        "level": "serial" if variant == "cpu" else "shared" if ours else "",
-        "gpus": 2 if "2 gpus" in variant else 1,
-        "average": bool(average),
-    }
