@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.card_rows import StepRow
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.tiles import Index, TileDelegate, draw_thumbnail, ink_of, write_line
 
 _ROW = Qt.ItemDataRole.UserRole
@@ -39,8 +40,7 @@ class CardList(QListWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("cardList")
-        self.setAccessibleName("Steps")
+        dressed(self, "cardList", "Steps")
         self.setItemDelegate(_Painter(self))
         self.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -50,9 +50,8 @@ class DisplayPanel(QFrame):
 
     def __init__(self, view: PictureView, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
-        self.setObjectName("displayPanel")
+        dressed(self, "displayPanel", "Level and colours")
         set_help(self, "window#looking")
-        self.setAccessibleName("Level and colours")
         self.setFrameShape(QFrame.Shape.StyledPanel)
         self._view = view
         self._grid = QGridLayout(self)
@@ -218,8 +217,7 @@ class VolumeDisplayPanel(QFrame):
 
     def __init__(self, view: SliceView, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
-        self.setObjectName("volumeDisplayPanel")
-        self.setAccessibleName("Level and colours of volumes")
+        dressed(self, "volumeDisplayPanel", "Level and colours of volumes")
         self.setFrameShape(QFrame.Shape.StyledPanel)
         self._view = view
         form = QFormLayout(self)

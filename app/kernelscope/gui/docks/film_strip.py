@@ -32,6 +32,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.documents import Document, Documents
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.tiles import (
     Index,
     TileDelegate,
@@ -58,8 +59,7 @@ class FilmStrip(QListWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("filmStrip")
-        self.setAccessibleName("Open pictures")
+        dressed(self, "filmStrip", "Open pictures")
         self.setFlow(QListWidget.Flow.LeftToRight)
         self.setWrapping(False)
         self.setUniformItemSizes(True)

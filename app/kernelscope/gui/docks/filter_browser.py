@@ -237,8 +237,7 @@ class _List(QTreeWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setObjectName("filterList")
-        self.setAccessibleName("Filters")
+        dressed(self, "filterList", "Filters")
         self.setHeaderHidden(True)
         self.setRootIsDecorated(False)  # the headings have their arrows
         self.setIndentation(0)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QSizePolicy
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed
 
 _HELP = {
     Freshness.EXACT: "The output is that of these settings, for the whole picture.",
@@ -21,9 +22,8 @@ class FreshnessBadge(ElidedLabel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("freshness")
+        dressed(self, "freshness", "Freshness of the output")
         set_help(self, "window#live")
-        self.setAccessibleName("Freshness of the output")
         self.freshness: Freshness | None = None
         self._details: str | None = None
         # As wide as its text where there is room, beside figures and notes.

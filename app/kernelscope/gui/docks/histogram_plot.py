@@ -34,6 +34,7 @@ from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.histogram_plot import Curve, Handle, HistogramCurves, ValueAxis
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 
 WIDTH, HEIGHT = 15, 17  # in pixels; the tip is in the middle of the upper edge
 _COARSE = 10  # small steps in one large step
@@ -72,11 +73,12 @@ class LevelHandle(QWidget):
         self.handle = handle
         self._offset = 0.0
         self._held = False
-        self.setObjectName(f"handle{handle.name.capitalize()}")
-        self.setAccessibleName(str(handle))
-        self.setToolTip(
-            f"{_TIPS[handle]}. Drag, or use the arrow keys (Shift: larger steps); a double click "
-            "or Enter chooses the contrast automatically"
+        dressed(
+            self,
+            f"handle{handle.name.capitalize()}",
+            str(handle),
+            tip=f"{_TIPS[handle]}. Drag, or use the arrow keys (Shift: larger steps); a double "
+            "click or Enter chooses the contrast automatically",
         )
         self.setFixedSize(WIDTH, HEIGHT)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -155,8 +157,7 @@ class HistogramPlot(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("histogramPlot")
-        self.setAccessibleName("Histogram of input and output")
+        dressed(self, "histogramPlot", "Histogram of input and output")
         self.setMouseTracking(True)
         self.plot: HistogramCurves | None = None
         self.display: Display | None = None
@@ -164,9 +165,7 @@ class HistogramPlot(QWidget):
         self.value_pointed_at: float | None = None
         self._held: Handle | None = None
         self._pending: Display | None = None
-        self.frame = QTimer(self)
-        self.frame.setSingleShot(True)
-        self.frame.setInterval(_FRAME_MS)
+        self.frame = QTimer(self, singleShot=True, interval=_FRAME_MS)
         self.frame.timeout.connect(self._pass_on)
         self.handles = {handle: LevelHandle(handle, self) for handle in Handle}
         for handle, widget in self.handles.items():

@@ -52,7 +52,14 @@ from kernelscope.gui.model.ladder import Agreement, KnownRung, TimeScale
 from kernelscope.gui.model.rungs import Rung, RungPlace
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
-from kernelscope.gui.widgets.parts import action_button, in_column, in_row, label_of, text_label
+from kernelscope.gui.widgets.parts import (
+    action_button,
+    dressed,
+    in_column,
+    in_row,
+    label_of,
+    text_label,
+)
 from kernelscope.schema.levels import colour
 from kernelscope.teach.manual import level_page
 
@@ -77,9 +84,8 @@ class LadderList(QListWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         self._ready = False  # Qt calls `changeEvent` while it makes the list
         super().__init__(parent)
-        self.setObjectName("ladderRungs")
+        dressed(self, "ladderRungs", "Levels")
         set_help(self, "window#the-ladder-of-levels")
-        self.setAccessibleName("Levels")
         self.setMouseTracking(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QListWidget.Shape.NoFrame)

@@ -34,6 +34,7 @@ from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import duration
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.tiles import (
     Index,
     TileDelegate,
@@ -99,8 +100,7 @@ class RunStrip(QListView):
         self._gallery = gallery
         self._runs = _Runs(self)
         self.order = RunOrder.NEWEST
-        self.setObjectName("runStrip")
-        self.setAccessibleName("Runs as pictures")
+        dressed(self, "runStrip", "Runs as pictures")
         self.setFlow(QListView.Flow.LeftToRight)
         self.setWrapping(False)
         self.setUniformItemSizes(True)

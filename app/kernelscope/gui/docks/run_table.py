@@ -28,7 +28,7 @@ from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
 from kernelscope.gui.widgets.copyable_tree import CopyKey
-from kernelscope.gui.widgets.parts import RIGHT, swatch
+from kernelscope.gui.widgets.parts import RIGHT, dressed, swatch
 from kernelscope.gui.widgets.theme import quiet_text
 from kernelscope.schema.levels import colour
 
@@ -196,8 +196,7 @@ class RunTable(QTreeView):
         self._places: dict[Run, int] = {}  # the row of each run
         self._rows = RunRows(self)
         self._key = CopyKey(self, self.text)
-        self.setObjectName("runTable")
-        self.setAccessibleName("Table of runs")
+        dressed(self, "runTable", "Table of runs")
         self.setRootIsDecorated(False)
         self.setItemsExpandable(False)
         self.setIndentation(0)

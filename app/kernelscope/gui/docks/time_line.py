@@ -15,6 +15,7 @@ from kernelscope.engine.timing import Stage
 from kernelscope.gui.docks.bars import part_colour
 from kernelscope.gui.model.runs import part_of
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 
 _BREAK = 0.08
 """Share of the width that a stage takes which is in no total: compiling takes 1000 times as long
@@ -136,8 +137,7 @@ class TimeLine(QAbstractScrollArea):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("timingLine")
-        self.setAccessibleName("Time line of the run")
+        dressed(self, "timingLine", "Time line of the run")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._lanes: list[TimeLane] = []

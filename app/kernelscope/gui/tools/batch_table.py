@@ -15,6 +15,7 @@ from kernelscope.base.text import one_line
 from kernelscope.gui.model.batch_queue import BatchQueue, FileRow, FileState
 from kernelscope.gui.tools.batch_thumbnails import SIZE, Thumbnails
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 
 _HEADINGS = ("File", "Size", "State", "Result")
 _FILE, _SIZE, _STATE, _RESULT = range(4)
@@ -147,8 +148,7 @@ class BatchTable(QTableView):
 
     def __init__(self, rows: BatchRows, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("batchTable")
-        self.setAccessibleName("Files of the batch")
+        dressed(self, "batchTable", "Files of the batch")
         self.setModel(rows)
         self._shown = rows
         self.setIconSize(SIZE)

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import QTextEdit, QToolTip, QWidget
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
 from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 
 _INDENT = 4
 _GAP = 3  # characters between the end of a line and the message about it
@@ -45,8 +46,7 @@ class CodeEditor(CodeView):
         self._marks: list[_Mark] = []
         super().__init__(name, text, parent)
         self.document()  # later its text would look like one that the user typed
-        self.setObjectName("kernelEditor")
-        self.setAccessibleName(f"Your version of {name}")
+        dressed(self, "kernelEditor", f"Your version of {name}")
         self.setAccessibleDescription(
             "Tab indents; F6 leaves the editor; Ctrl+Return compiles; F8 goes to the next message"
         )

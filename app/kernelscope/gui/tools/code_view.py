@@ -22,6 +22,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 
 _KEYWORDS = (
     "alignas auto break case class const constexpr continue default do else enum explicit extern "
@@ -129,8 +130,7 @@ class CodeView(QPlainTextEdit):
 
     def __init__(self, name: str, text: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName(f"code_{name}")
-        self.setAccessibleName(f"Source of {name}")
+        dressed(self, f"code_{name}", f"Source of {name}")
         self.setReadOnly(True)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse

@@ -141,8 +141,7 @@ class GpuDialog(ToolWindow):
             ask()
 
         ask()
-        self._timer = QTimer(self)
-        self._timer.setInterval(_REFRESH)
+        self._timer = QTimer(self, interval=_REFRESH)
         self._timer.setSingleShot(True)  # the next look begins when this one has its answer
         self._timer.timeout.connect(
             lambda: background.start("gpu-load", backend.load, self._on_load, self._on_failed)

@@ -65,8 +65,7 @@ class SpaceView(QWidget):
 
     def __init__(self, name: str, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setObjectName(name)
-        self.setAccessibleName(f"{name} in 3-D; arrow keys turn it, plus and minus zoom")
+        dressed(self, name, f"{name} in 3-D; arrow keys turn it, plus and minus zoom")
         self.setMinimumSize(160, 160)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.OpenHandCursor)

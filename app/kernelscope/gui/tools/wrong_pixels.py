@@ -36,8 +36,7 @@ class WrongPixels(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("wrongPixels")
-        self.setAccessibleName("Map of wrong pixels")
+        dressed(self, "wrongPixels", "Map of wrong pixels")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._comparison: Comparison | None = None
         self._chosen: tuple[int, int] | None = None

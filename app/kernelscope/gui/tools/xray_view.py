@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.model.xray import Cell, Xray
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.traffic.trace import MemorySpace
 
 _COLOURS = {
@@ -27,8 +28,7 @@ class XrayView(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("xrayPicture")
-        self.setAccessibleName("Cells that the thread reads")
+        dressed(self, "xrayPicture", "Cells that the thread reads")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._xray: Xray | None = None
         self._pixel: Cell = (0, 0)

@@ -77,8 +77,7 @@ class XrayWindow(ToolWindow):
         self._levels: tuple[Level, ...] = ()
         self._xray: Xray | None = None
         self._second: Xray | None = None
-        self._timer = QTimer(self)
-        self._timer.setInterval(_PAUSE)
+        self._timer = QTimer(self, interval=_PAUSE)
         self._timer.timeout.connect(self._advance)
         self._view, self._second_view = XrayView(), XrayView()
         self._second_view.setObjectName("xraySecondPicture")

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, Q
 
 from kernelscope.engine.backend import FactGroup
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
+from kernelscope.gui.widgets.parts import dressed
 
 _NAMES = 0.57  # largest share of the width for the names; longer ones are elided, with a tooltip
 
@@ -20,8 +21,7 @@ class FactTable(CopyableTree):
 
     def __init__(self, name: str, accessible_name: str, parent: QWidget | None = None) -> None:
         super().__init__(lambda: self.text(bool(self.selectedItems())), parent)
-        self.setObjectName(name)
-        self.setAccessibleName(accessible_name)
+        dressed(self, name, accessible_name)
         self.setColumnCount(2)
         self.setHeaderHidden(True)
         self.setRootIsDecorated(False)

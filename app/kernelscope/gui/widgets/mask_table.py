@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.schema.parameters import read_number
 
 _WITHOUT_SCROLLING = 7
@@ -50,8 +51,7 @@ class MaskTable(QTableWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("maskTable")
-        self.setAccessibleName("Weights of the mask")
+        dressed(self, "maskTable", "Weights of the mask")
         self.setItemDelegate(_ShortNumbers(self))
         self._narrow = self._wide = 0
         self.setEditTriggers(

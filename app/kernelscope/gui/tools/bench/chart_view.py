@@ -22,6 +22,7 @@ from kernelscope.bench.charts import Chart
 from kernelscope.gui.tools.bench.axes import PlainAxis, wrapped
 from kernelscope.gui.tools.bench.painters import BarPainter, CurvePainter, Painter
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.plots import look_at_every_item
 
 _NOTE_POINTS = 8.0
@@ -42,8 +43,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self._note: Any = None
         super().__init__(parent)
         look_at_every_item(self)
-        self.setObjectName("benchPlot")
-        self.setAccessibleName("Plot")
+        dressed(self, "benchPlot", "Plot")
         self.setMinimumSize(320, 200)
 
     def show_chart(self, shown: Chart | None) -> None:

@@ -37,9 +37,7 @@ class ReportReader(QObject):
         self._background, self._then, self._failed = background, then, failed
         self._paths: list[Path] = []
         self._is_reading = False
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(SHOWN_AFTER)
+        self._timer = QTimer(self, singleShot=True, interval=SHOWN_AFTER)
         self._timer.timeout.connect(lambda: self.slow.emit(names(self._paths)))
 
     def read(self, paths: Sequence[Path]) -> None:

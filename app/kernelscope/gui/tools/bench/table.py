@@ -18,6 +18,7 @@ from kernelscope.bench.statistics import full_time, megapixels_per_second, short
 from kernelscope.bench.text_table import remarks
 from kernelscope.gui.tools.bench.names import series_name
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 
 _COLUMNS = (
     ("Filter", 32, "The filter and its parameters"),
@@ -57,8 +58,7 @@ class BenchTable(QTreeWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("benchTable")
-        self.setAccessibleName("Results")
+        dressed(self, "benchTable", "Results")
         self.setHeaderLabels([title for title, _, _ in _COLUMNS])
         self.setRootIsDecorated(False)
         self.setUniformRowHeights(True)

@@ -177,9 +177,7 @@ class BenchWindow(QWidget):
             self._may_have_gpu = gpu.available
         self._table = BenchTable()
         self.chart_view = ChartView()
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(_REDRAW)
+        self._timer = QTimer(self, singleShot=True, interval=_REDRAW)
         self._timer.timeout.connect(self._refresh)
         self._reader = ReportReader(background, self._show_opened, self._on_unreadable, self)
         self._reader.slow.connect(self._on_slow_reading)
