@@ -88,6 +88,9 @@ class Image:
     kind = Kind.PICTURE
     unit = "pixels"
 
+    kind = Kind.PICTURE
+    unit = "pixels"
+
     @classmethod
     def from_array(
         cls,
