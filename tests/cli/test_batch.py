@@ -426,7 +426,7 @@ def test_volumes_of_a_file_stay_together_under_its_header(
 
 
 @pytest.mark.parametrize(("name", "suffix", "reason"), [
-    ("f.nii", ".npy", "several volumes are written to NIfTI files only"),
+    ("f.nii", ".npy", "several volumes are written to NIfTI and TIFF files only"),
     ("moving.gif", ".png", "several pictures are written to TIFF files only"),
 ])  # fmt: skip
 def test_formats_of_one_picture_or_volume_are_refused_before_filtering(

@@ -324,7 +324,7 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
         ("mri-nlm T1.nii.gz out.npy", "Or add --lossy."),
         ("mri-nlm T1.nii.gz nowhere/out.nii", "the folder"),
         ("mri-nlm 4d.nii out.nii", "4d.nii: it holds 2 volumes. Choose one by number: "),
-        ("median 4d.nii out.nii", "That is --volume N.\n"),
+        ("median 4d.nii out.nii", "That is --volume N. “batch” filters all of them.\n"),
         ("mri-nlm 4d.nii out.nii --volume 3", "There is 1 to 2"),
         ("mri-nlm T1.nii.gz out.nii --volume 1,1", "--volume has 2 numbers for 1 files"),
         ("mri-nlm T1.nii.gz out.nii --component T2.nii --component a/T2.nii", "written twice"),

@@ -114,6 +114,8 @@ class TestKept:
             assert other.getexif().get_ifd(PIL.ExifTags.IFD.IFD1)
         with PIL.Image.open(write_image(image, tmp_path / "b.jpg")) as other:
             assert not other.getexif().get_ifd(PIL.ExifTags.IFD.IFD1)
+        assert record_of("b.jpg", image).lost == ("the thumbnail",)
+        assert record_of("c.jpg", read_image(tmp_path / "b.jpg")).lost == ()
 
     def test_grey_profile_of_a_grey_picture(self, tmp_path):
         image = read_image(saved_elsewhere(tmp_path / "a.png", (4, 6), GREY))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,25 +15,29 @@ import pytest
 import tifffile
 from numpy.typing import NDArray
 
-from kernelscope.base.errors import ImageReadError, SeveralVolumes
+import kernelscope as ks
+from kernelscope.base.errors import ImageReadError, ImageWriteError, SeveralVolumes
 from kernelscope.big.lazy.source import Head
 from kernelscope.big.lazy.tiff_sink import tiff_sink
+from kernelscope.cli.main import main
 from kernelscope.engine.options import DEFAULT_OPTIONS
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_image
 from kernelscope.files.record import record_of
-from kernelscope.files.volumes import is_volume, read_volume, write_volume
+from kernelscope.files.volumes import is_volume, read_volume, write_volume, write_volumes
 from kernelscope.files.volumes.raw_volume import UNKNOWN_DEPTH, UNKNOWN_SPACING
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.image import Image
 from kernelscope.images.lengths import in_words, millimetres
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
+from kernelscope.library.session import session
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 
 STACK = np.arange(4 * 6 * 5, dtype=np.uint16).reshape(4, 6, 5)
+RECIPE = '{"format": "kernelscope recipe", "version": 2, "steps": [{"filter": "median"}]}'
 BLUE = 0x0000FFFF  # OME's red, green, blue, alpha
 
 
@@ -378,3 +384,89 @@ def test_the_same_result_has_the_same_bytes_whenever_it_is_written(
     assert identifier(other) != identifier(first)
     if kind != "blocks":  # whose samples are not known when the file begins
         assert identifier(write("brighter", STACK + np.uint16(1))) != identifier(first)
+
+
+@pytest.fixture(autouse=True)
+def closed_session() -> Iterator[None]:
+    yield
+    session().close()
+
+
+def several(path: Path) -> list[Volume]:
+    """Return all volumes of a file."""
+    with pytest.raises(SeveralVolumes) as caught:
+        read_volume(path)
+    return [read_volume(path, number + 1) for number in range(len(caught.value.names))]
+
+
+SIDES = {"T": 2, "C": 3, "Z": 4, "Y": 6, "X": 5}
+CHANNELS: dict[str, list[Any]] = {
+    "Name": ["DAPI", "GFP", "é <&>"],
+    "Color": [BLUE, -16776961, -1],
+}
+COLOURS = ["0000FF", "FF0000", ""]
+
+
+class TestSeveralChannels:
+    @pytest.mark.parametrize("name", ["b.ome.tif", "b.tif"])
+    @pytest.mark.parametrize("axes", ["CZYX", "CYX", "TCZYX", "CTZYX", "TZYX"])
+    @pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "float32"])
+    def test_a_file_of_all_comes_back(self, tmp_path: Path, name: str, axes: str, dtype: str):
+        shape = [SIDES[axis] for axis in axes]
+        array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        sizes = {"PhysicalSizeX": 0.2, "PhysicalSizeY": 0.3, "PhysicalSizeZ": 0.7}
+        more = {"Channel": CHANNELS} if "C" in axes else {}
+        before = several(ome(tmp_path / "a.ome.tif", array, axes, **sizes, **more))
+        after = several(write_volumes(before, tmp_path / name))
+        assert len(after) == len(before)
+        letters = axes.removesuffix("ZYX").removesuffix("YX")
+        order = list(range(len(before)))
+        if letters == "CT":  # times are outside
+            order = np.arange(len(before)).reshape(3, 2).T.ravel().tolist()
+        for number, made in zip(order, after, strict=True):
+            given = before[number]
+            np.testing.assert_array_equal(made.voxels, given.voxels)
+            assert made.voxels.dtype == dtype
+            assert made.channel == given.channel
+            assert made.spacing == pytest.approx(given.spacing)
+            assert made.stated == given.stated
+        if "C" in axes:
+            found = {each.channel.name: each.channel.colour for each in after}
+            assert found == dict(zip(CHANNELS["Name"], COLOURS, strict=True))
+
+    def test_other_programs_see_the_channels(self, tmp_path: Path):
+        array = np.stack([STACK, STACK + 1, STACK + 2])
+        before = several(ome(tmp_path / "a.ome.tif", array, "CZYX", Channel=CHANNELS))
+        path = write_volumes(before, tmp_path / "b.ome.tif")
+        with tifffile.TiffFile(path) as file:
+            assert file.series[0].axes == "CZYX"
+            np.testing.assert_array_equal(file.series[0].asarray(), array)
+            assert file.ome_metadata is not None
+            assert 'Name="DAPI"' in file.ome_metadata
+            assert f'Color="{BLUE}"' in file.ome_metadata
+
+    @pytest.mark.parametrize("target", [".ome.tif", ".tif"])
+    def test_a_batch_filters_each_and_keeps_them_together(self, tmp_path: Path, target: str):
+        array = np.random.default_rng(0).integers(0, 999, (3, 4, 9, 8)).astype(np.uint16)
+        source = ome(tmp_path / "a.ome.tif", array, "CZYX", Channel=CHANNELS, PhysicalSizeX=0.5)
+        (tmp_path / "r.json").write_text(RECIPE)
+        summary = tmp_path / "s.json"
+        names = [str(tmp_path / "r.json"), str(source), "--out", str(tmp_path / "out")]
+        assert main(["batch", *names, "--suffix", target, "--summary", str(summary)]) == 0
+        (found,) = json.loads(summary.read_text())["files"]
+        made = several(Path(found["target"]))
+        for channel, volume in zip(array, made, strict=True):
+            np.testing.assert_array_equal(volume.voxels, ks.median(channel, axis="z"))
+        assert [each.channel.name for each in made] == CHANNELS["Name"]
+        assert {"channel name", "channel colour"} <= set(found["record"]["kept"])
+
+    @pytest.mark.parametrize("count", [2, 3])
+    def test_volumes_of_nifti_become_times(self, tmp_path: Path, count: int):
+        arrays = [STACK + number for number in range(count)]
+        path = write_volumes([Volume.from_array(each) for each in arrays], tmp_path / "a.nii")
+        again = several(write_volumes(several(path), tmp_path / "b.ome.tif"))
+        for array, volume in zip(arrays, again, strict=True):
+            np.testing.assert_array_equal(volume.voxels, array)
+        flat = [Volume.from_array(each[:1]) for each in arrays]
+        with pytest.raises(ImageWriteError, match=r"c\.tif: Several volumes of one slice"):
+            write_volumes(flat, tmp_path / "c.tif")

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
+from PySide6 import QtGui
 from PySide6.QtCore import QLocale, QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QTextDocument
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractSlider,
@@ -37,6 +38,7 @@ from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.editors import NumberEditor
+from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.parameters import FloatParameter, Parameter
@@ -556,3 +558,15 @@ def test_a_slider_has_the_usual_range_and_no_more(qtbot: QtBot, geometric: bool)
         assert editor.value() == pytest.approx(wanted, rel=1e-3)
     editor.set_value(1000.0)
     assert slider.value() == slider.maximum()
+
+
+@pytest.mark.parametrize("name", ["<b>a</b>.tif", "a < b.tif", "plain.tif"])
+def test_a_tooltip_shows_names_as_they_are(qtbot: QtBot, name: str) -> None:
+    """Qt takes a text that looks like markup for markup, and would load its pictures."""
+    label = ElidedLabel()
+    qtbot.addWidget(label)
+    label.set_full_text(name)
+    document = QTextDocument()
+    show = document.setHtml if QtGui.Qt.mightBeRichText(label.toolTip()) else document.setPlainText
+    show(label.toolTip())
+    assert document.toPlainText().replace("\xa0", " ") == name

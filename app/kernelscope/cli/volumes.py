@@ -59,7 +59,9 @@ class VolumeFiles:
                 for path, number in zip(paths, numbers, strict=True)
             ]
         except SeveralVolumes as error:
-            raise ImageReadError(error.message, f"{error.hint} That is --volume N.") from None
+            more = " “batch” filters all of them." if error.alike else ""
+            hint = f"{error.hint} That is --volume N.{more}"
+            raise ImageReadError(error.message, hint) from None
         if self._files.as_float:
             volumes = [volume.with_voxels(volume.voxels, as_float=True) for volume in volumes]
         self._scan = Scan(tuple(with_levels(each, self._files.levels) for each in volumes))

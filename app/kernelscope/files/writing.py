@@ -15,6 +15,7 @@ from kernelscope.base.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.base.text import enumerated
 from kernelscope.files.picture_formats import WRITABLE, WRITERS, Writer, writer_of
 from kernelscope.files.pictures import png, tiff
+from kernelscope.files.pictures.exif import has_thumbnail
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.pictures.tiff_exif import parts_of
 from kernelscope.files.write_errors import check_target, replace_file
@@ -93,7 +94,7 @@ def record_of_image(image: Image, path: Path) -> Record:
     ):
         if there:
             (kept if still else lost).append(name)
-    lost += before.others
+    lost += [*before.others, *["the thumbnail"] * has_thumbnail(before.exif)]
     if image.missing is not None:
         name = "NaN" if image.dtype.kind == "f" else "marks of samples without data"
         (kept if writer.keeps_missing(image) else lost).append(name)

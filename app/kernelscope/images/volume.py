@@ -47,6 +47,16 @@ _CACHED = 2**18
 
 
 @dataclass(frozen=True)
+class Among:
+    """A place along an axis that counts the volumes of a file."""
+
+    letter: str
+    """C for channels, T for times, and others as in TIFF files."""
+    index: int
+    count: int
+
+
+@dataclass(frozen=True)
 class Stored:
     """How a file stores voxels, where that is another type or another unit."""
 
@@ -112,6 +122,8 @@ class Volume:
     """Whether the file is one of a program for microscopes."""
     given_levels: Levels | None = None
     """The `levels` that the user gives."""
+    among: tuple[Among, ...] = ()
+    """Its place among the volumes of its file: channels, times."""
 
     @classmethod
     def from_array(
@@ -130,6 +142,7 @@ class Volume:
         others: tuple[str, ...] = (),
         channel: Channel = UNKNOWN_CHANNEL,
         microscope: bool = False,
+        among: tuple[Among, ...] = (),
         nan: float | None = None,
     ) -> Volume:
         """Return a volume of `array`, converted to the form that filters expect.
@@ -172,6 +185,7 @@ class Volume:
             stated if spacing else "",
             channel,
             microscope,
+            among=among,
         )
 
     @property

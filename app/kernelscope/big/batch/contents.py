@@ -89,7 +89,8 @@ def check_results(
     if isinstance(first, Scan):
         check_write_volume(first.volumes[0], target, lossy=handling.lossy)
         if len(sources) > 1:
-            check_write_volumes(target)
+            volumes = [each.volumes[0] for each in sources if isinstance(each, Scan)]
+            check_write_volumes(volumes, target)
     elif isinstance(first, Image):
         for each in sources:
             assert isinstance(each, Image)

@@ -119,7 +119,7 @@ def _lay_out(
 
     is_ome = path.name.lower().endswith(OME_SUFFIXES)
     big = math.prod(shape) * dtype.itemsize >= _BIG
-    described = ome(head.steps, head.channel, f"{shape} {dtype} {head}") if is_ome else None
+    described = ome(head.steps, f"{shape} {dtype} {head}", head.channel) if is_ome else None
     settings = _volume(head, described) if kind is Kind.VOLUME else _picture(shape, head, described)
     plain = shape if kind is Kind.VOLUME or shape[2] > 1 else shape[:2]
     # The handle has a descriptor for a name, which tifffile cannot split.

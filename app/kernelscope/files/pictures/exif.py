@@ -85,6 +85,22 @@ def resolution_of(x: Any, y: Any, unit: Any) -> tuple[float, float] | None:
     return float(x) * factor, float(y) * factor
 
 
+def has_thumbnail(exif: bytes) -> bool:
+    """Return whether EXIF data hold a small picture of the whole, in their second table."""
+    try:
+        return _second_table(exif)[1] != 0
+    except (struct.error, ValueError):
+        return False
+
+
+def _second_table(exif: bytes) -> tuple[int, int]:
+    """Return where the place of the second table is written, and that place; 0 without one."""
+    order = _order(exif)
+    first = struct.unpack_from(f"{order}I", exif, 4)[0]
+    place = first + 2 + 12 * struct.unpack_from(f"{order}H", exif, first)[0]
+    return place, struct.unpack_from(f"{order}I", exif, place)[0]
+
+
 def stamped(exif: bytes, width: int, height: int) -> bytes:
     """Return EXIF data for an upright picture of this size, without its old thumbnail."""
     order = _order(exif)

@@ -219,7 +219,7 @@ def _described(pixels: NDArray[Any], metadata: Metadata, *, is_ome: bool) -> dic
     """Return what the description of a page states; None for no description."""
     if is_ome:
         axes = "YX" if pixels.ndim == 2 else "YXS"
-        return {"axes": axes, **ome(metadata.steps, metadata.channel, pixels)}
+        return {"axes": axes, **ome(metadata.steps, pixels, metadata.channel)}
     return ours((1.0, 1.0, 1.0), "", metadata.channel) or None
 
 

@@ -23,7 +23,7 @@ from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.lengths import is_length, millimetres, unit_of
 from kernelscope.images.volume import Spacing
 
-SPACING, CHANNEL = "spacing_mm", "channel"
+SPACING, CHANNEL, CHANNELS = "spacing_mm", "channel", "channels"
 """Keys of our own description, which is JSON with the shape that tifffile puts there."""
 
 OME_SUFFIXES = (".ome.tif", ".ome.tiff")
@@ -79,19 +79,20 @@ def description_of(file: Any, series: int = 0) -> Description:
     return Description()
 
 
-def ours(spacing: Spacing, stated: str, channel: Channel) -> dict[str, Any]:
-    """Return our own description of a volume or picture, for `tifffile`."""
+def ours(spacing: Spacing, stated: str, *channels: Channel) -> dict[str, Any]:
+    """Return our own description of a volume or picture, or of channels, for `tifffile`."""
     found: dict[str, Any] = {}
     if stated:
         steps = zip("zyx", spacing, strict=True)
         found[SPACING] = [step if axis in stated else None for axis, step in steps]
-    if channel != UNKNOWN_CHANNEL:
-        found[CHANNEL] = {"name": channel.name, "colour": channel.colour}
+    described = [{"name": each.name, "colour": each.colour} for each in channels]
+    if any(each != UNKNOWN_CHANNEL for each in channels):
+        found |= {CHANNELS: described} if len(channels) > 1 else {CHANNEL: described[0]}
     return found
 
 
 def ome(
-    steps: Mapping[str, float], channel: Channel, content: NDArray[Any] | str
+    steps: Mapping[str, float], content: NDArray[Any] | str, *channels: Channel
 ) -> dict[str, Any]:
     """Return metadata from which `tifffile` makes OME-XML.
 
@@ -107,14 +108,19 @@ def ome(
             found[f"PhysicalSize{axis.upper()}"] = float(f"{step / factor:.12g}")
             found[f"PhysicalSize{axis.upper()}Unit"] = unit
     described: dict[str, list[Any]] = {}
-    if channel.name:
-        described["Name"] = [channel.name]
-    if channel.colour:
-        number = int(channel.colour, 16) << 8 | 0xFF
-        described["Color"] = [number - 2**32 if number >= 2**31 else number]
+    if any(each.name for each in channels):
+        described["Name"] = [each.name for each in channels]
+    if any(each.colour for each in channels):
+        described["Color"] = [_ome_number(each.colour) for each in channels]
     if described:
         found["Channel"] = described
     return found
+
+
+def _ome_number(colour: str) -> int:
+    """Return a colour as a signed number of red, green, blue and alpha."""
+    number = int(colour, 16) << 8 | 0xFF if colour else _OPAQUE_WHITE
+    return number - 2**32 if number >= 2**31 else number
 
 
 def _ours(found: Mapping[str, Any]) -> Description:
@@ -124,9 +130,13 @@ def _ours(found: Mapping[str, Any]) -> Description:
         for axis, step in zip("zyx", spacing, strict=True):
             if isinstance(step, int | float) and is_length(step):
                 steps[axis] = float(step)
-    channels: tuple[Channel, ...] = ()
-    if isinstance(channel, dict):
-        channels = (channel_of(channel.get("name"), channel.get("colour")),)
+    several = found.get(CHANNELS)
+    listed = several if isinstance(several, list) else [channel]
+    channels = tuple(
+        channel_of(each.get("name"), each.get("colour"))
+        for each in listed
+        if isinstance(each, dict)
+    )
     return Description(steps, channels, understood=True, is_ours=True)
 
 

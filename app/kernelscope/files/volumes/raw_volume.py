@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.formats import Unreadable
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
-from kernelscope.images.volume import Spacing
+from kernelscope.images.volume import Among, Spacing
 
 UNKNOWN_SPACING = "The file does not state the distance of voxels: 1 mm is assumed."
 UNKNOWN_DEPTH = "The file does not state the distance of slices: that of their pixels is assumed."
@@ -38,6 +38,7 @@ class RawVolume:
     stated: str = "zyx"
     channel: Channel = UNKNOWN_CHANNEL
     microscope: bool = False
+    among: tuple[Among, ...] = ()
 
 
 class Several(Unreadable):

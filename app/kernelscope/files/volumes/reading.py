@@ -107,6 +107,7 @@ def _decode(
         others=scan.others,
         channel=scan.channel,
         microscope=scan.microscope,
+        among=scan.among,
         nan=nan,
     )
     return volume, format.name

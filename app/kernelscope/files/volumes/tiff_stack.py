@@ -9,15 +9,17 @@ import io
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import ImageWriteError
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.pictures.exif import turned
 from kernelscope.files.pictures.tiff import (
@@ -40,7 +42,7 @@ from kernelscope.files.reading import open_file
 from kernelscope.files.volumes.raw_volume import RawVolume, choose, spacing_from
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.channel import Channel
-from kernelscope.images.volume import Volume, check_shape
+from kernelscope.images.volume import Among, Volume, check_shape
 
 _MAGIC = re.compile(rb"II[*+]\0|MM\0[*+]")
 _WORDS = {"C": "channel", "T": "time"}
@@ -103,26 +105,90 @@ def decode(path: Path, number: int | None) -> RawVolume:
             stated=stated,
             channel=chosen.channel,
             microscope=chosen.description.microscope,
+            among=chosen.among,
         )
 
 
 def encode(volume: Volume) -> bytes:
     """Return the whole file, one page per slice, compressed without loss."""
-    voxels = volume.restored(volume.unscaled)
-    return _encoded(voxels, ours(volume.spacing, volume.stated, volume.channel))
+    return encode_all((volume,))
 
 
 def encode_ome(volume: Volume) -> bytes:
     """Return the whole file with OME-XML."""
-    voxels = volume.restored(volume.unscaled)
-    if voxels.dtype.itemsize == 8 and voxels.dtype.kind != "f":  # it has no such type
-        voxels = volume.restored(volume.voxels)
-    return _encoded(voxels, ome(volume.steps, volume.channel, voxels), is_ome=True)
+    return encode_all_ome((volume,))
 
 
-def _encoded(voxels: NDArray[Any], described: dict[str, Any], *, is_ome: bool = False) -> bytes:
+def encode_all(volumes: Sequence[Volume]) -> bytes:
+    """Return a file of channels or times of one shape."""
+    first = volumes[0]
+    described = ours(first.spacing, first.stated, *_channels(volumes))
+    return _encoded([_stored(each) for each in volumes], axes_of(volumes), described)
+
+
+def encode_all_ome(volumes: Sequence[Volume]) -> bytes:
+    """Return a file of channels or times of one shape, with OME-XML."""
+    stored = [_stored(each) for each in volumes]
+    if stored[0].dtype.itemsize == 8 and stored[0].dtype.kind != "f":  # it has no such type
+        stored = [each.restored(each.voxels) for each in volumes]
+    described = ome(volumes[0].steps, np.stack(stored), *_channels(volumes))
+    return _encoded(stored, axes_of(volumes), described, is_ome=True)
+
+
+def axes_of(volumes: Sequence[Volume]) -> tuple[Among, ...]:
+    """Return the axes along which volumes lie one after the other in a file, with their lengths.
+
+    Volumes of another origin are times, such as those of a NIfTI file. Times of a single slice
+    would be read as the slices of one volume.
+
+    Raises
+    ------
+    ImageWriteError
+        If they are such times.
+    """
+    if len(volumes) == 1:
+        return ()
+    known = [each.among for each in volumes]
+    axes = known[0]
+    places = product(*(range(axis.count) for axis in axes))
+    found = [tuple(axis.index for axis in each) for each in known]
+    if axes and set("".join(axis.letter for axis in axes)) <= set("CT") and found == list(places):
+        return axes
+    if volumes[0].depth == 1:
+        raise ImageWriteError(
+            "Several volumes of one slice each are written to NIfTI files only.",
+            "Save them as NIfTI.",
+        )
+    return (Among("T", 0, len(volumes)),)
+
+
+def _channels(volumes: Sequence[Volume]) -> list[Channel]:
+    """Return the channels in the order of their axis; the only one if there is none."""
+    places = [next((axis for axis in each.among if axis.letter == "C"), None) for each in volumes]
+    if len(volumes) == 1 or None in places:
+        return [volumes[0].channel]
+    found = {axis.index: each.channel for axis, each in zip(places, volumes, strict=True) if axis}
+    return [found[number] for number in sorted(found)]
+
+
+def _stored(volume: Volume) -> NDArray[Any]:
+    return volume.restored(volume.unscaled)
+
+
+def _encoded(
+    stored: Sequence[NDArray[Any]],
+    axes: tuple[Among, ...],
+    described: dict[str, Any],
+    *,
+    is_ome: bool = False,
+) -> bytes:
     import tifffile
 
+    voxels = np.stack(stored) if axes else stored[0]
+    voxels = voxels.reshape(*(axis.count for axis in axes), *voxels.shape[-3:])
+    letters = "".join(axis.letter for axis in axes)
+    if letters == "CT":  # OME-TIFF has times outside
+        voxels, letters = voxels.swapaxes(0, 1), "TC"
     buffer = io.BytesIO()
     tifffile.imwrite(
         buffer,
@@ -131,7 +197,7 @@ def _encoded(voxels: NDArray[Any], described: dict[str, Any], *, is_ome: bool = 
         photometric="minisblack",
         compression="zlib",
         predictor=voxels.dtype.itemsize <= 4 or voxels.dtype.kind == "f",  # none for 64 bits
-        metadata={"axes": "ZYX", **described},
+        metadata={"axes": f"{letters}ZYX", **described},
         bigtiff=voxels.nbytes >= 2**32 - 2**25,
     )
     return buffer.getvalue()
@@ -156,6 +222,7 @@ class Stack:
     name: str
     channel: Channel
     description: Description
+    among: tuple[Among, ...]
 
 
 def chosen_stack(file: Any, number: int | None) -> tuple[Stack, list[str]]:
@@ -190,7 +257,11 @@ def _stacks(series: Any, description: Description) -> Iterator[Stack]:
                 channel = description.channel(at)
                 text = channel.name or text
             parts.append(text)
-        yield Stack(series, index, ", ".join(parts) or "volume 1", channel, description)
+        among = tuple(
+            Among(series.axes[axis], at, series.shape[axis])
+            for axis, at in zip(axes, place, strict=True)
+        )
+        yield Stack(series, index, ", ".join(parts) or "volume 1", channel, description, among)
 
 
 def _letters(series: Any) -> str:

@@ -94,8 +94,10 @@ FORMATS = (
         tiff_stack.decode,
         # OME-TIFF first, because its names end like those of the other as well.
         (
-            VolumeWriter(_OME, tiff_stack.encode_ome, channel=True),
-            VolumeWriter(_STACK, tiff_stack.encode, channel=True),
+            VolumeWriter(
+                _OME, tiff_stack.encode_ome, channel=True, encode_all=tiff_stack.encode_all_ome
+            ),
+            VolumeWriter(_STACK, tiff_stack.encode, channel=True, encode_all=tiff_stack.encode_all),
         ),
         tiff_stack.is_stack,
     ),

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelscope.base.errors import ImageWriteError, LossyFormat, OutOfMemory
 from kernelscope.base.text import enumerated
-from kernelscope.files.volumes import nifti, slices
+from kernelscope.files.volumes import nifti, slices, tiff_stack
 from kernelscope.files.volumes.volume_formats import WRITABLE_VOLUMES, WRITERS, VolumeWriter
 from kernelscope.files.write_errors import check_folder, check_target, replace_file, replace_folder
 from kernelscope.images.record import Record
@@ -81,7 +81,7 @@ def write_volumes(volumes: Sequence[Volume], path: str | Path) -> Path:
         If there is not enough memory to encode them.
     """
     path = Path(path)
-    check_write_volumes(path)
+    check_write_volumes(volumes, path)
     encode = _writer(path).encode_all
     assert encode is not None
     try:
@@ -94,13 +94,20 @@ def write_volumes(volumes: Sequence[Volume], path: str | Path) -> Path:
     return path
 
 
-def check_write_volumes(path: str | Path) -> None:
-    """Refuse, before a long run, a place that `write_volumes` would refuse after it."""
+def check_write_volumes(volumes: Sequence[Volume], path: str | Path) -> None:
+    """Refuse, before a long run, volumes that `write_volumes` would refuse after it."""
     path = Path(path)
-    if _writer(path).encode_all is None:
+    encode_all = _writer(path).encode_all
+    if encode_all is None:
         raise ImageWriteError(
-            f"{path.name}: several volumes are written to NIfTI files only.", "Save it as NIfTI."
+            f"{path.name}: several volumes are written to NIfTI and TIFF files only.",
+            "Save it as NIfTI.",
         )
+    if encode_all in (tiff_stack.encode_all, tiff_stack.encode_all_ome):
+        try:
+            tiff_stack.axes_of(volumes)
+        except ImageWriteError as error:
+            raise error.prefixed(f"{path.name}: ") from None
     check_target(path)
 
 

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.card_rows import StepRow
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.tiles import Index, TileDelegate, draw_thumbnail, ink_of, write_line
 
@@ -69,7 +70,7 @@ class CardList(QListWidget):
             item = self.item(number)
             item.setData(_ROW, row)
             item.setData(Qt.ItemDataRole.AccessibleTextRole, row.describe())
-            item.setToolTip(row.details)
+            item.setToolTip(plain_tip(row.details))
         keys = [row.key for row in rows]
         now = next((row.key for row in rows if row.edited), 0)
         if key not in keys or edited != [now]:

@@ -32,6 +32,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.documents import Document, Documents
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.tiles import (
     Index,
@@ -81,7 +82,7 @@ class FilmStrip(QListWidget):
             item.setData(_DOCUMENT, document)
             item.setData(_FRONT, document is front)
             item.setText(document.title)
-            item.setToolTip(_tip(document))
+            item.setToolTip(plain_tip(_tip(document)))
             item.setData(Qt.ItemDataRole.AccessibleTextRole, _describe(document, front))
             if document is front and not was:
                 self.setCurrentItem(item)

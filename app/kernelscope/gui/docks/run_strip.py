@@ -34,6 +34,7 @@ from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import duration
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.tiles import (
     Index,
@@ -86,7 +87,7 @@ class _Runs(QAbstractListModel):
             return run is self.shown
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return describe(run, settings)
-        return _tip(run) if role == Qt.ItemDataRole.ToolTipRole else None
+        return plain_tip(_tip(run)) if role == Qt.ItemDataRole.ToolTipRole else None
 
 
 class RunStrip(QListView):

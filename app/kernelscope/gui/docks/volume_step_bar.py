@@ -6,6 +6,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from kernelscope.gui.widgets.controls import Slider
+from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import dressed, in_row
 
@@ -61,7 +62,7 @@ class VolumeStepBar(QWidget):
         elided = metrics.elidedText(note, Qt.TextElideMode.ElideMiddle, _NOTE * metrics.height())
         text = f"{kind}  {index + 1} / {count}"
         self._label.setText(f"{text}  {elided}" if note else text)
-        self._label.setToolTip(note)
+        self._label.setToolTip(plain_tip(note))
         # Or the slider would jump while the number grows by a digit.
         self._label.setMinimumWidth(metrics.horizontalAdvance(f"{kind}  {count} / {count}"))
         self.setVisible(count > 1)

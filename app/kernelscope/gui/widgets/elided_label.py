@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from PySide6 import QtGui
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+
+
+def plain_tip(text: str) -> str:
+    """Return a tooltip that shows a text as it is: Qt takes names such as “<b>.tif” for markup."""
+    return QtGui.Qt.convertFromPlainText(text) if QtGui.Qt.mightBeRichText(text) else text
 
 
 class ElidedLabel(QLabel):
@@ -21,7 +27,7 @@ class ElidedLabel(QLabel):
         if (text, brief) == (self._text, self._brief):
             return
         self._text, self._brief = text, brief
-        self.setToolTip(text)
+        self.setToolTip(plain_tip(text))
         self.setAccessibleDescription(text)
         self._elide()
 

@@ -6,6 +6,8 @@ from PySide6.QtCore import QEvent, QRect, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QStatusBar, QStyle, QStyleOption
 
+from kernelscope.gui.widgets.elided_label import plain_tip
+
 _MARGIN = 6
 """Pixels left of the message, as in Qt's own status bar, and between it and the labels."""
 
@@ -24,7 +26,7 @@ class StatusBar(QStatusBar):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("statusBar")
-        self.messageChanged.connect(self.setToolTip)
+        self.messageChanged.connect(lambda text: self.setToolTip(plain_tip(text)))
         self.pixel = QLabel(self)
         self.pixel.setObjectName("pixel")
         self.pixel.setContentsMargins(12, 0, 0, 0)
