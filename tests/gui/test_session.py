@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,13 +25,18 @@ from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.run import execute
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.gui.model.history import History, Moment
+from kernelscope.engine.steps import execute_all
+from kernelscope.engine.worker import Event, Failed, Finished, Job, Stopped
+from kernelscope.gui.model.comparison import following
+from kernelscope.gui.model.freshness import Freshness, alike
+from kernelscope.gui.model.history import Moment
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, RungPlace
+from kernelscope.gui.session.canvas_view import SEEN
 from kernelscope.gui.session.session import (
     FILTER,
     MIB,
@@ -38,7 +45,11 @@ from kernelscope.gui.session.session import (
     Session,
     Values,
 )
-from kernelscope.gui.session.subject import Fields, Observed
+from kernelscope.gui.session.subject import MOMENT, RESULT, Fields, Observed
+from kernelscope.gui.window.live import Live
+from kernelscope.gui.window.runner import Runner
+from kernelscope.gui.work import tasks
+from kernelscope.gui.work.tasks import Task, Tasks
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
@@ -228,45 +239,110 @@ def pictures() -> list[Image]:
     ]
 
 
+class Paused:
+    """A worker whose runs end when the machine says so; the last work is the one that counts."""
+
+    live_stage = ""
+
+    def __init__(self, _: object, hear: Callable[[Event], None], *__: object, **___: object):
+        self.hear, self.work, self.left = hear, list[Request | Job](), list[Request | Job]()
+
+    def submit(self, work: Request | Job) -> None:
+        self.cancel()
+        self.work.append(work)
+
+    def cancel(self, *, followed: bool = False) -> None:
+        self.left += self.work
+        self.work.clear()
+
+    def close(self, _: float) -> None:
+        self.cancel()
+
+
+class Now:
+    """Background work that is done at once."""
+
+    def start(self, _: str, work: Any, show: Any, failed: Any) -> None:
+        try:
+            answer = work()
+        except InvalidParameter as error:
+            failed(error)
+        else:
+            show(answer)
+
+    def forget(self, _: str) -> None:
+        pass
+
+
+class NoBar:
+    """Takes the place of the bar of progress."""
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
 class Actions(RuleBasedStateMachine):
-    """A session, the history of a picture, and the output that Live keeps up to date."""
+    """The session with a picture, live runs and those that the user starts, without a window."""
 
     backend: CpuBackend
 
     def compute(self, request: Request) -> Result:
-        return execute(request, {"cpu": self.backend})
+        return execute_all(request, {"cpu": self.backend})
 
     @initialize()
     def start(self) -> None:
         self.session = Session({"cpu": self.backend})
         self.session.set_availability({"cpu": Availability(True, "This CPU")})
         self.session.call_later()  # nobody follows yet
-        self.history: History[Image, Image] = History()
-        self.history.form = lambda: self.session.settings
+        self.subject = self.session.pictures
         self.pictures = pictures()
         self.due = False
-        self.told: list[Fields] = []
         self.later: set[str] = set()
         self.noted: set[str] = set()
-        self.tasks: list[Request] = []
-        self.answers: list[Request] = []
         self.session.schedule = self._schedule
-        self.session.follow(self._on_change)
+        self.session.follow(self.noted.update)
         self.session.follow_later(lambda fields: self.later.update(fields))
+        self.subject.when({MOMENT, RESULT}, self._draw)
+        stubs: Any = NoBar(), Now(), lambda _: None
+        self.tasks = Tasks({})
+        worker: Any = self.tasks._worker
+        self.worker: Paused = worker
+        self.begun: list[Task] = []
+        self.ended: list[Task] = []
+        self.listed: list[Result] = []
+        self.tasks.began.connect(self.begun.append)
+        self.tasks.ended.connect(self.ended.append)
+        self.runner = Runner(self.tasks, self.session, *stubs)
+        self.runner.finished.connect(lambda result, _: self.listed.append(result))
+        self.failures: list[Exception] = []
+        self.runner.failed.connect(self.failures.append)
+        remembered: Any = SimpleNamespace(text=lambda *_: "on", set_text=lambda *_: None)
+        self.live = Live(self.runner, self.session, stubs[1], remembered)
         self.open(0)
+
+    def teardown(self) -> None:
+        self.live.close()
+        self.tasks.close(0)
 
     def _schedule(self) -> None:
         self.due = True
 
-    def _on_change(self, fields: Fields) -> None:
-        self.noted |= fields
+    def _draw(self) -> None:
+        """Show the moment, as the page does; the input is seen as a whole at first."""
+        subject = self.subject
+        with subject.changing():
+            if subject.is_behind:
+                self.look(0)
+            subject.note_moment()
+            subject.note_output()
 
     # --- what a user does ---
 
     @rule(number=st.integers(0, 1))
     def open(self, number: int) -> None:
-        image = self.pictures[number]
-        self.history.push(Moment(image, f"Open {image.title}"))
+        self.subject.open_picture(self.pictures[number])
+        assert self.subject.source is self.pictures[number]
+        assert not self.subject.is_behind
 
     @rule(filter_id=st.sampled_from([*FILTERS, "no such filter"]))
     def choose_filter(self, filter_id: str) -> None:
@@ -379,31 +455,80 @@ class Actions(RuleBasedStateMachine):
             step = replace(self.session.settings.step, within=None)
             assert again.settings == replace(self.session.settings, step=step)
 
-    # --- what the window does ---
+    @rule(left=st.integers(0, 4))
+    def look(self, left: int) -> None:
+        """Move the picture, so that a part of it is in view."""
+        source = self.subject.source
+        if source is not None:
+            with self.subject.view.changing(SEEN):
+                self.subject.view.seen = left, 0, source.width, source.height - left
 
-    @rule(as_step=st.booleans())
-    def run(self, as_step: bool) -> None:
-        """Compute the settings, if they are valid for the picture."""
-        moment = self.history.current
-        if self.session.settings is None or moment is None:
-            return
-        try:
-            request = self.session.settings.request(moment.source)
-        except InvalidParameter:
-            return
-        self.tasks.append(request)
-        result = self.compute(request)
-        self.answers.append(result.request)
-        self.history.show(result, RunSettings.of(request), as_step=as_step)
-        self._check_shown()
+    @rule()
+    def switch_live(self) -> None:
+        self.live.toggle()
 
-    def _check_shown(self) -> None:
+    # --- runs ---
+
+    @rule()
+    def press_run(self) -> None:
+        self.runner.run()
+        assert self.runner.busy == (self.session.settings is not None) or self.failures
+
+    @rule()
+    def press_escape(self) -> None:
+        self.runner.cancel()
+        assert not self.runner.busy
+
+    @rule()
+    def fetch(self) -> None:
+        """Compute the input of a later step, as the cards do."""
+        request = self.subject.wanted()
+        if request is not None:
+            self.live.fetch(request, lambda _: None, lambda _: None)
+
+    @rule()
+    def answer(self) -> None:
+        """Let the run in progress end."""
+        if self.worker.work:
+            work = self.worker.work.pop()
+            assert isinstance(work, Request)
+            self.tasks._deliver(Finished(work, self.compute(work)))
+
+    @rule()
+    def fail(self) -> None:
+        if self.worker.work:
+            error = InvalidParameter("It cannot be computed.", "Choose other settings.")
+            self.tasks._deliver(Failed(self.worker.work.pop(), error))
+
+    @rule()
+    def answer_too_late(self) -> None:
+        """Runs that were replaced end as well, which nobody waits for."""
+        before = self.subject.result, self.subject.shown, len(self.listed)
+        for work in self.worker.left:
+            assert isinstance(work, Request)
+            self.tasks._deliver(Finished(work, self.compute(work)))
+            self.tasks._deliver(Stopped(work))
+        self.worker.left.clear()
+        assert before == (self.subject.result, self.subject.shown, len(self.listed))
+
+    @rule()
+    def rest(self) -> None:
+        """Leave the settings alone until everything is computed that will be."""
+        self.live._on_rest()
+        for _ in range(9):
+            self.answer()
+        assert not self.worker.work
+        wanted, failed = self.subject.wanted(), self.live._failed
+        if self.session.live and wanted and not (failed and alike(failed[0], wanted)):
+            assert self.session.freshness is Freshness.EXACT
+            self._check_settings()
+
+    def _check_settings(self) -> None:
         """Compare the output with that of the settings, written out one by one."""
-        session, moment = self.session, self.history.current
-        assert moment is not None
-        assert moment.result is not None
+        session, result = self.session, self.subject.result
+        assert result is not None
         expected = Request.create(
-            moment.source,
+            self.subject.moment.source,
             session.filter_id,
             session.values.numbers,
             border=session.border,
@@ -412,54 +537,66 @@ class Actions(RuleBasedStateMachine):
             device=Device.CPU,
             level="serial",
         )
-        assert (moment.result.image.pixels == self.compute(expected).image.pixels).all()
-        assert session.require().made(moment.result.request)
+        expected = replace(expected, then=self.subject.history.then)
+        assert (result.image.pixels == self.compute(expected).image.pixels).all()
+        assert session.require().made(result.request)
+
+    # --- steps ---
 
     @rule()
     def use_the_output(self) -> None:
-        moment = self.history.current
-        if moment is not None and moment.result is not None:
-            self.history.push(Moment(moment.result.image, "Use"))
+        moment = self.subject.moment
+        if moment.result is not None:
+            self.subject.push(following(moment))
+            assert self.subject.source is moment.result.output
 
-    @precondition(lambda self: self.history.undo_name)
+    @rule()
+    def copy_the_step(self) -> None:
+        """Apply the filter of the form once more, as a card after it."""
+        pipeline, moment = self.subject.pipeline, self.subject.moment
+        if pipeline is None or self.session.settings is None or len(pipeline.cards) > 2:
+            return
+        new = pipeline.duplicated(pipeline.place).selected(pipeline.place)
+        moment = replace(moment, name="Copy", pipeline=new, result=None)
+        self.subject.push(replace(moment, form=self.session.settings))
+
+    @precondition(lambda self: self.subject.history.undo_name)
     @rule()
     def undo(self) -> None:
-        before, place = self.history.state
-        self.history.undo()
-        self._return()
-        assert self.history.state[0][: place - 1] == before[: place - 1]
+        before, place = self.subject.history.state
+        self.subject.undo()
+        after, now = self.subject.history.state
+        assert now == place - 1
+        assert [each.result for each in after] == [each.result for each in before]
+        self._check_returned()
 
-    @precondition(lambda self: self.history.redo_name)
+    @precondition(lambda self: self.subject.history.redo_name)
     @rule()
     def redo(self) -> None:
-        self.history.redo()
-        self._return()
+        self.subject.redo()
+        self._check_returned()
 
-    @precondition(lambda self: self.history.undo_name)
+    @precondition(lambda self: self.subject.history.undo_name)
     @rule()
     def undo_and_redo(self) -> None:
         """Return to the same moment, with its output and its settings."""
-        self.history.undo()
-        self._return()
-        self.history.redo()
-        moment = self._return()
-        self.history.undo()
-        self._return()
-        self.history.redo()
-        again = self._return()
-        assert again.source is moment.source
-        assert again.result is moment.result
+        self.subject.undo()
+        self.subject.redo()
+        moment = self._check_returned()
+        self.subject.undo()
+        self.subject.redo()
+        again = self._check_returned()
+        assert (again.source, again.result) == (moment.source, moment.result)
+        assert again.pipeline == moment.pipeline
         # One without a result takes the settings that stand in the form when it is left.
         assert moment.result is None or again.form == moment.form
 
-    def _return(self) -> Moment[Image, Image]:
-        moment = self.history.current
-        assert moment is not None
+    def _check_returned(self) -> Moment[Image, Image]:
+        moment = self.subject.moment
         if moment.form is not None:
-            self.session.show(moment.form)
             assert self.session.settings == moment.form
-            if moment.result is not None:
-                self._check_shown()
+        if moment.result is not None and moment.result.request.then == self.subject.history.then:
+            self._check_settings()
         return moment
 
     @rule()
@@ -493,16 +630,54 @@ class Actions(RuleBasedStateMachine):
         assert self.due or self.noted == self.later
 
     @invariant()
-    def every_task_has_one_answer(self) -> None:
-        assert [each.id for each in self.tasks] == [each.id for each in self.answers]
-        assert len({each.id for each in self.tasks}) == len(self.tasks)
+    def every_task_ends_once(self) -> None:
+        open_ = [self.tasks.current] if self.tasks.current is not None else []
+        assert sorted(map(id, [*self.ended, *open_])) == sorted(map(id, self.begun))
+        assert [task.work for task in open_] == self.worker.work
+
+    @invariant()
+    def what_is_shown_is_what_a_run_gives(self) -> None:
+        """Whatever is on the screen has the pixels of a run of its request, as a whole."""
+        subject = self.subject
+        shown = subject.shown
+        if shown is None:
+            assert subject.result is None
+            return
+        preview = subject.preview
+        part = subject.result
+        if shown is subject.previewed:
+            assert preview is not None
+            assert preview.request is shown
+            part = preview
+        assert part is not None
+        assert part.request is shown
+        whole = self.compute(replace(shown, region=None, done=())).image.pixels
+        region = shown.region
+        if isinstance(region, Region):
+            bottom, right = region.top + region.height, region.left + region.width
+            whole = whole[region.top : bottom, region.left : right]
+        assert (part.image.pixels == whole).all()
+
+    @invariant()
+    def the_badge_is_true(self) -> None:
+        assert self.live.badge.freshness is self.session.freshness
+
+    @invariant()
+    def steps_stay_with_the_next_picture(self) -> None:
+        """No card of the form is lost: it is the one that the settings edit."""
+        pipeline, settings_ = self.subject.pipeline, self.session.settings
+        if pipeline is not None and settings_ is not None:
+            assert pipeline.present.step == settings_.open_step
 
 
 EXAMPLES = [20, pytest.param(2000, marks=pytest.mark.exhaustive)]
 
 
 @pytest.mark.parametrize("examples", EXAMPLES)
-def test_the_output_is_that_of_the_settings_whatever_is_done(examples: int) -> None:
+def test_the_output_is_that_of_the_settings_whatever_is_done(
+    examples: int, qapp: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "Worker", Paused)
     Actions.backend = CpuBackend(threads=1)
     try:
         run_state_machine_as_test(  # type: ignore[no-untyped-call]
