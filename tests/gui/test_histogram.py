@@ -271,14 +271,12 @@ def test_handles_draw_volumes_too(qtbot: QtBot, window: MainWindow, tmp_path: Pa
     assert reading(window).endswith(" of the input) exceed the scale.")
     drag(plot, Handle.LOW, 300)
     release(plot, Handle.LOW)
-    assert viewer.view.windows.current.low == pytest.approx(300, abs=20)
-    high = viewer.view.windows.current.low + viewer.view.windows.current.width
-    drag(plot, Handle.MIDDLE, viewer.view.windows.current.low + 100)
+    assert viewer.view.window.low == pytest.approx(300, abs=20)
+    high = viewer.view.window.low + viewer.view.window.width
+    drag(plot, Handle.MIDDLE, viewer.view.window.low + 100)
     release(plot, Handle.MIDDLE)
     qtbot.waitUntil(lambda: viewer.view.look.gamma < 0.5)
-    assert viewer.view.windows.current.low + viewer.view.windows.current.width == pytest.approx(
-        high
-    )
+    assert viewer.view.window.low + viewer.view.window.width == pytest.approx(high)
     viewer.view.choose_window(GreyWindow(1000, 200))
     assert (plot.display.low, plot.display.high) == (900, 1100)
     QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint())
@@ -296,4 +294,4 @@ def test_the_page_in_front_decides_what_handles_draw(
     drag(plot, Handle.LOW, plot.plot.axis.value(0.5))
     release(plot, Handle.LOW)
     assert shown(window) == before
-    assert window.volumes.viewer.view.windows.current.low > 500
+    assert window.volumes.viewer.view.window.low > 500

@@ -148,9 +148,7 @@ def test_a_maximum_of_a_slab_is_drawn_and_named(qtbot: QtBot, shown: VolumeViewe
     thickness.setValue(4)
     view, source = shown.input.views[0], shown.input.volume
     assert source is not None
-    expected = shown.view.windows.current.grey(
-        shown.view.planes[0].cut(source.voxels[9:13].max(0)[None], 0)
-    )
+    expected = shown.view.window.grey(shown.view.planes[0].cut(source.voxels[9:13].max(0)[None], 0))
     assert np.array_equal(grey(view), expected)
     assert view.note == "Maximum of slices 10–13"
     texts: list[str] = []
@@ -190,9 +188,9 @@ def test_the_panel_chooses_gamma_and_colours(qtbot: QtBot, shown: VolumeViewer) 
     shown.view.show_full_range()
     assert shown.input.volume is not None
     low, high = shown.input.volume.value_range
-    assert shown.view.windows.current == GreyWindow((low + high) / 2, high - low)
+    assert shown.view.window == GreyWindow((low + high) / 2, high - low)
     shown.view.show_automatic()
-    assert shown.view.windows.current.width < high - low
+    assert shown.view.window.width < high - low
 
 
 def test_hovering_the_line_shows_that_it_can_be_dragged(qtbot: QtBot, shown: VolumeViewer) -> None:

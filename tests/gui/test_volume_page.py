@@ -810,7 +810,7 @@ def test_a_slice_goes_to_the_filters_of_pictures_as_it_is_shown(
     viewer = window.volumes.viewer
     viewer.input.views[1].pressed.emit()
     viewer.go_to((2, 3, 4))
-    plane, shades = viewer.view.planes[1], viewer.view.windows.current
+    plane, shades = viewer.view.planes[1], viewer.view.window
     window.findChild(QAction, "openSlice").trigger()
     qtbot.waitUntil(window.pictures.images.isVisible)
     image = window.pictures.images.input.image
@@ -1072,7 +1072,7 @@ def test_commands_of_the_view_reach_volumes_in_front(
     assert viewer.output.views[0].note == "Input"
     window.findChild(QAction, "fullDisplay").trigger()
     low, high = window.session.volumes.part.value_range
-    assert viewer.view.windows.current.width == high - low
+    assert viewer.view.window.width == high - low
     press(qtbot, window, "Ctrl+D")
     panel = window.viewer.volume_panel
     qtbot.waitUntil(panel.isVisible)

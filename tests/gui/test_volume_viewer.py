@@ -80,7 +80,7 @@ def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: VolumeV
     for side, data in ((viewer.input, shown), (viewer.output, viewer.output.volume)):
         for view, plane in zip(side.views, viewer.view.planes, strict=True):
             cut = plane.cut(data.voxels, target[plane.axis])
-            np.testing.assert_array_equal(grey(view), viewer.view.windows.current.grey(cut))
+            np.testing.assert_array_equal(grey(view), viewer.view.window.grey(cut))
     sliders = [viewer.findChild(QSlider, f"slice{n}Slider").value() for n in range(3)]
     assert sliders == [10, 7, 33]
 
@@ -154,13 +154,13 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer)
     shown = volume()
     viewer.show_input(shown, "")
     viewer.show_output(volume(1))
-    automatic = viewer.view.windows.current
+    automatic = viewer.view.window
     auto = viewer.findChild(Switch, "autoWindow")
     assert auto.isChecked()
     assert automatic.width == pytest.approx(980, abs=15)
     viewer.findChild(QDoubleSpinBox, "windowLevel").setValue(300)
     viewer.findChild(QDoubleSpinBox, "windowWidth").setValue(200)
-    assert viewer.view.windows.current == GreyWindow(300, 200)
+    assert viewer.view.window == GreyWindow(300, 200)
     assert not auto.isChecked()
     plane = viewer.view.planes[2]
     cut = plane.cut(viewer.output.volume.voxels, viewer.view.position[plane.axis])
@@ -170,20 +170,20 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer)
     middle = view.rect().center()
     qtbot.mousePress(view, RIGHT, pos=middle)
     qtbot.mouseMove(view, middle + QPoint(30, 0))
-    assert viewer.view.windows.current.width == pytest.approx(220)
-    assert viewer.view.windows.current.level == pytest.approx(300)
+    assert viewer.view.window.width == pytest.approx(220)
+    assert viewer.view.window.level == pytest.approx(300)
     qtbot.mouseMove(view, middle + QPoint(30, 30))
-    assert viewer.view.windows.current.level > 300
+    assert viewer.view.window.level > 300
     qtbot.mouseRelease(view, RIGHT)
     assert viewer.view.position == (10, 15, 20)
 
-    mine = viewer.view.windows.current
+    mine = viewer.view.window
     viewer.show_input(volume(2), "")  # another component has a window of its own
     assert auto.isChecked()
     viewer.show_input(shown, "")
-    assert viewer.view.windows.current == mine
+    assert viewer.view.window == mine
     qtbot.mouseClick(auto, LEFT)
-    assert viewer.view.windows.current == automatic
+    assert viewer.view.window == automatic
 
 
 def test_residual_shows_the_change(viewer: VolumeViewer) -> None:
@@ -211,9 +211,7 @@ def test_one_plane_alone_shows_both_sides_beside_each_other(
     assert all(view.isVisible() for view in viewer.input.views)
     plane = viewer.view.planes[0]  # which was out of sight when the crosshair moved
     cut = plane.cut(viewer.input.volume.voxels, 1)
-    np.testing.assert_array_equal(
-        grey(viewer.input.views[0]), viewer.view.windows.current.grey(cut)
-    )
+    np.testing.assert_array_equal(grey(viewer.input.views[0]), viewer.view.window.grey(cut))
 
 
 @pytest.mark.parametrize(("x", "y"), [(0.3, 0.4), (0.7, 0.35), (0.25, 0.65), (0.5, 0.6)])

@@ -56,6 +56,11 @@ class CanvasView(Observed):
             with self.changing(PANES):
                 self._held = held
 
+    @property
+    def measured_note(self) -> str:
+        """A sentence about measured figures, where they are not those of the values in view."""
+        return ""
+
     # --- level, window, gamma and colours ---
 
     @property

@@ -17,6 +17,8 @@ from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.figure_content import caption_of, of_pictures, region_in_view
 from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
+from kernelscope.gui.model.measurements import pictures
+from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.session.picture_view import PictureView
@@ -114,6 +116,11 @@ class PictureSubject(Subject[Image, Image]):
 
     def display_of_scene(self, scene: ViewedPicture) -> Display:
         return self.view.displays.of(PaneSide.INPUT) or super().display_of_scene(scene)
+
+    def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
+        moment = self.moment
+        reference = self.reference.image if self.reference is not None else None
+        return lambda: pictures(moment.source, moment.result, reference)
 
     def _references_of(
         self, result: Result, known: Moment[Image, Image]

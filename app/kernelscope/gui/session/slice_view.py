@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.grey_windows import GreyWindows
+from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.session.canvas_view import DRAWN, SLICES, CanvasView
-from kernelscope.images.planes import GreyWindow, Plane, Position
+from kernelscope.images.planes import GreyWindow, Plane, Position, auto_window
 from kernelscope.images.volume import Volume
+
+_PROJECTED = "Figures of the slices through the crosshair, not of the projections."
 
 
 class SliceView(CanvasView):
@@ -26,8 +29,8 @@ class SliceView(CanvasView):
     clicked : int
         The view that was clicked last: the planes of the input, then those of the output.
     look : Look
-    windows : GreyWindows
-        Level and window.
+    window : GreyWindow
+        The values of the volume that is shown that are drawn black and white.
     """
 
     def __init__(self) -> None:
@@ -37,7 +40,10 @@ class SliceView(CanvasView):
         self.plane_number: int | None = None
         self.clicked = 0
         self.look = Look()
-        self.windows = GreyWindows()
+        self.window = GreyWindow(0.5, 1)
+        self.volume: Volume | None = None
+        self._chosen: WeakKeyDictionary[Volume, GreyWindow] = WeakKeyDictionary()
+        self._automatic: WeakKeyDictionary[Volume, GreyWindow] = WeakKeyDictionary()
 
     @property
     def active_plane(self) -> int:
@@ -59,19 +65,22 @@ class SliceView(CanvasView):
         """The axis across which a filter for pictures takes slices."""
         return 0 if self.plane_number is None else self.planes[self.plane_number].axis
 
+    @property
+    def measured_note(self) -> str:
+        return "" if self.look.projection is Projection.SLICE else _PROJECTED
+
     # --- level, window, gamma and colours ---
 
     @property
     def display(self) -> Display | None:
-        if self.windows.volume is None:
+        if self.volume is None:
             return None
-        window, look = self.windows.current, self.look
+        window, look = self.window, self.look
         return Display(window.low, window.low + window.width, look.gamma, look.colour_map)
 
     @property
     def is_whole(self) -> bool:
-        volume = self.windows.volume
-        return volume is not None and volume.voxels.dtype.kind in "iu"
+        return self.volume is not None and self.volume.voxels.dtype.kind in "iu"
 
     def choose(self, display: Display) -> None:
         old = self.display
@@ -99,15 +108,19 @@ class SliceView(CanvasView):
 
         None for those that the program finds.
         """
-        with self.changing(DRAWN):
-            self.windows.choose(window)
+        if self.volume is not None:
+            self._chosen.pop(self.volume, None)
+            if window is not None:
+                self._chosen[self.volume] = window
+            self.show_volume(self.volume)
 
     def show_automatic(self) -> None:
         self.choose_window(None)
 
     def show_full_range(self) -> None:
-        with self.changing(DRAWN):
-            self.windows.choose_full()
+        if self.volume is not None:
+            low, high = self.volume.value_range
+            self.choose_window(GreyWindow((low + high) / 2, (high - low) or 1.0))
 
     @property
     def chosen_map(self) -> ColourMap:
@@ -119,4 +132,19 @@ class SliceView(CanvasView):
     def show_volume(self, volume: Volume) -> None:
         """Take the window that was chosen for `volume`, or else the automatic one."""
         with self.changing(DRAWN):
-            self.windows.show(volume)
+            self.volume = volume
+            self.window = self._chosen.get(volume) or self._automatic_for(volume)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the program chose level and window."""
+        return self.volume is None or self.volume not in self._chosen
+
+    def remember(self, volume: Volume, window: GreyWindow) -> None:
+        """Store the automatic window of `volume`, which takes a while to find."""
+        self._automatic[volume] = window
+
+    def _automatic_for(self, volume: Volume) -> GreyWindow:
+        if volume not in self._automatic:
+            self._automatic[volume] = auto_window(volume)
+        return self._automatic[volume]

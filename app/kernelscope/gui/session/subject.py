@@ -24,6 +24,8 @@ from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.freshness import alike, describe_part
 from kernelscope.gui.model.history import History, Moment, Opened, Part, Reference, ReferenceOrigin
 from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, card_of
+from kernelscope.gui.model.profiles import ProfiledPicture
+from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.images.image import Image
@@ -480,6 +482,17 @@ class Subject(Observed, Generic[Opened, Part]):
     def display_of_scene(self, scene: ViewedPicture) -> Display:
         """Return how small pictures of a scene are drawn."""
         return Display.automatic(scene.image.planes)
+
+    def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
+        """Return a function that returns the pictures in which regions are measured.
+
+        Call it off the GUI thread.
+        """
+        raise NotImplementedError
+
+    def size_of(self, region: Interest) -> str:
+        """Return the size of a region in millimetres; empty where that is not known."""
+        return ""
 
     # --- reference ---
 

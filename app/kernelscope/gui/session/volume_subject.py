@@ -16,7 +16,10 @@ from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.figure_content import caption_of, of_slices
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
+from kernelscope.gui.model.measurements import size_of, slices, steps_of
+from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_drawing import drawn_slice
@@ -246,6 +249,23 @@ class VolumeSubject(Subject[Scan, Volume]):
                 earlier.add(axis)
         return frozenset(earlier)
 
+    # --- measuring ---
+
+    def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
+        volume, output, planes, position = (
+            self.part,
+            self.shown_output,
+            self.view.planes,
+            self.view.position,
+        )
+        truth = self.reference.image if self.reference is not None else None
+        return lambda: slices(volume, output, truth, planes, position)
+
+    def size_of(self, region: Interest) -> str:
+        if self.source is None or self.is_behind or region.plane is None:
+            return ""
+        return size_of(region, steps_of(self.part, self.view.planes[region.plane]))
+
     # --- the map of noise ---
 
     def show_map(self, shown: Volume, made_with: tuple[Any, ...], caption: str) -> None:
@@ -337,4 +357,4 @@ class VolumeSubject(Subject[Scan, Volume]):
         if self.source is None:
             return None
         volume, plane, index = self.active
-        return drawn_slice(volume, plane, index, self.view.windows.current)
+        return drawn_slice(volume, plane, index, self.view.window)

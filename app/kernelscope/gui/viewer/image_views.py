@@ -228,6 +228,10 @@ class ImagePair(QWidget):
 
     # --- camera ---
 
+    def in_view(self) -> tuple[QRectF, None]:
+        """Return the part of the input that is in view; pictures have no planes."""
+        return self.visible(), None
+
     def visible(self) -> QRectF:
         """Return the part of the input that is in view, in its pixels."""
         if self.input.layer is None:

@@ -49,7 +49,7 @@ class RegionTool:
         visible: Callable[[], tuple[QRectF, int | None]],
     ) -> None:
         self.shape = Shape.RECTANGLE
-        self._regions, self._redraw, self._leave = regions, redraw, leave
+        self.regions, self._redraw, self._leave = regions, redraw, leave
         self._visible = visible
         self._draft: list[Corner] = []
         self._plane: int | None = None  # the plane of that polygon
@@ -68,7 +68,7 @@ class RegionTool:
             self._go_on(corner, touch)
             return True
         self._draft = []
-        chosen, handle = self._regions.chosen_in(touch.plane), self._handle_at(touch)
+        chosen, handle = self.regions.chosen_in(touch.plane), self._handle_at(touch)
         if chosen is not None and handle >= 0:
             if chosen.shape in (Shape.POLYGON, Shape.LINE):
                 self._handle = handle
@@ -76,11 +76,11 @@ class RegionTool:
                 self._from, self._resized = chosen.opposite(handle), True
             return True
         x, y, reach = touch.point.x(), touch.point.y(), _GRIP / touch.scale
-        hit = self._regions.at(x, y, reach, touch.plane, touch.aspect)
+        hit = self.regions.at(x, y, reach, touch.plane, touch.aspect)
         self._from = corner
         if hit >= 0:
-            self._regions.choose(hit)
-            self._moved = self._regions.chosen
+            self.regions.choose(hit)
+            self._moved = self.regions.chosen
             return True
         if self.shape is Shape.POLYGON:
             self._draft, self._from, self._cursor = [corner], None, corner
@@ -89,28 +89,28 @@ class RegionTool:
         return True
 
     def drag(self, touch: Touch) -> None:
-        chosen = self._regions.chosen
+        chosen = self.regions.chosen
         taken = chosen is not None and (self._handle >= 0 or self._resized)
         corner = _corner(touch.point, chosen.shape if taken and chosen else self.shape)
         if self._moved is not None and self._from is not None:
             right, down = corner[0] - self._from[0], corner[1] - self._from[1]
-            self._regions.put(self._moved.moved(right, down))
+            self.regions.put(self._moved.moved(right, down))
         elif self._handle >= 0 and chosen is not None:
-            self._regions.put(chosen.with_corner(self._handle, corner))
+            self.regions.put(chosen.with_corner(self._handle, corner))
         elif self._resized and chosen is not None and self._from is not None:
-            self._regions.put(chosen.spanning(self._from, corner))
+            self.regions.put(chosen.spanning(self._from, corner))
         elif self._from is None or self._draft or corner == self._from:
             return
         elif self.shape is Shape.LINE:
-            self._regions.add(self.shape, (self._from, corner), touch.plane)
+            self.regions.add(self.shape, (self._from, corner), touch.plane)
             self._from, self._handle = None, 1
         else:
-            self._regions.add(self.shape, box_of(self._from, corner), touch.plane)
+            self.regions.add(self.shape, box_of(self._from, corner), touch.plane)
             self._resized = True
 
     def release(self, touch: Touch) -> None:
         if self._from is not None and not self._resized and self._moved is None:
-            self._regions.choose(-1)  # a click beside all of them
+            self.regions.choose(-1)  # a click beside all of them
         self._handle, self._resized, self._from, self._moved = -1, False, None, None
 
     def hover(self, touch: Touch) -> None:
@@ -120,7 +120,7 @@ class RegionTool:
 
     def _handle_at(self, touch: Touch) -> int:
         """Return the handle of the selected region under the cursor; -1 for none."""
-        chosen = self._regions.chosen_in(touch.plane)
+        chosen = self.regions.chosen_in(touch.plane)
         for number, (x, y) in enumerate(chosen.handles if chosen is not None else ()):
             if touch.distance(x, y) <= _GRIP:
                 return number
@@ -142,7 +142,7 @@ class RegionTool:
     def _finish(self) -> None:
         corners, self._draft = tuple(self._draft), []
         if len(corners) >= 3:
-            self._regions.add(Shape.POLYGON, corners, self._plane)
+            self.regions.add(Shape.POLYGON, corners, self._plane)
         self._redraw()
 
     def drop_draft(self) -> None:
@@ -154,18 +154,18 @@ class RegionTool:
 
     def key(self, event: QKeyEvent, plane: int | None = None) -> bool:
         modifiers = event.modifiers()
-        step, chosen = _STEPS.get(event.key()), self._regions.chosen_in(plane)
+        step, chosen = _STEPS.get(event.key()), self.regions.chosen_in(plane)
         if step is not None and chosen is not None:
             far = 10 if modifiers & Qt.KeyboardModifier.ShiftModifier else 1
             right, down = far * step[0], far * step[1]
             if modifiers & Qt.KeyboardModifier.ControlModifier:
-                self._regions.put(chosen.resized(right, down))
+                self.regions.put(chosen.resized(right, down))
             else:
-                self._regions.put(chosen.moved(right, down))
+                self.regions.put(chosen.moved(right, down))
             return True
         match event.key():
             case Qt.Key.Key_Delete if chosen is not None:
-                self._regions.remove()
+                self.regions.remove()
             case Qt.Key.Key_Backspace if self._draft:
                 self._draft.pop()
                 self._redraw()
@@ -197,7 +197,7 @@ class RegionTool:
         elif shape is Shape.LINE:
             y = math.floor(middle.y())
             corners = ((left, y), (right, y))
-        self._regions.add(shape, corners, plane)
+        self.regions.add(shape, corners, plane)
 
     # --- painting ---
 
@@ -205,8 +205,8 @@ class RegionTool:
         to_screen = painter.worldTransform()
         painter.resetTransform()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        chosen = self._regions.chosen_in(place.plane)
-        for region in self._regions.all:
+        chosen = self.regions.chosen_in(place.plane)
+        for region in self.regions.all:
             if region is not chosen and region.plane == place.plane:
                 _paint(painter, to_screen, region, chosen=False)
         if chosen is not None:

@@ -100,15 +100,14 @@ class WindowControl(QWidget):
 
         Viewers of medical scans agree on these directions.
         """
-        window = self._view.windows.current
+        window = self._view.window
         step = window.width * _DRAG
         width = max(window.width + right * step, _NARROWEST)
         self._view.choose_window(GreyWindow(window.level - up * step, width))
 
     def _refresh(self) -> None:
-        windows = self._view.windows
-        window = windows.current
-        self.auto_button.setChecked(windows.is_automatic)
+        window = self._view.window
+        self.auto_button.setChecked(self._view.is_automatic)
         digits = 0 if window.width >= 100 else 2 if window.width >= 1 else 5
         for box, value in ((self._level, window.level), (self._width, window.width)):
             with QSignalBlocker(box):
@@ -121,7 +120,7 @@ class WindowControl(QWidget):
         self._view.choose_window(GreyWindow(self._level.value(), self._width.value()))
 
     def _on_auto(self, checked: bool) -> None:
-        self._view.choose_window(None if checked else self._view.windows.current)
+        self._view.choose_window(None if checked else self._view.window)
 
     def _box(self, name: str, label: str, tip: str, row: QHBoxLayout) -> NumberBox:
         box = dressed(NumberBox(self), name, label.replace("&", ""), tip=tip)

@@ -308,7 +308,7 @@ class VolumeViewer(QWidget):
             pane = self.output if pane.isHidden() else self.input
         pane.views[self.view.active_plane].setFocus()
 
-    def visible(self) -> tuple[QRectF, int]:
+    def in_view(self) -> tuple[QRectF, int]:
         """Return the part in view of the plane that was clicked last, and its number."""
         pane = self.output if self.input.isHidden() else self.input
         return pane.views[self.view.active_plane].seen(), self.view.active_plane
@@ -357,10 +357,10 @@ class VolumeViewer(QWidget):
         self, view: PlaneView, layer: str, content: PaneContent, plane: Plane, index: int
     ) -> bool:
         """Draw a slice unless it is drawn already; return False if it is computed elsewhere."""
-        state = (content, plane, index, self.view.windows.current, self.view.look)
+        state = (content, plane, index, self.view.window, self.view.look)
         if self._drawn.get((view, layer)) == state:
             return True
-        drawn = self._slabs.draw(content, plane, index, self.view.windows.current, self.view.look)
+        drawn = self._slabs.draw(content, plane, index, self.view.window, self.view.look)
         show = view.show_slice if layer == "front" else view.show_behind
         if drawn is None:  # the earlier picture would be taken for this one
             self._drawn.pop((view, layer), None)

@@ -356,8 +356,7 @@ class MainWindow(Frame):
         """Return the conductor of the regions of interest."""
         return Measuring(
             self.measure,
-            self.pictures,
-            self.volumes,
+            self._pages,
             self.session,
             self.background,
             self.actions_,

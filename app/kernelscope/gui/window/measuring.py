@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget, QWidget
@@ -21,9 +22,7 @@ from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
-from kernelscope.gui.window.measured_pages import MeasuredPage, MeasuredPictures, MeasuredVolumes
-from kernelscope.gui.window.pages.picture_page import PicturePage
-from kernelscope.gui.window.pages.volume_page import VolumePage
+from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
 from kernelscope.schema.samples import Kind
@@ -50,8 +49,7 @@ class Measuring(QObject):
     def __init__(
         self,
         panel: MeasurePanel,
-        pictures: PicturePage,
-        volumes: VolumePage,
+        pages: Mapping[Kind, Page[Any, Any]],
         session: Session,
         background: Background,
         actions: Actions,
@@ -68,11 +66,15 @@ class Measuring(QObject):
         def leave() -> None:
             self.choose_tool("")
 
-        self._of_pictures = MeasuredPictures(pictures, panel.regions, leave)
-        self._of_volumes = MeasuredVolumes(volumes, Regions(), leave)
-        self._both: tuple[MeasuredPage, ...] = (self._of_pictures, self._of_volumes)
-        for each in self._both:
-            each.regions.changed = self._on_regions
+        self._pages = pages
+        self._tools: dict[Kind, RegionTool] = {}
+        for kind, page in pages.items():
+            canvas = page.canvas
+            regions = panel.regions if kind is session.kind else Regions()
+            regions.changed = self._on_regions
+            tool = RegionTool(regions, canvas.update_overlays, leave, canvas.in_view)
+            self._tools[kind] = tool
+            canvas.add_overlay(tool)
         panel.wanted.connect(self._later.soon)
         live.refreshed.connect(self._later.soon)
         session.when({KIND}, self._on_front)
@@ -82,19 +84,14 @@ class Measuring(QObject):
             action.triggered.connect(lambda _=False, shape=shape: self.add(shape))
 
     @property
-    def _front(self) -> MeasuredPage:
-        of_pictures = self._session.kind is Kind.PICTURE
-        return self._of_pictures if of_pictures else self._of_volumes
-
-    @property
     def regions(self) -> Regions:
         """The regions of the page in front."""
-        return self._front.regions
+        return self.tool.regions
 
     @property
     def tool(self) -> RegionTool:
         """The tool of the page in front."""
-        return self._front.tool
+        return self._tools[self._session.kind]
 
     @choice(
         "measuring",
@@ -138,20 +135,21 @@ class Measuring(QObject):
     )
     def choose_tool(self, name: str) -> None:
         """Draw regions of a shape with the left button; an empty name gives the mouse back."""
-        for each in self._both:
-            each.tool.drop_draft()
+        for kind, tool in self._tools.items():
+            tool.drop_draft()
             if name:
-                each.tool.shape = Shape(name)
-            each.use(bool(name))
+                tool.shape = Shape(name)
+            self._pages[kind].canvas.set_tool(tool if name else None)
         self._shape = name
         self._actions.tick(self)
         if name:
             self._show_panel()
-            self._front.focus()
+            self._pages[self._session.kind].take_focus()
 
     def add(self, shape: Shape) -> None:
         """Add a region in the middle of the view, ready to be moved."""
-        if not self._front.is_empty:
+        subject = self._session.subject
+        if subject.source is not None and not subject.is_behind:
             self.choose_tool(shape.value)
             self.tool.add(shape)
 
@@ -179,11 +177,11 @@ class Measuring(QObject):
             self._panel.show_regions_of(self.regions)
 
     def _on_regions(self) -> None:
-        self._front.redraw()
+        self._pages[self._session.kind].canvas.update_overlays()
         self._panel.show_regions()
         self._show_size()
         chosen = self.regions.chosen
-        if self._front is self._of_pictures:
+        if self._session.kind is Kind.PICTURE:
             self._session.offer_region(
                 chosen.name if chosen else "", chosen.area if chosen else None
             )
@@ -191,35 +189,36 @@ class Measuring(QObject):
 
     def _show_size(self) -> None:
         chosen = self.regions.chosen
-        self._panel.show_size(self._front.size_of(chosen) if chosen is not None else "")
+        size = self._session.subject.size_of(chosen) if chosen is not None else ""
+        self._panel.show_size(size)
 
     def _measure(self) -> None:
         """Compute the figures on another thread, if they are in view."""
-        panel, front = self._panel, self._front
+        panel, subject, regions = self._panel, self._session.subject, self.regions
         if not panel.isVisible():
             return
-        panel.units = front.units
+        panel.units = subject.view.panes.units
         self._show_size()
-        if front.is_empty or not front.regions.all:
+        if subject.source is None or subject.is_behind or not regions.all:
             self._background.forget("measure")
             panel.show_rows((), "")
             return
-        regions, against, has_output = front.regions.all, panel.against, front.has_output
-        chosen, take = front.regions.chosen, front.measured()
+        all_, against, has_output = regions.all, panel.against, subject.result is not None
+        chosen, take = regions.chosen, subject.to_measure()
         line = chosen if chosen is not None and chosen.shape is Shape.LINE else None
 
         def work() -> tuple[tuple[RegionRow, ...], list[Profile]]:
             measured = take()
             along = [each for each in measured if line is not None and each.plane == line.plane]
             profiles = [profile(line, each) for each in along] if line is not None else []
-            return measure(regions, against, measured), profiles
+            return measure(all_, against, measured), profiles
 
         def show(figures: tuple[tuple[RegionRow, ...], list[Profile]]) -> None:
-            if self._front is not front:
+            if not subject.is_front:
                 return
             rows, profiles = figures
             earlier = self._session.freshness not in (Freshness.EXACT, None) and has_output
-            notes = (_EARLIER if earlier else "", front.note)
+            notes = (_EARLIER if earlier else "", subject.view.measured_note)
             panel.show_rows(rows, " ".join(filter(None, notes)), profiles)
 
         self._background.start("measure", work, show, self._report)

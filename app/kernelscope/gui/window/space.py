@@ -60,7 +60,7 @@ class SpaceOpener(QObject):
         if self.window is not None:
             subject = self._volumes.subject
             source = subject.part if subject.source is not None else None
-            self.window.show_volumes(source, subject.shown_output, subject.view.windows.current)
+            self.window.show_volumes(source, subject.shown_output, subject.view.window)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Close the view with the main window; a spontaneous event only minimises that."""

@@ -138,7 +138,7 @@ class VolumePage(Page[Scan, Volume]):
     def show_member(self, volume: Volume, name: str) -> None:
         """Show another volume of the same file; several such steps are one for Undo."""
         scan = Scan((volume,))
-        self._keep(scan, [self.subject.view.windows.current])  # the same greys for all
+        self._keep(scan, [self.subject.view.window])  # the same greys for all
         self.subject.show_member(scan, name)
 
     def add(self, volume: Volume) -> None:
@@ -152,7 +152,7 @@ class VolumePage(Page[Scan, Volume]):
 
     def _keep(self, source: Scan, examined: Sequence[GreyWindow]) -> None:
         for volume, window in zip(source.volumes, examined, strict=True):
-            self.subject.view.windows.remember(volume, window)
+            self.subject.view.remember(volume, window)
 
     # --- from the subject to the screen ---
 
@@ -198,7 +198,7 @@ class VolumePage(Page[Scan, Volume]):
             self.viewer.show_output(None, "Difference", hint=NO_REFERENCE)
             return None, False
         gain = self._session.wanted_gain
-        gain = gain or auto_gain(output, other, self.subject.view.windows.current, GAINS)
+        gain = gain or auto_gain(output, other, self.subject.view.window, GAINS)
         minus = "input" if view is View.RESIDUAL else "reference"
         caption = f"{view.value.capitalize()}: output – {minus}, ×{gain}"
         self.viewer.show_output(output, caption, minus=other, gain=gain)
