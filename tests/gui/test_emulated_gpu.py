@@ -175,9 +175,9 @@ def entry(window: MainWindow, place: RungPlace) -> KnownRung:
 
 
 def run_at(qtbot: QtBot, window: MainWindow, place: RungPlace) -> None:
-    count = len(window.gallery)
+    count = len(window.session.gallery)
     window.levels.run_at(place)
-    wait_until(qtbot, lambda: len(window.gallery) > count and not window.runner.busy)
+    wait_until(qtbot, lambda: len(window.session.gallery) > count and not window.runner.busy)
     wait_until(qtbot, lambda: window.session.subject.is_current(window.session.settings))
 
 
@@ -193,8 +193,8 @@ def test_no_text_of_the_window_has_the_time_of_an_emulated_run(
     window.levels.explain()
     before = texts(window)
     run_at(qtbot, window, SHARED)
-    wait_until(qtbot, lambda: all(each.thumbnail is not None for each in window.gallery))
-    (run,) = window.gallery
+    wait_until(qtbot, lambda: all(each.thumbnail is not None for each in window.session.gallery))
+    (run,) = window.session.gallery
     assert run.result is not None
     assert run.result.seconds > 0, "it took time"
     window.levels.explain()
@@ -294,7 +294,7 @@ def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainW
     run_at(qtbot, window, SHARED)
     run_at(qtbot, window, SERIAL)
     run_at(qtbot, window, SERIAL)
-    runs = window.gallery.runs
+    runs = window.session.gallery.runs
     timed, _, emulated = runs
     assert emulated.where == "Emulated GPU shared memory"
     for quantity in (KERNEL, TOTAL):
@@ -307,7 +307,7 @@ def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainW
     assert (emulated.stages, emulated.parts, emulated.transfers) == ((), (), {})
     table = window.run_shelf.views.runs.table.text().splitlines()
     assert "baseline" not in "".join(table)
-    assert window.gallery.sorted(RunOrder.FASTEST)[-1] is emulated
+    assert window.session.gallery.sorted(RunOrder.FASTEST)[-1] is emulated
     rows = window.run_shelf.views.runs.table
     for column in (TOTAL_TIME, KERNEL_TIME, SPREAD, PARTS):
         rows.header().setSortIndicator(column, Qt.SortOrder.AscendingOrder)
@@ -395,10 +395,10 @@ def test_a_recipe_of_an_emulated_run_is_saved_and_opened(
     wait_until(qtbot, path.exists)
     assert [step.filter.id for step in read_recipe(path).steps] == ["mean"]
     assert "emulated" not in path.read_text(), "a recipe runs anywhere"
-    count = len(opened.gallery)
+    count = len(opened.session.gallery)
     opened.findChild(QAction, "runRecipe").trigger()
     choose_files(dialog(qtbot, opened, QFileDialog), path)
-    wait_until(qtbot, lambda: len(opened.gallery) == count + 1 and not opened.runner.busy)
+    wait_until(qtbot, lambda: len(opened.session.gallery) == count + 1 and not opened.runner.busy)
     assert opened.session.subject.result.device == "emulated", "where the panel runs"
 
 
@@ -420,7 +420,7 @@ def test_blocks_are_offered_and_the_options_of_a_card_are_not(
     box = child(opened, QComboBox, "block")
     box.setCurrentIndex(box.findText("16×16 threads"))
     run_at(qtbot, opened, SHARED)
-    (run,) = opened.gallery
+    (run,) = opened.session.gallery
     assert run.where.endswith("shared memory 16×16")
 
 
@@ -438,7 +438,7 @@ def test_a_slow_one_waits_for_run_with_the_time_that_emulating_takes(
     badge = next(line for line in texts(window) if "to emulate" in line)
     assert "Run (F5): about 2 min to emulate" in badge
     assert "recorded" not in badge, "the time of no GPU stands beside it"
-    assert not window.gallery
+    assert not window.session.gallery
     assert window.session.subject.result is None
 
 

@@ -469,7 +469,7 @@ def test_earlier_run_keeps_its_steps_and_can_be_undone(
     run(qtbot, window)
     result = window.session.subject.result
     load(qtbot, window, write_picture(tmp_path / "other.png", 1))
-    window.runs.wanted.emit(next(iter(window.gallery)))
+    window.runs.wanted.emit(next(iter(window.session.gallery)))
     qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
     assert [each.step.filter.id for each in window.session.subject.moment.steps] == [
         "gaussian_noise"

@@ -310,7 +310,7 @@ def test_latest_run_wins(qtbot: QtBot, window: MainWindow, picture: Path, cpu: F
     cpu.go.set()
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
     assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
-    assert len(window.gallery) == 1
+    assert len(window.session.gallery) == 1
     replaced = [line for line in window.console.text().splitlines() if "Cancelled" in line]
     assert len(replaced) == 1
     assert "size 9 px" not in replaced[0]
@@ -325,7 +325,7 @@ def test_result_of_a_picture_that_was_replaced_goes_to_the_list(
     qtbot.waitUntil(cpu.entered.is_set)
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
     cpu.go.set()
-    qtbot.waitUntil(lambda: len(window.gallery) == 1)
+    qtbot.waitUntil(lambda: len(window.session.gallery) == 1)
     settle(qtbot, window)
     assert window.pictures.images.output.image is None
     assert shown(window) == "other.png"
@@ -344,7 +344,7 @@ def test_earlier_run_comes_back_with_input_output_and_settings(
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
     window.session.set_filter("mean")
     child(window, QComboBox, "border").setCurrentText("Wrap")
-    window.runs.wanted.emit(next(iter(window.gallery)))
+    window.runs.wanted.emit(next(iter(window.session.gallery)))
     qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
     assert shown(window) == picture.name
     step = window.session.require().step
@@ -1142,9 +1142,9 @@ def test_no_column_of_runs_is_cut_off(
     for level in ("serial", "parallel"):
         choose_place(window, "cpu", level)
         for _ in range(4):
-            before = len(window.gallery)
+            before = len(window.session.gallery)
             press(qtbot, window, "F5")
-            wait_until(qtbot, lambda before=before: len(window.gallery) > before)
+            wait_until(qtbot, lambda before=before: len(window.session.gallery) > before)
     switch = window.findChild(QAbstractButton, "runsTableSwitch")
     assert tree.isVisible() != switch.isVisible(), "the switch is there where there is no room"
     if switch.isVisible():

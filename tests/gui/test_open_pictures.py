@@ -205,7 +205,7 @@ def test_a_run_that_ends_after_a_switch_is_listed(
     click(qtbot, four, 1)
     qtbot.waitUntil(lambda: shown(four) == "b.png")
     cpu.go.set()
-    qtbot.waitUntil(lambda: len(four.gallery) == 1)
+    qtbot.waitUntil(lambda: len(four.session.gallery) == 1)
     assert four.session.pictures.result is None
     # Shown again, it brings its own picture to the front.
     four.run_shelf.show()

@@ -313,7 +313,7 @@ def test_opening_a_picture_ends_the_recipe(
     picture.rename(other)
     load(qtbot, window, other)
     cpu.go.set()
-    qtbot.waitUntil(lambda: len(window.gallery) == 1)
+    qtbot.waitUntil(lambda: len(window.session.gallery) == 1)
     settle(qtbot, window)
     assert len(cpu.requests) == 1
     assert window.pictures.images.output.image is None
@@ -366,7 +366,7 @@ def test_a_recipe_may_leave_a_number_to_the_picture(
     for number, (spec, parameter) in enumerate(ESTIMATED, start=1):
         step: dict[str, object] = {"filter": spec.id, "parameters": {parameter.name: "estimate"}}
         run_recipe(qtbot, window, write_recipe(tmp_path / f"{number}.json", step))
-        wait_until(qtbot, lambda number=number: len(window.gallery) == number)
+        wait_until(qtbot, lambda number=number: len(window.session.gallery) == number)
         assert len(cpu.requests) == number
         assert cpu.requests[-1].step.parameters[parameter.name] == pytest.approx(
             estimated(parameter, planes, before(spec, parameter, planes)), rel=1e-3

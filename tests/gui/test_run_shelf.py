@@ -43,7 +43,7 @@ def median_of(qtbot: QtBot, window: MainWindow, *sizes: int) -> None:
     for size in sizes:
         child(window, QSpinBox, "sizeBox").setValue(size)
         run(qtbot, window)
-    qtbot.waitUntil(lambda: all(each.thumbnail is not None for each in window.gallery))
+    qtbot.waitUntil(lambda: all(each.thumbnail is not None for each in window.session.gallery))
 
 
 def headline(window: MainWindow) -> str:
@@ -80,10 +80,10 @@ def test_a_dropped_picture_leaves_its_settings_and_a_word(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    window.gallery.limit = 2 * 30 * 40  # the input and one output
+    window.session.gallery.limit = 2 * 30 * 40  # the input and one output
     median_of(qtbot, window, 3, 7)
     qtbot.waitUntil(lambda: "made room" in window.statusBar().currentMessage())
-    newest, first = window.gallery
+    newest, first = window.session.gallery
     assert (newest.result is None, first.result is None) == (False, True)
     window.runs.wanted.emit(first)
     assert child(window, QSpinBox, "sizeBox").value() == 3
@@ -96,7 +96,7 @@ def test_space_stars_delete_removes_and_the_next_one_is_chosen(
 ) -> None:
     load(qtbot, window, picture)
     median_of(qtbot, window, 3, 5, 7)
-    three, two, one = window.gallery
+    three, two, one = window.session.gallery
     window.runs.choose(two)
     focus_runs(window)
     qtbot.keyClick(window.runs.strip, Qt.Key.Key_Space)
@@ -104,13 +104,13 @@ def test_space_stars_delete_removes_and_the_next_one_is_chosen(
     qtbot.keyClick(window.runs.strip, Qt.Key.Key_Space)
     assert not two.starred
     qtbot.keyClick(window.runs.strip, Qt.Key.Key_Delete)
-    assert list(window.gallery) == [three, one]
+    assert list(window.session.gallery) == [three, one]
     assert window.runs.current is one
     window.runs.table.setFocus()
     window.runs.choose(three)
     qtbot.keyClick(window.runs.strip, Qt.Key.Key_Delete)
     qtbot.keyClick(window.runs.strip, Qt.Key.Key_Delete)
-    assert list(window.gallery) == []
+    assert list(window.session.gallery) == []
     assert not window.findChild(QAction, "starRun").isEnabled()
 
 
@@ -119,7 +119,7 @@ def test_a_run_is_renamed_and_saved(
 ) -> None:
     load(qtbot, window, picture)
     median_of(qtbot, window, 3, 5)
-    _, first = window.gallery
+    _, first = window.session.gallery
     window.runs.choose(first)
     window.findChild(QAction, "renameRun").trigger()
     box = dialog(qtbot, window, QInputDialog)
@@ -138,7 +138,7 @@ def test_two_chosen_runs_lie_over_each_other(
 ) -> None:
     load(qtbot, window, picture)
     median_of(qtbot, window, 3, 5)
-    five, three = window.gallery
+    five, three = window.session.gallery
     window.runs.choose(three)
     assert not window.findChild(QAction, "swipeRuns").isEnabled()
     strip = window.runs.strip
@@ -167,7 +167,7 @@ def test_f5_measures_and_the_headline_says_so(
     load(qtbot, window, picture)
     assert headline(window) == "–"
     run(qtbot, window)
-    (entry,) = window.gallery
+    (entry,) = window.session.gallery
     assert entry.repeats is not None
     assert len(entry.repeats.totals) == 5
     assert len(cpu.requests) == 6
@@ -187,7 +187,7 @@ def test_the_headline_goes_with_the_picture(
 ) -> None:
     load(qtbot, window, picture)
     median_of(qtbot, window, 3, 5)
-    _, three = window.gallery
+    _, three = window.session.gallery
     window.runs.wanted.emit(three)
     qtbot.waitUntil(lambda: child(window, QSpinBox, "sizeBox").value() == 3)
     result = three.result
@@ -212,11 +212,11 @@ def test_a_reference_that_is_chosen_later_gives_the_runs_their_figures(
 ) -> None:
     load(qtbot, window, picture)
     median_of(qtbot, window, 3, 5)
-    assert [each.psnr for each in window.gallery] == [None, None]
+    assert [each.psnr for each in window.session.gallery] == [None, None]
     truth = Image.from_array(255 - window.session.subject.source.planes[:, :, 0], "truth")
     window.session.subject.set_reference(truth)
-    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.gallery))
-    assert all(each.psnr == np.inf for each in window.gallery), "the fake filter inverts"
+    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.session.gallery))
+    assert all(each.psnr == np.inf for each in window.session.gallery), "the fake filter inverts"
     qtbot.waitUntil(lambda: headline(window).endswith("equal to the reference"))
 
 
@@ -248,11 +248,11 @@ def test_a_run_aside_is_compared_with_the_reference_too(
     median_of(qtbot, window, 3)
     assert isinstance(window.session.subject.source, Image)
     window.session.subject.set_reference(window.session.subject.source)
-    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.gallery))
+    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.session.gallery))
     window.actions_["runLevels"].trigger()
-    qtbot.waitUntil(lambda: len(window.gallery) == 3)
-    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.gallery))
-    assert len({each.psnr for each in window.gallery}) == 1
+    qtbot.waitUntil(lambda: len(window.session.gallery) == 3)
+    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.session.gallery))
+    assert len({each.psnr for each in window.session.gallery}) == 1
 
 
 def test_a_gain_of_nothing_has_no_direction() -> None:
@@ -274,10 +274,10 @@ def test_the_button_names_what_it_compares_with(
     note = child(window, QLabel, "runsNote")
     for each in ("serial", "serial", "parallel", "parallel"):
         window.session.choose_place(RungPlace(Device.CPU, each))
-        before = len(window.gallery)
+        before = len(window.session.gallery)
         press(qtbot, window, "F5")
-        wait_until(qtbot, lambda before=before: len(window.gallery) > before)
-    newest = next(run for run in window.gallery if run.level == level)
+        wait_until(qtbot, lambda before=before: len(window.session.gallery) > before)
+    newest = next(run for run in window.session.gallery if run.level == level)
     window.runs.choose(newest)
     assert action.text() == f"&Compare with CPU {level}"
     assert action.isEnabled() == (level == "parallel")

@@ -303,6 +303,8 @@ class Actions(RuleBasedStateMachine):
         self.session.follow(self.noted.update)
         self.session.follow_later(lambda fields: self.later.update(fields))
         self.subject.when({MOMENT, RESULT}, self._draw)
+        self.moments = 0
+        self.session.when({MOMENT}, self._count)
         stubs: Any = NoBar(), Now(), lambda _: None
         self.tasks = Tasks({})
         worker: Any = self.tasks._worker
@@ -326,6 +328,9 @@ class Actions(RuleBasedStateMachine):
 
     def _schedule(self) -> None:
         self.due = True
+
+    def _count(self) -> None:
+        self.moments += 1
 
     def _draw(self) -> None:
         """Show the moment, as the page does; the input is seen as a whole at first."""
@@ -482,9 +487,14 @@ class Actions(RuleBasedStateMachine):
     @rule()
     def fetch(self) -> None:
         """Compute the input of a later step, as the cards do."""
-        request = self.subject.wanted()
+        request, moments = self.subject.wanted(), self.moments
+
+        def then(result: Result) -> None:
+            assert moments == self.moments, "another moment ends it without an answer"
+            assert result.request.source is self.subject.source
+
         if request is not None:
-            self.live.fetch(request, lambda _: None, lambda _: None)
+            self.live.fetch(request, then, lambda _: None)
 
     @rule()
     def answer(self) -> None:
@@ -580,9 +590,12 @@ class Actions(RuleBasedStateMachine):
     @rule()
     def undo_and_redo(self) -> None:
         """Return to the same moment, with its output and its settings."""
+        left, was_empty = self.session.settings, self.subject.result is None
         self.subject.undo()
         self.subject.redo()
         moment = self._check_returned()
+        if was_empty and left is not None:
+            assert self.session.settings == left
         self.subject.undo()
         self.subject.redo()
         again = self._check_returned()

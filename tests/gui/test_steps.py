@@ -264,10 +264,10 @@ def test_run_measures_the_edited_step_and_the_end_is_shown(
     live.steps.edit(1)
     settle(qtbot, live)
     press(qtbot, live, "F5")
-    qtbot.waitUntil(lambda: len(live.gallery) == 1 and not live.runner.busy)
+    qtbot.waitUntil(lambda: len(live.session.gallery) == 1 and not live.runner.busy)
     settle(qtbot, live)
     assert ran(cpu) == ["mean", "median"]
-    (listed,) = live.gallery.sorted(RunOrder.NEWEST)
+    (listed,) = live.session.gallery.sorted(RunOrder.NEWEST)
     assert listed.form.filter_id == "mean"
     assert listed.result is live.session.subject.result.parts[0]  # not the end of the steps
     assert len(live.session.subject.result.parts) == 2

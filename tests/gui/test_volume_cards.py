@@ -116,9 +116,9 @@ def test_run_measures_the_edited_step(qtbot: QtBot, live: MainWindow) -> None:
     live.steps.edit(0)
     settle(qtbot, live)
     press(qtbot, live, "F5")
-    qtbot.waitUntil(lambda: len(live.gallery) == 1 and not live.runner.busy)
+    qtbot.waitUntil(lambda: len(live.session.gallery) == 1 and not live.runner.busy)
     settle(qtbot, live)
-    (listed,) = live.gallery.sorted(RunOrder.NEWEST)
+    (listed,) = live.session.gallery.sorted(RunOrder.NEWEST)
     assert listed.form.filter_id == "negative"
     assert listed.result is live.session.subject.result.parts[0]
     assert len(live.session.subject.result.parts) == 3

@@ -354,7 +354,7 @@ def test_a_run_that_ends_after_another_volume_was_opened_is_not_shown(
     assert state(window) == "Ready."  # of the picture, which nothing was done to
     assert window.pictures.images.isVisible()
     assert window.pictures.images.output.image is None
-    window.runs.wanted.emit(next(iter(window.gallery)))  # but it can be come back to
+    window.runs.wanted.emit(next(iter(window.session.gallery)))  # but it can be come back to
     qtbot.waitUntil(lambda: window.volumes.isVisible())
     assert caption(window).startswith("Output: CPU parallel, MRI NLM")
 

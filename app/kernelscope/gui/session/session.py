@@ -24,6 +24,7 @@ from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.freshness import Freshness, freshness
+from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import Moment
 from kernelscope.gui.model.kept_steps import kept_steps
 from kernelscope.gui.model.run_settings import RunSettings
@@ -95,6 +96,8 @@ class Session(Observed):
         The output, or a difference.
     wanted_gain : int or None
         Of differences; None for the one that shows most.
+    gallery : Gallery
+        The runs, with their pictures.
     live : bool
         Whether the output follows the settings; a result of others is a step for Undo then.
     """
@@ -116,6 +119,7 @@ class Session(Observed):
         self.view = View.OUTPUT
         self.wanted_gain: int | None = None
         self.live = True
+        self.gallery = Gallery()
         self._notice = ""
         """Which steps were kept for the input that was opened last."""
         for each in self.subjects:

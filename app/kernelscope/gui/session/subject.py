@@ -27,6 +27,7 @@ from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, card_of
 from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.model.run_settings import RunSettings
+from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
@@ -373,6 +374,11 @@ class Subject(Observed, Generic[Opened, Part]):
             and settings.made(self.result.request)
             and self.result.request.then == self.history.then
         )
+
+    @property
+    def run(self) -> Run | None:
+        """The run in the list whose picture is shown; None if it is gone, or only a live one."""
+        return self.session.gallery.find(self.result) if self.result is not None else None
 
     @property
     def is_stale(self) -> bool:

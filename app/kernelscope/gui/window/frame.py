@@ -29,7 +29,6 @@ from kernelscope.gui.docks.runs_panel import RunsPanel
 from kernelscope.gui.docks.steps_panel import StepsPanel
 from kernelscope.gui.docks.timing_panel import TimingPanel
 from kernelscope.gui.docks.view_bar import ViewBar
-from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.recipe_dialogs import Recipes
@@ -134,8 +133,7 @@ class Frame(QMainWindow):
             Kind.VOLUME: self.volumes,
         }
         self.recipes = Recipes(self, self.background)
-        self.gallery = Gallery()
-        self.runs = RunsPanel(self.gallery)
+        self.runs = RunsPanel(self.session.gallery)
         self.filters = FilterBrowser()
         self.film_strip = FilmStrip()
         self.steps_panel = StepsPanel()

@@ -368,7 +368,6 @@ class MainWindow(Frame):
         """Return the conductor of the runs."""
         return RunShelf(
             self,
-            self.gallery,
             Views(self.runs, self.timing, self.session, self.headline),
             self.actions_,
             self.file_dialogs,
@@ -489,7 +488,7 @@ class MainWindow(Frame):
     def _describe_memory(self) -> str:
         """Return how much memory the program has, and how much of it the pictures that it keeps."""
         histories = [subject.history for subject in self.session.subjects]
-        return describe(kept_by(histories, self.gallery, self.open_pictures.documents))
+        return describe(kept_by(histories, self.session.gallery, self.open_pictures.documents))
 
     def _on_availability(self, availability: dict[str, Availability]) -> None:
         self.companions.availability = availability

@@ -19,7 +19,7 @@ from kernelscope.gui.docks.runs_panel import RunsPanel
 from kernelscope.gui.docks.timing_panel import TimingPanel
 from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.gallery import Examined, Gallery, judge_run
+from kernelscope.gui.model.gallery import Examined, judge_run
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.session.session import KIND, Session
@@ -63,7 +63,6 @@ class RunShelf(QObject):
     def __init__(
         self,
         window: QWidget,
-        gallery: Gallery,
         views: Views,
         actions: Actions,
         files: Pictures,
@@ -74,7 +73,8 @@ class RunShelf(QObject):
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
-        self._window, self.gallery, self.views, self._actions = window, gallery, views, actions
+        self._window, self.views, self._actions = window, views, actions
+        self.gallery = views.session.gallery
         self._files, self._background, self._session = files, background, views.session
         self._judge_output = judge_output
         self._show_again, self._show_status, self._report = show_again, show_status, report
@@ -116,8 +116,7 @@ class RunShelf(QObject):
 
     def choose_shown(self) -> None:
         """Select the run whose picture is in the viewer, if it is kept."""
-        result = self._session.subject.result
-        run = self.gallery.find(result) if result is not None else None
+        run = self._session.subject.run
         if run is not None:
             self.views.runs.choose(run)
 
@@ -132,8 +131,7 @@ class RunShelf(QObject):
     def show_state(self) -> None:
         """Mark the run whose picture is shown, and show its figures."""
         subject = self._session.subject
-        result = subject.result
-        run = self.gallery.find(result) if result is not None else None
+        result, run = subject.result, subject.run
         self.views.runs.mark(run)
         figures = None
         if result is not None and not self._is_preview:
