@@ -31,6 +31,7 @@ from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
+from kernelscope.gui.session import picture_subject
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.main_window import MainWindow
@@ -577,7 +578,7 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
     add_noise(qtbot, window)
     show_quality(window)
     qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
-    judged = counted(monkeypatch, picture_page, "judge_both")
+    judged = counted(monkeypatch, picture_subject, "judge_both")
     spread = counted(monkeypatch, Histogram, "of")
     drawn = counted(monkeypatch, picture_page, "draw")
     followed = counted(monkeypatch, Actions, "refresh")
@@ -603,7 +604,7 @@ def test_figures_that_come_back_into_view_are_not_computed_again(
     show_quality(window)
     window.use_input_as_reference()
     qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
-    judged = counted(monkeypatch, picture_page, "judge_both")
+    judged = counted(monkeypatch, picture_subject, "judge_both")
     computed = counted(monkeypatch, comparison, "judge")
     for _ in range(3):
         window.findChild(QDockWidget, "timingDock").raise_()

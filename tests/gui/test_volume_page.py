@@ -41,6 +41,7 @@ from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.run_settings import RunSettings
+from kernelscope.gui.session import volume_subject
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog, PhantomOrder
 from kernelscope.gui.tools.together_dialog import TogetherDialog
@@ -50,7 +51,6 @@ from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.gui.window.pages import volume_page
 from kernelscope.images.judging.volumes import judge_volume
 from kernelscope.images.phantom import Contrast, ScannerNoise, head
 from kernelscope.images.planes import GreyWindow
@@ -944,7 +944,7 @@ def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
     window.docks[DockName.QUALITY].raise_()
     panel = window.findChild(QTreeWidget, "qualityFigures")
     qtbot.waitUntil(lambda: panel.topLevelItemCount() > 0)
-    judged = counted(monkeypatch, volume_page, "judge_volumes")
+    judged = counted(monkeypatch, volume_subject, "judge_volumes")
     followed = counted(monkeypatch, Actions, "refresh")
     drawn = counted(monkeypatch, VolumeViewer, "show_output")
     run(qtbot, window)

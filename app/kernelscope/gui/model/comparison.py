@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -48,6 +48,10 @@ class Judged:
     before: Quality | None = None
     after: Quality | None = None
     problem: str = ""
+
+
+Evaluation: TypeAlias = tuple[Judged, dict[str, Histogram]]
+"""Figures, and the histograms of “input” and “output”."""
 
 
 def offset_of(request: Request) -> int:

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.comparison import View, offset_of, with_reference
+from kernelscope.gui.model.comparison import (
+    Evaluation,
+    Judged,
+    View,
+    judge_both,
+    offset_of,
+    with_reference,
+)
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.figure_content import caption_of, of_pictures, region_in_view
+from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.measurements import pictures
 from kernelscope.gui.model.profiles import ProfiledPicture
@@ -24,6 +32,7 @@ from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.session.picture_view import PictureView
 from kernelscope.gui.session.subject import PART, REFERENCED, Savable, Subject
 from kernelscope.images.image import Image
+from kernelscope.images.judging import colours
 from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:
@@ -130,6 +139,20 @@ class PictureSubject(Subject[Image, Image]):
         if not isinstance(reference, Image):
             return {}
         return {known.source: Reference(reference, ReferenceOrigin.CHOSEN)}
+
+    def evaluation(self) -> Callable[[], Evaluation]:
+        moment, reference = self.moment, self.reference
+        planes = {"input": moment.source.planes}
+        if moment.result is not None:
+            planes["output"] = moment.result.image.planes
+
+        def evaluate() -> Evaluation:
+            judged = Judged()
+            if reference is not None:
+                judged = judge_both(moment.source, moment.result, reference.image)
+            return judged, {name: fine_histogram(colours(each)) for name, each in planes.items()}
+
+        return evaluate
 
     # --- to save ---
 

@@ -26,6 +26,8 @@ class PictureView(CanvasView):
         The part of the input that is in view, in its pixels.
     scale : float
         Device pixels per pixel of the picture.
+    place : tuple of int, or None
+        The pixel under the pointer or at the probe: column and row.
     """
 
     def __init__(self) -> None:
@@ -34,6 +36,7 @@ class PictureView(CanvasView):
         self.difference_map = ColourMap.DIVERGING
         self.seen: Edges = (0.0, 0.0, 0.0, 0.0)
         self.scale = 1.0
+        self.place: tuple[int, int] | None = None
         self._side = PaneSide.OUTPUT
 
     @property

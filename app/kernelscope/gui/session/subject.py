@@ -18,7 +18,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.step import Step
-from kernelscope.gui.model.comparison import View, quality_of
+from kernelscope.gui.model.comparison import Evaluation, View, quality_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.freshness import alike, describe_part
@@ -514,6 +514,10 @@ class Subject(Observed, Generic[Opened, Part]):
             references[self.part] = Reference(image, origin)
         with self.changing(REFERENCE):
             self.history.amend(references=references)
+
+    def evaluation(self) -> Callable[[], Evaluation]:
+        """Return a function that evaluates the current moment, to be called on any thread."""
+        raise NotImplementedError
 
     def keep_judgement(self, judged: object, judgement: Judgement | None) -> None:
         """Keep how input and output compare with the reference.

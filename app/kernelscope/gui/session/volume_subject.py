@@ -11,7 +11,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
-from kernelscope.gui.model.comparison import View
+from kernelscope.gui.model.comparison import Evaluation, View, judge_volumes
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.figure_content import caption_of, of_slices
 from kernelscope.gui.model.figures import describe_result
@@ -166,6 +166,18 @@ class VolumeSubject(Subject[Scan, Volume]):
         if request is not None and request.by_slices and request.step.axis != self.slice_axis:
             return False
         return super().is_current(settings)
+
+    def evaluation(self) -> Callable[[], Evaluation]:
+        volume, output, reference = (
+            self.part,
+            self.shown_output,
+            self.reference,
+        )
+        result = self.result
+        image = reference.image if reference is not None else None
+        if result is not None and not result.request.step.filter.restores:
+            output = None  # it does not compare with the reference
+        return lambda: judge_volumes(volume, output, image)
 
     # --- slices before a run ---
 

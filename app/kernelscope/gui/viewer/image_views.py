@@ -55,8 +55,6 @@ class ImagePair(QWidget):
         self._views = (self.input, self.output)
         self._overlays: list[Overlay] = []
         self._divide = 0.5
-        self.place: tuple[int, int] | None = None
-        """The pixel under the pointer or at the probe: column and row."""
         self._ordered: set[tuple[Pyramid, int]] = set()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -314,30 +312,30 @@ class ImagePair(QWidget):
         image = self.input.image
         if image is None:
             return
-        if self.place is None:
+        if self.view.place is None:
             centre = self.camera.centre
-            self.place = math.floor(centre.x()), math.floor(centre.y())
+            self.view.place = math.floor(centre.x()), math.floor(centre.y())
             right = down = 0
-        x = min(max(self.place[0] + right, 0), image.width - 1)
-        y = min(max(self.place[1] + down, 0), image.height - 1)
-        self.place = x, y
+        x = min(max(self.view.place[0] + right, 0), image.width - 1)
+        y = min(max(self.view.place[1] + down, 0), image.height - 1)
+        self.view.place = x, y
         self._describe()
 
     def _hover(self, position: QPointF | None) -> None:
-        self.place = None
+        self.view.place = None
         if position is not None:
-            self.place = math.floor(position.x()), math.floor(position.y())
+            self.view.place = math.floor(position.x()), math.floor(position.y())
         self._describe()
 
     def _describe(self) -> None:
         """Mark the probe in both pictures and write their values there."""
         values = self._values()
-        if self.place is None or not values:
+        if self.view.place is None or not values:
             for view in self._views:
                 view.canvas.set_probe(None)
             self.described.emit("")
             return
-        x, y = self.place
+        x, y = self.view.place
         display = self._display_text()
         text = "   ".join([f"x {x}, y {y}", *(f"{name} {value}" for name, value in values)])
         self.described.emit(f"{text}   {display}" if display else text)
@@ -353,9 +351,9 @@ class ImagePair(QWidget):
 
     def _values(self) -> list[tuple[str, str]]:
         """Return the names and values of the pictures at the probe."""
-        if self.place is None:
+        if self.view.place is None:
             return []
-        before, after = (view.samples_at(*self.place) for view in self._views)
+        before, after = (view.samples_at(*self.view.place) for view in self._views)
         values = zip(self._spoken, (before, after), strict=True)
         texts = [
             (name, text_of(samples, self.view.panes.units))
@@ -363,7 +361,7 @@ class ImagePair(QWidget):
             if samples is not None
         ]
         if self.reference is not None and before is not None:
-            texts.append(("reference", self._reference_text(*self.place)))
+            texts.append(("reference", self._reference_text(*self.view.place)))
         return texts
 
     @property

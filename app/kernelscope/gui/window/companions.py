@@ -77,8 +77,6 @@ class Companions:
     """Returns menu, name and keys of all actions that have keys."""
     order_phantom: Callable[[PhantomOrder], None]
     """Makes and opens the phantom that the user described."""
-    pixel: Callable[[], tuple[int, int] | None]
-    """Returns the pixel under the pointer, or None."""
     report: Callable[[Exception], None]
     """Reports a failure of the work of one of them."""
     costs: Costs
@@ -221,7 +219,7 @@ class Companions:
             if request is None:
                 raise AppError("There is no picture to look at.", "Open one.")
             in_view = self.runner.in_view()
-            pixel = self.pixel()
+            pixel = self.session.pictures.view.place
             if pixel is None and in_view is not None and (region := in_view[1]) is not None:
                 pixel = region.left + region.width // 2, region.top + region.height // 2
             level = place.level if place is not None else None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget
 
-from kernelscope.gui.docks.quality_panel import QualityPanel
 from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.session.subject import MOMENT_SHOWN, REFERENCE, REFERENCED
 from kernelscope.gui.session.volume_subject import COMPONENT
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.dock_list import DockName
+from kernelscope.gui.window.judging import Judging
 from kernelscope.gui.window.tool_bar import ToolBar
 
 
@@ -22,10 +22,8 @@ class DockWatch(QObject):
 
     Parameters
     ----------
-    quality : QualityPanel
-        Filled while its dock is visible; behind a tab it costs nothing.
-    judge : callable
-        Evaluates the output in front, and shows that in the panel.
+    judging : Judging
+        Fills the panel *Quality* while its dock is visible; behind a tab it costs nothing.
     """
 
     def __init__(
@@ -33,14 +31,13 @@ class DockWatch(QObject):
         docks: Mapping[DockName, QDockWidget],
         actions: Actions,
         tool_bar: ToolBar,
-        quality: QualityPanel,
         session: Session,
-        judge: Callable[[QualityPanel], None],
+        judging: Judging,
         parent: QObject,
     ) -> None:
         super().__init__(parent)
         self._docks, self._actions, self._tool_bar = docks, actions, tool_bar
-        self._quality, self._judge = quality, judge
+        self._judging = judging
         session.when({REFERENCED}, self.show_quality)
         session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self.judge)
         self._quality_seen = self._console_seen = False
@@ -75,7 +72,7 @@ class DockWatch(QObject):
     def judge(self) -> None:
         """Evaluate the output of the page in front, if the figures are in view."""
         if self._quality_seen:
-            self._judge(self._quality)
+            self._judging.fill_panel()
 
     def _on_quality_seen(self, seen: bool) -> None:
         self._quality_seen = seen

@@ -42,6 +42,7 @@ from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.dock_list import DockName, Drawer, make_docks
 from kernelscope.gui.window.dock_watch import DockWatch
+from kernelscope.gui.window.judging import Judging
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.pages.picture_page import PicturePage
 from kernelscope.gui.window.pages.volume_page import VolumePage
@@ -162,13 +163,13 @@ class Frame(QMainWindow):
         self.quality.set_menu(self.actions_.reference_menu)
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)
+        self._judging = Judging(self.session, self.quality, self.background, self._report)
         self.dock_watch = DockWatch(
             self.docks,
             self.actions_,
             self._tool_bar,
-            self.quality,
             self.session,
-            lambda panel: self.page.judge(panel),
+            self._judging,
             self,
         )
         self._run_bar = RunBar(self.actions_["run"], self.actions_["cancel"])

@@ -141,7 +141,6 @@ class MainWindow(Frame):
             palette=self.actions_.commands,
             shortcuts=self.actions_.shortcuts,
             order_phantom=self.files.make_phantom,
-            pixel=lambda: self.pictures.images.place,
             report=self._report,
             costs=costs,
             memory=self._describe_memory,
@@ -374,7 +373,7 @@ class MainWindow(Frame):
             self.background,
             show_again=self.show_again,
             show_status=self.show_status,
-            judge_output=lambda: self.page.judge_output(),
+            judging=self._judging,
             report=self._report,
         )
 

@@ -32,6 +32,7 @@ from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
+from kernelscope.gui.window.judging import Judging
 from kernelscope.gui.work.background import Background
 from kernelscope.images.scan import Scan
 
@@ -56,8 +57,6 @@ class RunShelf(QObject):
     ----------
     show_again : callable
         Shows a result with its input and these settings.
-    judge_output : callable
-        Evaluates the output that is shown.
     """
 
     def __init__(
@@ -69,14 +68,14 @@ class RunShelf(QObject):
         background: Background,
         show_again: Callable[[Result, RunSettings], None],
         show_status: Callable[[str], None],
-        judge_output: Callable[[], None],
+        judging: Judging,
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
         self._window, self.views, self._actions = window, views, actions
         self.gallery = views.session.gallery
         self._files, self._background, self._session = files, background, views.session
-        self._judge_output = judge_output
+        self._judging = judging
         self._show_again, self._show_status, self._report = show_again, show_status, report
         views.runs.set_actions(actions, menus.actions_of(menus.RUNS))
         views.runs.wanted.connect(self._show)
@@ -148,7 +147,7 @@ class RunShelf(QObject):
     def _judge_live(self) -> None:
         """Evaluate a live result that stays; Run evaluates its own."""
         if not self._is_preview:
-            self._judge_output()
+            self._judging.judge_output()
 
     @property
     def _is_preview(self) -> bool:

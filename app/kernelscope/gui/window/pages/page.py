@@ -7,15 +7,12 @@ subject <-- note_moment, note_output ---------  page      once that is on the sc
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Generic
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from kernelscope.gui.docks.quality_panel import QualityPanel
 from kernelscope.gui.model.comparison import following
-from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.model.history import Moment, Opened, Part
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.session.canvas_view import SLICES
@@ -31,7 +28,6 @@ from kernelscope.gui.session.subject import (
     Subject,
 )
 from kernelscope.gui.viewer.pane import Canvas, Pane
-from kernelscope.gui.window.pages.evaluation import Evaluating, Evaluation
 from kernelscope.gui.work.background import Background
 
 _MARKED = frozenset({KIND, SETTINGS, MOMENT, RESULT, SHOWN, PART, SLICES})
@@ -138,33 +134,3 @@ class Page(QWidget, Generic[Opened, Part]):
 
     def show_noise(self, settings: RunSettings, show_status: Callable[[str], None]) -> None:
         """Show a map of the noise in place of the output, where there is one."""
-
-    # --- evaluation ---
-
-    def judge(self, panel: QualityPanel) -> None:
-        """Evaluate input and output in the background and show that in `panel`, once."""
-        judged, reference = self._subject.to_judge, self._subject.reference
-        if judged is None or panel.subject == judged:
-            return
-        panel.subject = self._subject.judging = judged
-        panel.begin(judged[0])
-        keep = partial(self._subject.keep_judgement, judged)
-        evaluating = Evaluating(panel, reference, keep)
-        evaluating.start(self._evaluation(), self._background, self._report)
-
-    def judge_output(self) -> None:
-        """Evaluate the output in the background, unless that was done or is under way."""
-        part, result, reference = judged = self._subject.to_judge or (None, None, None)
-        if part is None or result is None or reference is None or judged == self._subject.judging:
-            return
-        self._subject.judging = judged
-        self._background.start(
-            "judge output",
-            lambda: judge_run(result, part, reference.image),
-            partial(self._subject.keep_judgement, judged),
-            self._report,
-        )
-
-    def _evaluation(self) -> Callable[[], Evaluation]:
-        """Return a function that evaluates the current moment, to be called on any thread."""
-        raise NotImplementedError

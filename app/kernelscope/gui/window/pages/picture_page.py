@@ -10,10 +10,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.engine.region import Region
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.comparison import Judged, View, judge_both, offset_of
+from kernelscope.gui.model.comparison import View, offset_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.drawn_view import DrawnView, draw
-from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.session.picture_subject import PictureSubject
@@ -21,11 +20,9 @@ from kernelscope.gui.session.subject import REFERENCE
 from kernelscope.gui.viewer.image_view import ImageView
 from kernelscope.gui.viewer.image_views import ImagePair
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.window.pages.evaluation import Evaluation
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.images.judging import colours
 from kernelscope.images.reduction import is_compiled
 
 _Input: TypeAlias = tuple[Pyramid, Display]
@@ -194,20 +191,6 @@ class PicturePage(Page[Image, Image]):
             f"{result.where}, {result.settings}",
             result.caption,
         )
-
-    def _evaluation(self) -> Callable[[], Evaluation]:
-        moment, reference = self.subject.moment, self.subject.reference
-        planes = {"input": moment.source.planes}
-        if moment.result is not None:
-            planes["output"] = moment.result.image.planes
-
-        def evaluate() -> Evaluation:
-            judged = Judged()
-            if reference is not None:
-                judged = judge_both(moment.source, moment.result, reference.image)
-            return judged, {name: fine_histogram(colours(each)) for name, each in planes.items()}
-
-        return evaluate
 
 
 def _is_quick(result: Result | None, scale: float) -> bool:

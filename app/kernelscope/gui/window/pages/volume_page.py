@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope import filters
 from kernelscope.gui.docks.volume_components import ComponentsPanel
-from kernelscope.gui.model.comparison import NO_REFERENCE, View, judge_volumes
+from kernelscope.gui.model.comparison import NO_REFERENCE, View
 from kernelscope.gui.model.noise_map import figures_of, noise_map
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.slice_previews import place_of
@@ -19,7 +19,6 @@ from kernelscope.gui.session.volume_subject import COMPONENT, MAP, VolumeSubject
 from kernelscope.gui.viewer.volume_pane import VolumePane
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.window.pages.evaluation import Evaluation
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.work.background import Background
 from kernelscope.images.judging.gains import GAINS
@@ -270,17 +269,3 @@ class VolumePage(Page[Scan, Volume]):
             self.viewer.show_output(shown, self.subject.map_caption, window=auto_window(shown))
             self._has_previews = False
             self.subject.note_output(has_difference=True)
-
-    # --- evaluation ---
-
-    def _evaluation(self) -> Callable[[], Evaluation]:
-        volume, output, reference = (
-            self.subject.part,
-            self.subject.shown_output,
-            self.subject.reference,
-        )
-        result = self.subject.result
-        image = reference.image if reference is not None else None
-        if result is not None and not result.request.step.filter.restores:
-            output = None  # it does not compare with the reference
-        return lambda: judge_volumes(volume, output, image)
