@@ -34,6 +34,7 @@ from kernelscope.engine.worker import Event, Failed, Finished, Job, Stopped
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.freshness import Freshness, alike
 from kernelscope.gui.model.history import Moment
+from kernelscope.gui.model.kept_steps import kept_steps
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, RungPlace
 from kernelscope.gui.session.canvas_view import SEEN
@@ -346,9 +347,19 @@ class Actions(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 1))
     def open(self, number: int) -> None:
-        self.subject.open_picture(self.pictures[number])
-        assert self.subject.source is self.pictures[number]
+        image, before = self.pictures[number], self.subject.pipeline
+        kept = None
+        if before is not None and len(before.cards) > 1:
+            before = before.reopened(self.subject.moment.steps)
+            kept = kept_steps(before, image, 0)
+        self.subject.open_picture(image)
+        assert self.subject.source is image
         assert not self.subject.is_behind
+        if kept is not None:
+            after = self.subject.pipeline
+            assert after is not None
+            steps = [card.step for card in kept.pipeline.cards]
+            assert [card.step for card in after.cards] == steps, "all of them, not only the last"
 
     @rule(filter_id=st.sampled_from([*FILTERS, "no such filter"]))
     def choose_filter(self, filter_id: str) -> None:

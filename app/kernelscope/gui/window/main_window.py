@@ -410,7 +410,7 @@ class MainWindow(Frame):
         self.open_pictures.volumes_found.connect(self.file_dialogs.open_volumes)
         self.open_pictures.announced.connect(self.show_status)
         self.open_pictures.changed.connect(self._refresh_actions)
-        self.filters.found.connect(lambda: self.page.take_focus())
+        self.filters.found.connect(self._focus_output)
         for page in self._pages.values():
             page.described.connect(self._status.pixel.setText)
             page.zoomed.connect(self._status.zoom.setText)
@@ -474,6 +474,9 @@ class MainWindow(Frame):
             self.actions_.apply(replace(self.actions_.state, difference=subject.has_difference))
         if fields & _OF_ACTIONS:
             self._refresh_actions()
+
+    def _focus_output(self) -> None:
+        self.page.take_focus()
 
     def _warm_up(self) -> None:
         """Compile for the first run as soon as there is an input."""
