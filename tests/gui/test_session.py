@@ -514,7 +514,10 @@ class Actions(RuleBasedStateMachine):
         if self.worker.work:
             work = self.worker.work.pop()
             assert isinstance(work, Request)
-            self.tasks._deliver(Finished(work, self.compute(work)))
+            wanted, result = self.subject.wanted(), self.compute(work)
+            self.tasks._deliver(Finished(work, result))
+            if work.region is not None and wanted is not None and alike(work, wanted):
+                assert self.subject.shown is result.request, "the part that is looked at"
 
     @rule()
     def fail(self) -> None:

@@ -182,10 +182,8 @@ class Session(Observed):
             self.view, self.wanted_gain = view, gain
 
     def with_steps(self, subject: Subject[Any, Any], moment: Moment[Any, Any]) -> Moment[Any, Any]:
-        """Return an opened moment with the steps that are shown, or else those of `subject`.
-
-        They are kept as far as they fit it; see `take_notice`.
-        """
+        """Return an opened moment with the steps that are shown, or else those of `subject`, as far
+        as they fit; see `take_notice`."""
         for each in dict.fromkeys((self.subject, subject)):
             pipeline = each.pipeline
             if pipeline is None or len(pipeline.cards) < 2:
@@ -205,10 +203,7 @@ class Session(Observed):
         return notice
 
     def arrange(self, **changes: object) -> None:
-        """Arrange input and output in another way, or read values off in other units; see `Panes`.
-
-        The same holds for pictures and volumes.
-        """
+        """Change `Panes`, of pictures and volumes alike."""
         with self.changing():
             for each in (self.pictures, self.volumes):
                 each.view.arrange(**changes)

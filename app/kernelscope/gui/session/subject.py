@@ -289,10 +289,7 @@ class Subject(Observed, Generic[Opened, Part]):
     def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
         """Return a checked request for the input; raises `InvalidParameter`.
 
-        Parameters
-        ----------
-        of_slice : bool
-            Take a single slice in place of volumes, for a filter for pictures.
+        `of_slice`: of a single slice in place of volumes, for a filter for pictures.
         """
         raise NotImplementedError
 
@@ -320,10 +317,7 @@ class Subject(Observed, Generic[Opened, Part]):
     def show_result(self, result: Result, form: RunSettings | None = None) -> None:
         """Show a result with its input, which may be an earlier one.
 
-        Parameters
-        ----------
-        form : RunSettings, optional
-            Settings to restore with the result; by default, those of its request.
+        `form`: settings to restore with it; by default, those of its request.
         """
         form = form or RunSettings.of(result.request)
         source = cast(Opened, result.request.source)
@@ -336,14 +330,9 @@ class Subject(Observed, Generic[Opened, Part]):
         self.push(moment)
 
     def show_output(self, result: Result, form: RunSettings, *, same_step: bool = False) -> None:
-        """Show another result of the current input.
+        """Show another result of the current input; `form` are the settings to restore with it.
 
-        Parameters
-        ----------
-        form : RunSettings
-            Settings to restore with it.
-        same_step : bool
-            It belongs to the gesture that led to the result that is shown.
+        `same_step`: it belongs to the gesture that led to the result that is shown.
         """
         with self.changing(RESULT):
             self.history.show(result, form, as_step=self.session.live and not same_step)
@@ -490,10 +479,7 @@ class Subject(Observed, Generic[Opened, Part]):
         return Display.automatic(scene.image.planes)
 
     def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
-        """Return a function that returns the pictures in which regions are measured.
-
-        Call it off the GUI thread.
-        """
+        """Return a function, for any thread, of the pictures in which regions are measured."""
         raise NotImplementedError
 
     def size_of(self, region: Interest) -> str:
@@ -505,10 +491,7 @@ class Subject(Observed, Generic[Opened, Part]):
     def set_reference(
         self, image: Part | None, origin: ReferenceOrigin = ReferenceOrigin.CHOSEN
     ) -> None:
-        """Evaluate `part` and its output against `image`, or against nothing.
-
-        Raises `Incomparable` if they differ in size.
-        """
+        """Evaluate `part` and its output against `image`, or nothing; raises `Incomparable`."""
         references = {k: v for k, v in self.moment.references.items() if k is not self.part}
         if image is not None:
             references[self.part] = Reference(image, origin)
@@ -520,13 +503,7 @@ class Subject(Observed, Generic[Opened, Part]):
         raise NotImplementedError
 
     def keep_judgement(self, judged: object, judgement: Judgement | None) -> None:
-        """Keep how input and output compare with the reference.
-
-        Parameters
-        ----------
-        judged : object
-            The part, result and reference that it is of.
-        """
+        """Keep how input and output compare with the reference; `judged` is what `to_judge` was."""
         if judgement is not None:
             with self.changing(JUDGED):
                 self._judged = judged, judgement

@@ -83,14 +83,9 @@ class VolumeSubject(Subject[Scan, Volume]):
     # --- input ---
 
     def open_volumes(self, scan: Scan, truth: Sequence[Volume] = (), *, name: str = "") -> None:
-        """Show volumes as one scan.
+        """Show volumes as one scan; `name` is that of the step for Undo.
 
-        Parameters
-        ----------
-        truth : sequence of Volume
-            The noise-free original of each, where it is known.
-        name : str
-            Name of this step in the history.
+        `truth`: the noise-free original of each, where it is known.
         """
         references = self.references_of(scan.volumes, truth)
         moment = Moment(scan, name or f"Open {scan.title}", references=references)
@@ -145,11 +140,7 @@ class VolumeSubject(Subject[Scan, Volume]):
     # --- runs ---
 
     def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
-        """Return a checked request; see `Subject.request`.
-
-        A filter for pictures runs on the slices of the plane that is shown alone, or else on
-        those across z.
-        """
+        # A filter for pictures runs on the slices of the plane that is shown alone, or across z.
         scan, axis = self.moment.source, self.slice_axis
         if of_slice:
             return settings.request(picture_of(self.part, axis, self.view.position[axis]))
@@ -264,12 +255,8 @@ class VolumeSubject(Subject[Scan, Volume]):
     # --- measuring ---
 
     def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
-        volume, output, planes, position = (
-            self.part,
-            self.shown_output,
-            self.view.planes,
-            self.view.position,
-        )
+        volume, output = self.part, self.shown_output
+        planes, position = self.view.planes, self.view.position
         truth = self.reference.image if self.reference is not None else None
         return lambda: slices(volume, output, truth, planes, position)
 

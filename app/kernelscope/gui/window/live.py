@@ -235,7 +235,8 @@ class Live(QObject):
     def _run_errand(self, errand: _Errand) -> None:
         if self._running is None or self._running[0] is not errand.request:
             self._stop()
-            self._submit(errand.request, errand.request, Priority.ERRAND)
+            # A copy: the end of one that was stopped before would be taken for its end.
+            self._submit(errand.request, replace(errand.request), Priority.ERRAND)
             self.refresh(self.session.subject.wanted())
 
     def _run_next(self, wanted: Request) -> None:

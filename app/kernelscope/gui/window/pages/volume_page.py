@@ -240,13 +240,7 @@ class VolumePage(Page[Scan, Volume]):
     # --- the map of noise ---
 
     def show_noise(self, settings: RunSettings, show_status: Callable[[str], None]) -> None:
-        """Show the map of the filter, or of another filter, until the view changes.
-
-        Parameters
-        ----------
-        settings : RunSettings
-            Those of a filter; some of its parameters decide on the map.
-        """
+        """Show the map of the filter, or of another filter, until the view changes."""
         volume = self.subject.part
         diagnostic, made_with = filters.diagnostic(
             settings.step.filter.id, settings.step.parameters
