@@ -107,6 +107,10 @@ class PictureSubject(Subject[Image, Image]):
             self.preview, self.shown = result, result.request
         return True
 
+    def note_output(self, gain: int | None = None, *, has_difference: bool = False) -> None:
+        self.preview = None
+        super().note_output(gain, has_difference=has_difference)
+
     def reduction(self) -> int:
         return max(1, math.floor(1 / self.view.scale))
 
