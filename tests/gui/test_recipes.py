@@ -587,7 +587,9 @@ def test_what_has_no_part_in_the_result_is_not_offered(
     qtbot: QtBot, filter_id: str, changes: dict[str, object], idle: set[str]
 ) -> None:
     session = Session({})
-    session.set_kind(filters.get(filter_id).kind)
+    session.bring_to_front(
+        next(each for each in session.subjects if each.kind is filters.get(filter_id).kind)
+    )
     session.set_filter(filter_id)
     panel = ParameterPanel(session)
     qtbot.addWidget(panel)

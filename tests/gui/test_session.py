@@ -53,7 +53,6 @@ from kernelscope.gui.work import tasks
 from kernelscope.gui.work.tasks import Task, Tasks
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
-from kernelscope.schema.samples import Kind
 from tests.gui.helpers import FakeCpu, FakeGpu
 
 GPU = {"gpu": Availability(True, "A card"), "cpu": Availability(True, "This CPU")}
@@ -113,7 +112,7 @@ def test_nothing_is_told_where_nothing_changes() -> None:
     session.set_filter(session.filter_id)
     session.set_filter("no such filter")
     session.edit(session.values)
-    session.set_kind(Kind.PICTURE)
+    session.bring_to_front(session.pictures)
     assert not told
     session.set_filter("mean")
     assert len(told) == 1
@@ -176,7 +175,7 @@ def test_shown_settings_are_those_of_the_next_run() -> None:
     assert session.require() == RunSettings.of(request)
     assert session.require().made(request)
     assert session.within == area
-    session.set_kind(Kind.VOLUME)
+    session.bring_to_front(session.volumes)
     assert session.require().step.within is None, "volumes are filtered as a whole"
 
 
@@ -448,10 +447,10 @@ class Actions(RuleBasedStateMachine):
     def look_at_a_volume(self) -> None:
         """Show the other page and return: each kind of data has its filter."""
         before = self.session.filter_id, self.session.settings
-        self.session.set_kind(Kind.VOLUME)
+        self.session.bring_to_front(self.session.volumes)
         assert not self.session.grey
         assert self.session.within is None
-        self.session.set_kind(Kind.PICTURE)
+        self.session.bring_to_front(self.session.pictures)
         assert (self.session.filter_id, self.session.settings) == before
 
     @rule()

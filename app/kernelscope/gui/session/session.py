@@ -208,10 +208,6 @@ class Session(Observed):
             for each in (self.pictures, self.volumes):
                 each.view.arrange(**changes)
 
-    def set_kind(self, kind: Kind) -> None:
-        """Bring pictures or volumes to the front."""
-        self.bring_to_front(next(each for each in self.subjects if each.kind is kind))
-
     def bring_to_front(self, subject: Subject[Any, Any]) -> None:
         """Filter another input, with the filter that was last used on its kind.
 
