@@ -126,7 +126,7 @@ def show_window(picture: Path) -> int:
 
     class Window(main_window.MainWindow):
         def look(self) -> None:
-            if self.live.freshness is Freshness.EXACT:
+            if self.session.freshness is Freshness.EXACT:
                 self.grab().save(str(picture))
                 self.close()
             else:

@@ -108,12 +108,11 @@ class Watch(QObject):
 
     def shows(self) -> bool:
         """Return whether the output view shows a result of the settings, visible or whole."""
-        live = self.window.live
-        shown = live.shown
+        shown = self.window.session.subject.shown
         assert self.wanted is not None
         if shown is None or not alike(shown, self.wanted):
             return False
-        visible = self.window.page.visible_part(self.wanted)
+        visible = self.window.session.pictures.visible_part(self.wanted)
         return shown.region is None or (visible is not None and shown.region.contains(visible))
 
     def stop(self) -> None:
@@ -125,7 +124,7 @@ class Watch(QObject):
         """Return the seconds from `change` until its result is painted."""
         begun = time.perf_counter()
         change()
-        self.wanted = self.window.page.request(self.window.session.require())
+        self.wanted = self.window.session.subject.request(self.window.session.require())
         self.patience.start(PATIENCE_MS)
         self.loop.exec()
         self.patience.stop()
@@ -139,7 +138,7 @@ class Watch(QObject):
         while time.perf_counter() < deadline:
             QApplication.processEvents()
             time.sleep(0.005)
-            if self.window.live.freshness is Freshness.EXACT and self.window.live.resting:
+            if self.window.session.freshness is Freshness.EXACT and self.window.live.resting:
                 return
 
 
@@ -171,8 +170,8 @@ def measure(
     window = watch.window
     window.session.set_filter(case.filter_id)
     window.session.set_values(case.filter_id, case.parameters)
-    if window.page.source is not image:
-        window.pictures.open_part(image)
+    if window.session.subject.source is not image:
+        window.session.pictures.open_picture(image)
     box = border_box(window)
     watch.settle()
     images = window.pictures.images
@@ -197,7 +196,7 @@ def measure(
         computing.append(last.seconds)
     shown, painted = last.request, last.output.planes
     part = shown.region
-    fresh = execute(window.page.request(window.session.require()), backends)
+    fresh = execute(window.session.subject.request(window.session.require()), backends)
     whole = fresh.output.planes
     expected = part.of(whole) if part else whole
     if shown.reduction > 1:
