@@ -94,14 +94,11 @@ class Tasks(QObject):
         """The task in progress."""
         self.costs = costs or Costs()
         relay = self._relay = Relay(self._deliver)
-
-        def hear(event: Event) -> None:  # holds the relay only: the thread may outlive the window
-            relay.send(event)
-
-        self._worker = Worker(backends, hear, self.costs)
+        # They hold the relay only: a thread may outlive the window.
+        self._worker = Worker(backends, relay.send, self.costs)
         # On a thread of their own, thumbnails give way at once: code that is loaded, or compiled
         # for an estimate, cannot be interrupted, and a live change would wait for seconds.
-        self._sketcher = Worker({}, hear, daemon=True)
+        self._sketcher = Worker({}, relay.send, daemon=True)
 
     def is_free(self, priority: Priority) -> bool:
         """Return whether work of this priority would not have to wait."""
