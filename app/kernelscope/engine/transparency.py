@@ -49,24 +49,24 @@ def run_visible(request: Request, run: Callable[[Request], Source]) -> Source:
     if not has_transparent(request):
         return run(request)
     step = request.step
-    if step.filter.averages:
-        if step.grey and not request.source.is_grey:  # colours are weighted after that
-            grey = to_grey(request.image)
-            request = replace(request, source=grey, step=replace(step, grey=False))
-        planes = _weighted(request, run)
-    else:
-        reach, wraps = _reach(request), step.border is Border.WRAP
-        output = run(replace(request, source=opaque(request.image, reach, wraps=wraps)))
-        planes = output.planes.copy()
+    if step.filter.averages and step.grey and not request.source.is_grey:
+        grey = to_grey(request.image)  # colours are weighted after that
+        request = replace(request, source=grey, step=replace(step, grey=False))
     image = request.image
     shift = step.filter.radius(step.parameters) if step.border is Border.VALID else 0
-    height, width, channels = planes.shape
-    if (height, width) == (image.height - 2 * shift, image.width - 2 * shift):
-        own = image.planes[shift : shift + height, shift : shift + width]
-        planes[:, :, -1] = own[:, :, -1]
-        if channels == own.shape[2]:
-            hidden = own[:, :, -1] == 0
-            planes[hidden] = own[hidden]
+    own = image.planes[shift : image.height - shift, shift : image.width - shift]
+    if step.filter.averages:
+        planes = own.copy()
+        planes[:, :, :-1] = _weighted(request, own[:, :, :-1], run)
+    else:
+        reach, wraps = _reach(request), step.border is Border.WRAP
+        output = run(replace(request, source=opaque(image, reach, wraps=wraps)))
+        planes = output.planes.copy()
+        if planes.shape[:2] == own.shape[:2]:
+            planes[:, :, -1] = own[:, :, -1]
+    if planes.shape == own.shape:
+        hidden = own[:, :, -1] == 0
+        planes[hidden] = own[hidden]
     return image.like(planes)
 
 
@@ -78,8 +78,10 @@ def _reach(request: Request) -> int:
     return spec.radius(parameters)
 
 
-def _weighted(request: Request, run: Callable[[Request], Source]) -> Pixels:
-    """Return the average of colours, weighted by alpha.
+def _weighted(
+    request: Request, hidden: Pixels, run: Callable[[Request], Source]
+) -> NDArray[np.float64]:
+    """Return the average of colours, weighted by alpha; those of `hidden` where none is seen.
 
     Integers are weighted as 16-bit numbers, which all levels average to the same bytes.
     """
@@ -99,13 +101,10 @@ def _weighted(request: Request, run: Callable[[Request], Source]) -> Pixels:
     below = averaged(weights)
     each = range(colours.shape[2])
     above = np.concatenate([averaged(colours[:, :, [c]] / white * weights) for c in each], axis=2)
-    shift = (image.height - below.shape[0]) // 2
-    output = image.planes[shift : shift + below.shape[0], shift : shift + below.shape[1]].copy()
     found = np.divide(above, below, out=np.zeros_like(above), where=below > 0) * white
     if not is_float:
         found = np.rint(found.clip(0, white))
-    output[:, :, :-1] = np.where(below > 0, found, output[:, :, :-1])
-    return output
+    return np.where(below > 0, found, hidden)
 
 
 def to_grey(image: Image) -> Image:
