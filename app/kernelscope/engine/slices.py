@@ -128,10 +128,10 @@ def picture_of(volume: Volume, axis: int, index: int, unit: SliceUnit | None = N
     Parameters
     ----------
     unit : SliceUnit, optional
-        By default black is 0 and white is 1.
+        By default that of filters that know white only.
     """
     voxels = volume.voxels.take(index, axis)
-    unit = unit or SliceUnit(volume.levels.span, volume.levels.black)
+    unit = unit or SliceUnit(volume.levels.span)
     return unit.picture(voxels, f"{volume.title}, slice {index + 1}")
 
 
