@@ -88,9 +88,6 @@ class Image:
     kind = Kind.PICTURE
     unit = "pixels"
 
-    kind = Kind.PICTURE
-    unit = "pixels"
-
     @classmethod
     def from_array(
         cls,
