@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QSignalBlocker, QSizeF, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, QSizeF, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QWidget
 
@@ -99,6 +99,14 @@ class PaneBox(QWidget):
         direction = QBoxLayout.Direction
         self._box.setDirection(direction.LeftToRight if beside else direction.TopToBottom)
         self._box.setSpacing(_BESIDE if beside else _BELOW)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the width as it is now, and the height beside each other, which low windows get.
+
+        Before the first layout the two lie below each other: their height enlarged the window.
+        """
+        width = self._box.minimumSize().width()
+        return QSize(width, max(pane.minimumSizeHint().height() for pane in self._panes))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
