@@ -7,6 +7,7 @@ import importlib
 import pytest
 from PySide6.QtWidgets import QGraphicsScene, QGraphicsView, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from kernelscope.bench.charts import Chart, Point, Series
 from kernelscope.gui.docks.profile_view import ProfileView
@@ -38,3 +39,20 @@ def test_no_plot_builds_the_menus_of_pyqtgraph(
         chart.show_chart(Chart("Times", "size", "ms", (Series("serial", points, 0),), groups))
         assert not chart.getItem(0, 0).menuEnabled()
     assert not built
+
+
+def test_a_plot_is_destroyed_as_soon_as_another_is_drawn(qtbot: QtBot) -> None:
+    """A collection of garbage took it apart while Qt asked its parts for their sizes."""
+    view = ChartView()
+    qtbot.addWidget(view)
+    points = (Point(1.0, 2.0, 1.0, 3.0, text="2"),)
+    shown = Chart("Times", "size", "ms", (Series("serial", points, 0),), note="A note.")
+    view.show_chart(shown)
+    parts = [*view.ci.items, view.getItem(0, 0).titleLabel]
+    assert len(parts) == 4
+    assert all(map(isValid, parts))
+    view.show_chart(shown)
+    assert not any(map(isValid, parts))
+    latest = [*view.ci.items]
+    view.show_chart(None)
+    assert not any(map(isValid, latest))

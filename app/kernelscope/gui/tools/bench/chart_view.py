@@ -17,6 +17,7 @@ from PySide6.QtGui import (
     QShowEvent,
 )
 from PySide6.QtWidgets import QApplication, QToolTip
+from shiboken6 import delete
 
 from kernelscope.bench.charts import Chart
 from kernelscope.gui.tools.bench.axes import PlainAxis, wrapped
@@ -51,7 +52,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self._chart, self._is_stale = shown, False
         palette = self._own or self.palette()
         self._note = self._painter = None
-        self.clear()
+        self._destroy_items()
         self.setBackground(palette.color(QPalette.ColorRole.Base))
         self.setAccessibleDescription(shown.title if shown else "")
         if shown is None:
@@ -78,6 +79,17 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
                 self._note_text(), 1, 0, colspan=2, color=quiet, size=f"{_NOTE_POINTS}pt",
                 justify="left",
             )  # fmt: skip
+
+    def _destroy_items(self) -> None:
+        """Empty the view, and destroy the items now.
+
+        They refer to each other. Python's collector would take the attributes from one while Qt
+        still asks another for its size, which raised an exception, and ended the process once.
+        """
+        items = list(self.ci.items)
+        self.clear()
+        for item in items:
+            delete(item)
 
     @property
     def note_lines(self) -> list[str]:

@@ -29,6 +29,7 @@ def save_chart(shown: Chart, path: Path) -> None:
     view.resize(_FILE_SIZE)
     view.show_chart(shown)
     drawn = _as_svg(view, shown.title) if path.suffix.lower() == ".svg" else _as_png(view)
+    view.show_chart(None)  # destroys the plot in Qt's order
     write(path, drawn)
 
 
