@@ -114,24 +114,24 @@ def test_a_file_that_another_takes_for_left_over_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between making and locking it, that is."""
-    lock = atomic._lock
+    lock = atomic.lock
     taken = []
 
     def late(descriptor: int) -> atomic.Lock:
         if not taken:
             taken.append(names(tmp_path)[0])
-            monkeypatch.setattr(atomic, "_lock", lock)
+            monkeypatch.setattr(atomic, "lock", lock)
             atomic.remove_abandoned(tmp_path)
         return lock(descriptor)
 
-    monkeypatch.setattr(atomic, "_lock", late)
+    monkeypatch.setattr(atomic, "lock", late)
     atomic.replace(tmp_path / "a.png", b"new")
     assert taken
     assert names(tmp_path) == ["a.png"]
     assert (tmp_path / "a.png").read_bytes() == b"new"
 
 
-@pytest.mark.parametrize("before", ["open", "_lock"])
+@pytest.mark.parametrize("before", ["open", "lock"])
 def test_a_folder_that_another_takes_for_left_over_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -194,6 +195,20 @@ def test_a_journal_that_is_none_is_refused(items: list[Item]) -> None:
         handle.truncate((1 << 30) + 1)
     with pytest.raises(AppError, match="this is no journal of a batch"):
         Journal(folder, RECIPE, resume=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no locks of this kind")
+@pytest.mark.parametrize("how", [{"resume": True}, {"anew": True}])
+def test_one_batch_at_a_time_writes_to_a_folder(items: list[Item], how: dict[str, Any]) -> None:
+    """The second one took the results of the first for files of somebody else."""
+    with opened(items) as journal:
+        finish(journal, items[0])
+        before = journal.path.read_bytes()
+        with pytest.raises(AppError, match="Another batch is writing its results to"):
+            Journal(items[0].target.parents[1], RECIPE, **how)
+        assert journal.path.read_bytes() == before
+    with opened(items, **how) as journal:
+        assert journal.is_done(items[0]) == ("resume" in how)
 
 
 def test_a_file_is_no_folder_for_results(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def _move_folder(folder: Path, target: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY) if fcntl is not None else None
     try:
         if descriptor is not None:
-            _lock(descriptor)
+            lock(descriptor)
         folder.rename(made)
         _exchange(made, target, old)
     finally:
@@ -202,7 +202,7 @@ def _create(target: Path, mode: int) -> tuple[int, Path]:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         descriptor = os.open(temporary, flags, mode)
         # Before it was locked, another process may have removed it as abandoned.
-        if _lock(descriptor) is not Lock.TAKEN and os.path.lexists(temporary):
+        if lock(descriptor) is not Lock.TAKEN and os.path.lexists(temporary):
             return descriptor, temporary
         os.close(descriptor)
         temporary.unlink(missing_ok=True)
@@ -244,7 +244,7 @@ def _create_folder(target: Path) -> tuple[int | None, Path, Path]:
             descriptor = os.open(made, os.O_RDONLY)
         except FileNotFoundError:
             continue
-        if _lock(descriptor) is not Lock.TAKEN and os.path.lexists(made):
+        if lock(descriptor) is not Lock.TAKEN and os.path.lexists(made):
             return descriptor, made, old
         os.close(descriptor)
 
@@ -257,7 +257,7 @@ class Lock(Enum):
     IMPOSSIBLE = auto()
 
 
-def _lock(descriptor: int) -> Lock:
+def lock(descriptor: int) -> Lock:
     """Lock an open file or folder, without waiting."""
     if fcntl is None:
         return Lock.IMPOSSIBLE
@@ -298,7 +298,7 @@ def _remove(path: Path) -> None:
     how = os.O_RDONLY if is_folder else os.O_RDWR  # NFS locks only files that can be written
     descriptor = os.open(path, how | os.O_NOFOLLOW)
     try:
-        if _lock(descriptor) is Lock.HELD:
+        if lock(descriptor) is Lock.HELD:
             _delete(path, is_folder)
     finally:
         os.close(descriptor)

@@ -22,6 +22,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kernelscope.base import atomic
 from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.base.text import json_text
 from kernelscope.big.batch.item import (
@@ -70,17 +71,32 @@ class Journal:
             folder.mkdir(parents=True, exist_ok=True)
         with explained(self.path):
             there = self.path.exists()
-            if there and resume:
-                self._read(signature)
-            elif there and not anew:
+            if there and not (resume or anew):
                 raise AppError(
                     f"“{folder}” has the results of an earlier batch.",
                     hints.earlier,
                 )
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if resume else os.O_TRUNC)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
             self._file = os.open(self.path, flags, 0o666)
-        if not (there and resume):
-            self._write({"recipe": signature, "version": _VERSION})
+        try:
+            self._begin(signature, is_new=not (there and resume))
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, signature: str, *, is_new: bool) -> None:
+        """Read the journal, or begin it, once no other batch has it."""
+        with explained(self.path):
+            if atomic.lock(self._file) is atomic.Lock.TAKEN:
+                raise AppError(
+                    f"Another batch is writing its results to “{self._folder}”.",
+                    "Wait until it has ended, or choose another folder.",
+                )
+            if not is_new:
+                self._read(signature)
+                return
+            os.ftruncate(self._file, 0)
+        self._write({"recipe": signature, "version": _VERSION})
 
     def _read(self, signature: str) -> None:
         if self.path.stat().st_size > _MOST_BYTES:
