@@ -169,7 +169,7 @@ _LISTED = [
      "if there and overwrite:", "tests/batch/test_conductor.py", "sign"),
     (f"{APP}base/once.py", "            with self._lock:\n                if key",
      "            if True:\n                if key", "tests/test_once.py", "missing lock"),
-    (f"{APP}big/batch/listing.py", "if often[_key(place)] > 1:", "if often[_key(place)] > 2:",
+    (f"{APP}big/batch/listing.py", "if often[_key(place)] > 1 and", "if often[_key(place)] > 2 and",
      "tests/batch/test_listing.py", "off by one"),
     (f"{APP}big/lazy/blocks.py", "(min(step, side - start) for side, start, step in ends)",
      "(step for side, start, step in ends)", "tests/lazy/test_filtered.py", "bound"),

@@ -62,7 +62,7 @@ def within(widget: QWidget) -> Iterator[QWidget]:
     """Yield the widgets in a widget, at any depth.
 
     `findChildren` would keep a Python object of each for as long as `widget` lives, also of those
-    that Qt made by itself in a dialog that has been closed: 4 MiB in 500 actions.
+    that Qt made by itself in a dialog that has been closed: 2,638 after 3,500 actions.
     """
     for each in widget.children():
         if isinstance(each, QWidget):

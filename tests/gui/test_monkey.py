@@ -174,7 +174,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
         assert len(kinds) > 13
         assert kinds >= {"window", "region", "histogram", "emulated"}
         assert len(finished) > 5
-    assert resident.growth() < 100, resident.mebibytes
+    assert resident.growth() < 30, resident.mebibytes
     cpu.go.set()
     qtbot.waitUntil(lambda: not window.runner.busy)
     window.file_dialogs.open(files[1])  # it still works
