@@ -339,7 +339,12 @@ def test_refuses_what_valid_would_leave_empty(filter_id: str, case: int) -> None
 
 
 def assert_bands_do_not_matter(
-    filter_id: str, case: int, dtype: np.dtype[Any], level: Level, border: Border
+    filter_id: str,
+    case: int,
+    dtype: np.dtype[Any],
+    level: Level,
+    border: Border,
+    bands: tuple[int, ...] = (16, 3, 1),
 ) -> None:
     """The same bytes for every split into bands, whatever the order in which they run."""
     spec = filters.get(filter_id)
@@ -348,7 +353,7 @@ def assert_bands_do_not_matter(
     source = without_alpha(make(dtype, "random", (max(17, side + 16), max(33, side))), 3)
     source.flags.writeable = False
     results = []
-    for rows in (source.shape[0], 16, 3, 1):
+    for rows in (source.shape[0], *bands):
         output = np.empty(spec.output_shape(source.shape, parameters, border), dtype)
         task = CpuTask(source, output, parameters, border, level.id)
         for sweep in spec.implementation(Cpu).plan(task):
@@ -369,8 +374,9 @@ def of_bands(spec: FilterSpec) -> list[Border]:
 @pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
 def test_bands_do_not_matter(spec: FilterSpec) -> None:
     cases = range(len(test_module(spec.id).CASES))  # type: ignore[union-attr]
-    for case, (dtype, level), border in all_pairs(cases, variants(spec), of_bands(spec)):
-        assert_bands_do_not_matter(spec.id, case, dtype, level, border)
+    rows = all_pairs(cases, variants(spec), of_bands(spec))
+    for number, (case, (dtype, level), border) in enumerate(rows):
+        assert_bands_do_not_matter(spec.id, case, dtype, level, border, ((16, 3, 1)[number % 3],))
 
 
 @pytest.mark.exhaustive
