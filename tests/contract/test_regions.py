@@ -246,8 +246,9 @@ def assert_boxes_of(
 def test_a_box_is_that_part_of_the_whole(filter_id: str, backends: dict[str, CpuBackend]) -> None:
     """In all pairs of case, number of components and shape; boxes take turns."""
     cases = range(len(test_module(filter_id).CASES))
-    for turn, row in enumerate(all_pairs(cases, (1, 3), BOX_SHAPES)):
-        assert_boxes_of(filter_id, *row, backends, turn)
+    rows = all_pairs(cases, (1, 3), BOX_SHAPES)
+    for turn, (case, components, shape) in enumerate(rows):
+        assert_boxes_of(filter_id, case, components, shape, backends, turn)
 
 
 @pytest.mark.exhaustive
