@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kernelscope.backends.cuda import budget
 from kernelscope.backends.cuda.probe import probe
@@ -26,6 +27,10 @@ from tests.patience import PATIENCE
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT / "app"), str(ROOT), os.environ.get("PYTHONPATH", "")]
 ).rstrip(os.pathsep)
+
+# How long an example or drawing it takes depends on what else the machine does.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 _CRASHES = "KERNELSCOPE_CRASHES"
 """Environment variable: the folder for the stacks of processes that crash."""
