@@ -61,6 +61,10 @@ at_each_border = pytest.mark.parametrize(
     ],
 )
 
+CHECKED_ONCE = "collaborative"
+"""A filter whose launches take half a minute where each access is looked at, however small the
+picture is: one of level *global* is, and those of *shared* in blocks of several tiles."""
+
 DELIBERATE = {("turned_tiles", "no-barrier")}
 """The level that shows what a missing barrier does."""
 
@@ -150,7 +154,10 @@ def turns(filter_id: str) -> dict[Border, list[tuple[Any, ...]]]:
         # In turn over levels, borders and filters, and over the cases of one level and border.
         number = seen[level, border] = seen.get((level, border), -1) + 1
         turn = levels.index(level) + spec.borders.index(border) + SPECS.index(spec) + number
-        found[border].append((level, *others, turn % 2 == 0))
+        is_checked = turn % 2 == 0
+        if filter_id == CHECKED_ONCE:
+            is_checked = level is not SHARED and border is spec.borders[0] and number == 0
+        found[border].append((level, *others, is_checked))
     return found
 
 
