@@ -67,7 +67,7 @@ _LISTED = [
      "const int left = place.x - threadIdx.x + SHIFT - RADIUS + 1;", f"{EMULATED} -k 'laplace'",
      "off by one"),
     ("kernels/nlm_tuned.cuh", "g.channels % 2 == 0 && blockIdx.z == 0", "g.channels % 2 == 0",
-     f"{EMULATED} -k 'nlm-mirror'", "race"),
+     f"{EMULATED} -k 'errs_nowhere and nlm-'", "race"),
     ("kernels/nlm_tuned.cuh", "output = (Sample)fminf(rintf(mean), SAMPLE_MAX);",
      "output = (Sample)fminf(mean, SAMPLE_MAX);",
      "tests/backends/test_nlm_products.py -k rounded", "rounding"),
