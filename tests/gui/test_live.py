@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 from PySide6.QtCore import QPointF, QTimer
-from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
@@ -141,7 +141,8 @@ def test_code_that_is_compiled_is_announced_over_the_output(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     window, hint = live_window, live_window.page.output_pane.hint
-    monkeypatch.setattr(live, "COMPILING_SECONDS", 0.1)
+    monkeypatch.setattr(live, "COMPILING_SECONDS", 0.0)
+    window.live._watch.setInterval(10)
     cpu.stage = "compile"
     cpu.go.clear()
     load(qtbot, window, picture)
@@ -154,7 +155,9 @@ def test_code_that_is_compiled_is_announced_over_the_output(
     cpu.go.clear()
     size(window, 7)
     qtbot.waitUntil(lambda: badge(window) == "○ out of date: computing…")
-    qtbot.wait(1200)  # two looks at the stage
+    for _ in range(2):
+        with qtbot.waitSignal(window.live._watch.timeout):
+            pass
     assert badge(window) == "○ out of date: computing…"
     cpu.go.set()
     settled(qtbot, window)
@@ -378,9 +381,10 @@ def test_an_estimate_is_said_and_made_once(
     window.session.set_filter("nlm")
     load(qtbot, window, picture)
     qtbot.waitUntil(lambda: bool(asked))
+    qtbot.waitUntil(lambda: not window.live.rest.isActive())
     for _ in range(3):
         window.session.subject.note(SEEN)
-        qtbot.wait(live.REST_MS + 20)
+        QApplication.processEvents()
         assert badge(window).endswith("estimating…")
     assert len(asked) == 1
     go.set()
