@@ -24,6 +24,7 @@ from kernelscope.bench.recorded import Recorded
 from kernelscope.engine import measuring
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.gui.model.kernel_edits import Edits
+from kernelscope.gui.tools.handbook_view import PageView
 from kernelscope.gui.widgets.appearance import Stylist
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.filter_shelf import FilterShelf
@@ -130,6 +131,18 @@ def draw_no_thumbnails(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
     """Leave out the thumbnails of all filters, which real kernels compute, unless tests ask."""
     if "thumbnails" not in request.fixturenames:
         monkeypatch.setattr(FilterShelf, "draws", False)
+
+
+@pytest.fixture
+def worked_examples() -> None:
+    """Make the pictures of handbook pages, which real kernels compute; see the next one."""
+
+
+@pytest.fixture(autouse=True)
+def make_no_examples(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave them out unless tests ask: each page that is opened compiles its filter."""
+    if "worked_examples" not in request.fixturenames:
+        monkeypatch.setattr(PageView, "_make", lambda view: None)
 
 
 @pytest.fixture(scope="session")

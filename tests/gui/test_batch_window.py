@@ -258,8 +258,7 @@ def test_an_output_folder_that_is_still_typed_counts(
     fill(qtbot, batch, folder)
     child(batch, QLineEdit, "batchOut").setText(str(tmp_path / "typed"))
     batch.press_start()  # by its access key, which leaves the focus in the field
-    qtbot.waitUntil(lambda: batch.running)
-    qtbot.waitUntil(lambda: not batch.running)
+    qtbot.waitUntil(lambda: batch.queue.ended == COUNT and not batch.running)
     assert len(list((tmp_path / "typed").glob("*.png"))) == COUNT
 
 

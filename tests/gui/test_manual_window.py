@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QTextDocument
 from PySide6.QtWidgets import QLabel, QLineEdit, QTreeWidget, QTreeWidgetItemIterator
 from pytestqt.qtbot import QtBot
 
@@ -15,7 +15,7 @@ from kernelscope.gui.tools.handbook_view import PageView
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.teach import handbook, manual
-from kernelscope.teach.handbook import anchor_of
+from kernelscope.teach.handbook import anchor_of, pictures
 
 NAMES = [name for names in handbook.SECTIONS.values() for name in names]
 
@@ -88,7 +88,9 @@ def test_every_link_between_pages_finds_its_heading(window: ManualWindow) -> Non
     links = {
         (target or name, anchor)
         for name in NAMES
-        for target, anchor in re.findall(r"\]\(([\w-]*)(?:\.md)?#([\w-]+)\)", handbook.page(name))
+        for target, anchor in re.findall(
+            r"\]\(([\w-]*)(?:\.md)?#([\w-]+)\)", handbook.page(name, computed=False)
+        )
     }
     assert len(links) > 40
     for target, anchor in sorted(links):
@@ -153,6 +155,21 @@ def test_pictures_are_no_wider_than_the_page(qtbot: QtBot, window: ManualWindow)
     qtbot.waitUntil(lambda: view_of(window).horizontalScrollBar().maximum() == 0)
     text = manual.page("window")
     assert text.count("](../screenshots/") == view_of(window).toHtml().count("<img ")
+
+
+@pytest.mark.slow
+def test_worked_examples_follow_the_page(
+    worked_examples: None, qtbot: QtBot, window: ManualWindow
+) -> None:
+    view, name = view_of(window), QUrl(f"{pictures.SCHEME}:mask/negative")
+    kind = QTextDocument.ResourceType.ImageResource.value
+    with qtbot.waitSignal(view.completed):
+        window.open_page("filter-negative")
+        gap = view.loadResource(kind, name)
+        assert gap.pixelColor(gap.rect().center()).alpha() == 0
+    made = view.loadResource(kind, name)
+    assert made.size() != gap.size()
+    assert "<img " in view.toHtml()
 
 
 def test_descriptions_of_pictures_stand_on_one_line() -> None:
