@@ -12,13 +12,13 @@ from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm.reach import reach_of
 from kernelscope.filters.mri_nlm.strength import (
     BETAS,
-    best_beta,
     draw_voxels,
     estimated_errors,
     suggest_beta,
 )
 from kernelscope.filters.shared.mri_sigma import estimate_around, estimate_local
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma, sigmas_at
+from kernelscope.filters.shared.non_local import of_least_error
 from kernelscope.images.phantom import Contrast, ScannerNoise, add_noise, head
 from tests.filters import apply
 from tests.pairs import all_pairs
@@ -133,9 +133,11 @@ def test_only_voxels_with_a_signal_count() -> None:
 def test_the_best_lies_between_what_was_tried() -> None:
     exponents = np.log2(BETAS)
     for wanted in (-1.2, 0.0, 0.9):
-        assert np.log2(best_beta(3 + (exponents - wanted) ** 2)) == pytest.approx(wanted)
-    assert best_beta(exponents) == BETAS[0]
-    assert best_beta(-exponents) == BETAS[-1]
+        assert np.log2(of_least_error(3 + (exponents - wanted) ** 2, BETAS)) == pytest.approx(
+            wanted
+        )
+    assert of_least_error(exponents, BETAS) == BETAS[0]
+    assert of_least_error(-exponents, BETAS) == BETAS[-1]
 
 
 @pytest.mark.parametrize("dimensions", ["3d", "2d"])

@@ -18,24 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.base.jit import Index, Like, Number, Plane, Record, kernel
+from kernelscope.base.jit import Index, Number, Plane, Record, kernel
 from kernelscope.filters.shared import box_bytes
-from kernelscope.filters.shared.border_kernels import VALID, border_index, pad_columns
-from kernelscope.filters.shared.box import (
-    add_row,
-    add_up,
-    copy,
-    mean_rim,
-    sum_types,
-    window_sums,
-)
+from kernelscope.filters.shared.border_kernels import VALID
+from kernelscope.filters.shared.box import add_up, mean_parallel, mean_rim, sum_types
 from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
-from kernelscope.filters.shared.correlation import (
-    Divisor,
-    Finish,
-    finish_row,
-    update_divisors,
-)
+from kernelscope.filters.shared.correlation import Divisor, Finish
 from kernelscope.filters.shared.plain import (
     interior,
     no_simd,
@@ -91,46 +79,6 @@ def mean_serial(
             put(results, x, np.true_divide(total, size * size), finish)
 
 
-@kernel
-def mean_parallel(
-    source: Plane,
-    output: Plane,
-    like: Like,
-    divisor: Record,
-    finish: Record,
-    border: Index,
-    start: Index,
-    stop: Index,
-) -> None:
-    """Running sums down the columns, then sums of neighbouring columns along the row.
-
-    - `like`: empty. Its type holds the sum of a mask: uint16, int32 or float64, in which the drift
-      of running sums stays far below the precision of float32 samples.
-    """
-    height, width, channels = source.shape
-    side = divisor.table.shape[0] - 1
-    radius = side // 2
-    margin = 0 if border == VALID else radius
-    length = output.shape[1] * channels
-    sums = np.zeros(width * channels, like.dtype)
-    columns = np.empty(length + 2 * radius * channels, like.dtype)
-    inside = columns[margin * channels : margin * channels + sums.size]
-    spare = np.empty_like(columns)
-    totals = np.empty(length, like.dtype)
-    divisors = np.full(length, finish.high)
-    for row in range(start, stop + side - 1):
-        add_row(source, border_index(row - margin, height, border), 1, sums)
-        y = row - side + 1
-        if y < start:
-            continue
-        copy(sums, inside)
-        pad_columns(columns, radius, channels, border)
-        window_sums(columns, spare, side, channels, totals)
-        update_divisors(divisors, y, start, source, divisor, border)
-        finish_row(totals, divisors, finish, output[y].reshape(length))
-        add_row(source, border_index(y - margin, height, border), -1, sums)
-
-
 def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
 
@@ -149,7 +97,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     divisor = Divisor.of(np.ones((size, size), np.int64))
     like, work = sum_types(source.dtype, size)
     finish = Finish.of(source.dtype, work)
-    parallel = (source, output, like, divisor, finish, border.code)
+    parallel = (source, output, like, divisor, finish, None, border.code)
     return [CpuPass(mean_parallel, parallel, output.shape[0])]
 
 

@@ -19,19 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.base.jit import Flag, Index, Like, Line, Number, Plane, Record, kernel
-from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, pad_columns
-from kernelscope.filters.shared.box import (
-    add_row,
-    add_up,
-    choose,
-    copy,
-    mean_rim,
-    sum_types,
-    window_sums,
-)
+from kernelscope.base.jit import Index, Number, Plane, Record, kernel
+from kernelscope.filters.shared.border_kernels import VALID
+from kernelscope.filters.shared.box import add_up, choose, mean_parallel, mean_rim, sum_types
 from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
-from kernelscope.filters.shared.correlation import Divisor, Finish, finish_row, update_divisors
+from kernelscope.filters.shared.correlation import Divisor, Finish
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
@@ -80,73 +72,6 @@ def serial(
             put(results, x, choose(total, size * size, pixel, reach), finish)
 
 
-@kernel
-def put_back(totals: Line, counts: Line, limits: Line, pixels: Line) -> None:
-    """Replace the sums S that are further than the limit from n f by n f (all flat).
-
-    The type of `counts`, float32 or float64, holds all sums of integers exactly, and n f of
-    float32 pixels, so that dividing by n gives the pixel back.
-    """
-    for x in range(totals.size):
-        total = counts.dtype.type(totals[x])
-        own = counts[x] * counts.dtype.type(pixels[x])
-        totals[x] = total if abs(total - own) <= limits[x] else own
-
-
-@kernel
-def update_limits(limits: Line, counts: Line, reach: Number, whole: Flag) -> None:
-    """Set `limits` to T n; a `whole` limit, for integers, is exact in the type of `limits`."""
-    for x in range(limits.size):
-        limit = reach * np.float64(counts[x])
-        limits[x] = np.floor(limit) if whole else limit
-
-
-@kernel
-def parallel(
-    source: Plane,
-    output: Plane,
-    like: Like,
-    divisor: Record,
-    finish: Record,
-    reach: Number,
-    border: Index,
-    start: Index,
-    stop: Index,
-) -> None:
-    """Row by row: sums as for the mean, some of them put back, then the division.
-
-    The type of the empty array `like` is that of the sums, as in `mean_parallel`.
-    """
-    height, width, channels = source.shape
-    side = divisor.table.shape[0] - 1
-    radius = side // 2
-    margin = 0 if border == VALID else radius
-    shift = radius - margin
-    length = output.shape[1] * channels
-    sums = np.zeros(width * channels, like.dtype)
-    columns = np.empty(length + 2 * radius * channels, like.dtype)
-    inside = columns[margin * channels : margin * channels + sums.size]
-    spare = np.empty_like(columns)
-    totals = np.empty(length, like.dtype)
-    counts = np.full(length, finish.high)
-    limits = np.empty_like(counts)
-    for row in range(start, stop + side - 1):
-        add_row(source, border_index(row - margin, height, border), 1, sums)
-        y = row - side + 1
-        if y < start:
-            continue
-        copy(sums, inside)
-        pad_columns(columns, radius, channels, border)
-        window_sums(columns, spare, side, channels, totals)
-        update_divisors(counts, y, start, source, divisor, border)
-        if y == start or border == REDUCE:
-            update_limits(limits, counts, reach, finish.whole)
-        pixels = source[y + shift].reshape(sums.size)[shift * channels :]
-        put_back(totals, counts, limits, pixels)
-        finish_row(totals, counts, finish, output[y].reshape(length))
-        add_row(source, border_index(y - margin, height, border), -1, sums)
-
-
 def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
 
@@ -169,7 +94,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     finish = Finish.of(source.dtype, work)
     divisor = Divisor.of(np.ones((size, size), np.int64))
     arguments = (source, output, empty, divisor, finish, reach, border.code)
-    return [CpuPass(parallel, arguments, rows)]
+    return [CpuPass(mean_parallel, arguments, rows)]
 
 
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:

@@ -39,7 +39,15 @@ from kernelscope.filters.collaborative.model import (
 )
 from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.filters.shared.correlation import Finish, settle
-from kernelscope.filters.shared.cosine import GREEN, GREY, RED_BLUE, backward, forward, get, put
+from kernelscope.filters.shared.cosine import (
+    GREY,
+    backward,
+    colour_of,
+    forward,
+    get,
+    opponents,
+    put,
+)
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
@@ -581,10 +589,9 @@ def extend(
             for c in range(colours):
                 pixel[c] = source[y, x, c] if y >= 0 and x >= 0 else 0
             if colours == 3:
-                red, green, blue = pixel[0], pixel[1], pixel[2]
-                planes[0, i] = (red + green + blue) * GREY
-                planes[1, i] = (red - blue) * RED_BLUE
-                planes[2, i] = ((red + blue) - (green + green)) * GREEN
+                parts = opponents(pixel[0], pixel[1], pixel[2])
+                for c in range(3):
+                    planes[c, i] = parts[c]
             else:
                 planes[0, i] = pixel[0]
             cells[row, column] = cell_of(planes[0, i], colours, whole)
@@ -681,10 +688,8 @@ def finish_rows(
             divide_sums(sums[c], weights[c], width, y + MARGIN, quotient, curve, removed[c], plain)
         for x in range(output.shape[1]):
             if colours == 3:
-                grey = removed[0, x + MARGIN] * GREY
-                across = removed[1, x + MARGIN] * RED_BLUE
-                green = removed[2, x + MARGIN] * GREEN
-                taken = grey + across + green, grey - (green + green), grey - across + green
+                place = x + MARGIN
+                taken = colour_of(removed[0, place], removed[1, place], removed[2, place])
                 for c in range(3):
                     output[y, x, c] = settle(np.float32(source[y, x, c]) - taken[c], finish)
             else:

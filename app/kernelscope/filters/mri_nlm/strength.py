@@ -35,7 +35,7 @@ from kernelscope.filters.shared.mri_sigma import (
     rician_share,
 )
 from kernelscope.filters.shared.mri_sigma_map import map_sigma, sigmas_at
-from kernelscope.filters.shared.non_local import add_moments, fused, power_of_two
+from kernelscope.filters.shared.non_local import add_moments, fused, of_least_error, power_of_two
 from kernelscope.schema.samples import Pixels
 
 Radii = tuple[int, int, int]
@@ -199,16 +199,6 @@ def risks(
                 totals[c, k] += mean * mean + variance * (2 * divergence - 1)
 
 
-def best_beta(errors: NDArray[np.float64]) -> float:
-    """Return the beta of least error, between those that were tried."""
-    least = int(np.argmin(errors))
-    place = float(least)
-    if 0 < least < len(errors) - 1:
-        before, here, after = errors[least - 1 : least + 2].tolist()
-        place += (before - after) / (2 * (before - 2 * here + after))
-    return float(2 ** np.interp(place, np.arange(len(BETAS)), np.log2(BETAS)))
-
-
 def estimate_beta(
     source: Pixels,
     noise_at: Callable[[NDArray[np.int64]], NDArray[np.float64]],
@@ -232,7 +222,7 @@ def estimate_beta(
     errors = estimated_errors(source, places, sigmas_at(places), noise, search, patch, rician)
     units = noise.sum(axis=0)
     # Each component counts alike, however bright; one without signal does not.
-    return best_beta((errors[units > 0] / units[units > 0, None]).sum(axis=0))
+    return of_least_error((errors[units > 0] / units[units > 0, None]).sum(axis=0), BETAS)
 
 
 def draw_voxels(

@@ -24,7 +24,12 @@ from numpy.typing import NDArray
 from kernelscope.base.jit import Array, Index, Line, Number, Record, kernel
 from kernelscope.base.parallel import core_count
 from kernelscope.filters.shared.flat_noise import flat_sigma
-from kernelscope.filters.shared.non_local import add_moments, noise_floor, patch_profile
+from kernelscope.filters.shared.non_local import (
+    add_moments,
+    noise_floor,
+    of_least_error,
+    patch_profile,
+)
 from kernelscope.filters.shared.stabilise import estimated_sigma
 from kernelscope.schema.samples import Pixels, white_level
 
@@ -163,7 +168,7 @@ def estimate_strength(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
         return 0.0
     factors = _factors(parameters)
     errors = estimated_errors(pixels, parameters, sigma, unit * factors)
-    return unit * _best(errors, factors)
+    return unit * of_least_error(errors, factors)
 
 
 def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
@@ -197,16 +202,6 @@ def _factors(parameters: Mapping[str, Any]) -> NDArray[np.float64]:
 def _unit(parameters: Mapping[str, Any], sigma: float) -> float:
     """Return the mean distance of patches that differ by noise."""
     return 2 * sigma**2 * float(patch_profile(parameters).sum() ** 2)
-
-
-def _best(errors: NDArray[np.float64], factors: NDArray[np.float64]) -> float:
-    """Return the factor of least error, between those that were tried."""
-    least = int(np.argmin(errors))
-    place = float(least)
-    if 0 < least < len(errors) - 1:
-        before, here, after = errors[least - 1 : least + 2].tolist()
-        place += (before - after) / (2 * (before - 2 * here + after))
-    return float(2 ** np.interp(place, np.arange(len(factors)), np.log2(factors)))
 
 
 class _Drawn(NamedTuple):

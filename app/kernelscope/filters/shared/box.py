@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Index, Line, Number, Plane, Record, inlined, kernel
-from kernelscope.filters.shared.correlation import Work
+from kernelscope.base.jit import Flag, Index, Like, Line, Number, Plane, Record, inlined, kernel
+from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, pad_columns
+from kernelscope.filters.shared.correlation import Work, finish_row, update_divisors
 from kernelscope.filters.shared.plain import (
     count_cells,
     gather,
@@ -140,6 +141,76 @@ def mean_rim(
                 total = add_up(window, 0, size, 1, size)
                 pixel = wide_cell(window, window.size // 2)
                 put(results, x * channels + c, choose(total, count, pixel, reach), finish)
+
+
+@kernel
+def put_back(totals: Line, counts: Line, limits: Line, pixels: Line) -> None:
+    """Replace the sums S that are further than the limit from n f by n f (all flat).
+
+    The type of `counts`, float32 or float64, holds all sums of integers exactly, and n f of
+    float32 pixels, so that dividing by n gives the pixel back.
+    """
+    for x in range(totals.size):
+        total = counts.dtype.type(totals[x])
+        own = counts[x] * counts.dtype.type(pixels[x])
+        totals[x] = total if abs(total - own) <= limits[x] else own
+
+
+@kernel
+def update_limits(limits: Line, counts: Line, reach: Number, whole: Flag) -> None:
+    """Set `limits` to T n; a `whole` limit, for integers, is exact in the type of `limits`."""
+    for x in range(limits.size):
+        limit = reach * np.float64(counts[x])
+        limits[x] = np.floor(limit) if whole else limit
+
+
+@kernel
+def mean_parallel(
+    source: Plane,
+    output: Plane,
+    like: Like,
+    divisor: Record,
+    finish: Record,
+    reach: Any,
+    border: Index,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Running sums down the columns, then sums of neighbouring columns along the row.
+
+    - `like`: empty. Its type holds the sum of a mask: uint16, int32 or float64, in which the drift
+      of running sums stays far below the precision of float32 samples.
+    - `reach`: that of `choose`; None for the mean itself, which puts nothing back.
+    """
+    height, width, channels = source.shape
+    side = divisor.table.shape[0] - 1
+    radius = side // 2
+    margin = 0 if border == VALID else radius
+    shift = radius - margin
+    length = output.shape[1] * channels
+    sums = np.zeros(width * channels, like.dtype)
+    columns = np.empty(length + 2 * radius * channels, like.dtype)
+    inside = columns[margin * channels : margin * channels + sums.size]
+    spare = np.empty_like(columns)
+    totals = np.empty(length, like.dtype)
+    counts = np.full(length, finish.high)
+    limits = np.empty_like(counts)
+    for row in range(start, stop + side - 1):
+        add_row(source, border_index(row - margin, height, border), 1, sums)
+        y = row - side + 1
+        if y < start:
+            continue
+        copy(sums, inside)
+        pad_columns(columns, radius, channels, border)
+        window_sums(columns, spare, side, channels, totals)
+        update_divisors(counts, y, start, source, divisor, border)
+        if reach is not None:
+            if y == start or border == REDUCE:
+                update_limits(limits, counts, reach, finish.whole)
+            pixels = source[y + shift].reshape(sums.size)[shift * channels :]
+            put_back(totals, counts, limits, pixels)
+        finish_row(totals, counts, finish, output[y].reshape(length))
+        add_row(source, border_index(y - margin, height, border), -1, sums)
 
 
 def sum_types(dtype: np.dtype[Any], size: int) -> tuple[NDArray[Any], Work]:

@@ -175,7 +175,7 @@ def mean_bytes(
     start: Index,
     stop: Index,
 ) -> None:
-    """As `mean.mean_parallel`, for bytes and any border but ``reduce``.
+    """As `box.mean_parallel`, for bytes and any border but ``reduce``.
 
     Rows have at least `_STEP` samples; those of masks above `LARGEST_OF_16_BITS` are grey.
     """

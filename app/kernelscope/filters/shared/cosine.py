@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.base.jit import Index, Line, Record, inlined
+from kernelscope.base.jit import Index, Line, Number, Record, inlined
 
 # cos(k pi / 16) / 2, and the factor of the mean.
 C1 = np.float32(0.49039264)
@@ -57,6 +57,23 @@ def backward(coefficients: Record) -> Any:
     d2 = b1 * C5 - b3 * C1 + b5 * C7 + b7 * C3
     d3 = b1 * C7 - b3 * C5 + b5 * C3 - b7 * C1
     return s0 + d0, s1 + d1, s2 + d2, s3 + d3, s3 - d3, s2 - d2, s1 - d1, s0 - d0
+
+
+@inlined
+def opponents(red: Number, green: Number, blue: Number) -> Any:
+    """Return a colour in the opponent space."""
+    return (
+        (red + green + blue) * GREY,
+        (red - blue) * RED_BLUE,
+        ((red + blue) - (green + green)) * GREEN,
+    )
+
+
+@inlined
+def colour_of(grey: Number, across: Number, green: Number) -> Any:
+    """Return the colour whose `opponents` these are."""
+    grey, across, green = grey * GREY, across * RED_BLUE, green * GREEN
+    return grey + across + green, grey - (green + green), grey - across + green
 
 
 @inlined

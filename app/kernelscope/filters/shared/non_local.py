@@ -122,6 +122,16 @@ def patch_weights(parameters: Mapping[str, Any]) -> NDArray[np.float32]:
     return np.outer(profile, profile).astype(np.float32)
 
 
+def of_least_error(errors: NDArray[np.float64], factors: NDArray[np.float64]) -> float:
+    """Return the factor of least error, between those that were tried."""
+    least = int(np.argmin(errors))
+    place = float(least)
+    if 0 < least < len(errors) - 1:
+        before, here, after = errors[least - 1 : least + 2].tolist()
+        place += (before - after) / (2 * (before - 2 * here + after))
+    return float(2 ** np.interp(place, np.arange(len(factors)), np.log2(factors)))
+
+
 def estimate_sigma(pixels: Pixels) -> float:
     """Return the standard deviation of the noise, as a fraction of white.
 

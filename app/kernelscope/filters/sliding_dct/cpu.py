@@ -16,7 +16,7 @@ import numpy as np
 from kernelscope.base.jit import Array, Flag, Index, Line, Plane, Record, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
 from kernelscope.filters.shared.correlation import Finish, settle
-from kernelscope.filters.shared.cosine import GREEN, GREY, RED_BLUE, backward, forward, get, put
+from kernelscope.filters.shared.cosine import backward, colour_of, forward, get, opponents, put
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.sliding_dct.model import MARGIN, REACH, noise
 from kernelscope.schema.filter import CpuPass, CpuTask
@@ -221,10 +221,9 @@ def extend(
             for c in range(colours):
                 pixel[c] = source[y, x, c] if y >= 0 and x >= 0 else 0
             if colours == 3:
-                red, green, blue = pixel[0], pixel[1], pixel[2]
-                planes[0, row, column] = (red + green + blue) * GREY
-                planes[1, row, column] = (red - blue) * RED_BLUE
-                planes[2, row, column] = ((red + blue) - (green + green)) * GREEN
+                parts = opponents(pixel[0], pixel[1], pixel[2])
+                for c in range(3):
+                    planes[c, row, column] = parts[c]
             else:
                 planes[0, row, column] = pixel[0]
 
@@ -239,12 +238,9 @@ def finish_rows(
     for y in range(start, stop):
         for x in range(output.shape[1]):
             if planes.shape[0] == 3:
-                grey = planes[0, y, x] * GREY
-                across = planes[1, y, x] * RED_BLUE
-                green = planes[2, y, x] * GREEN
-                output[y, x, 0] = settle(grey + across + green, finish)
-                output[y, x, 1] = settle(grey - (green + green), finish)
-                output[y, x, 2] = settle(grey - across + green, finish)
+                colour = colour_of(planes[0, y, x], planes[1, y, x], planes[2, y, x])
+                for c in range(3):
+                    output[y, x, c] = settle(colour[c], finish)
             else:
                 output[y, x, 0] = settle(planes[0, y, x], finish)
 
