@@ -17,12 +17,11 @@ from typing import Any
 from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter, RowPlace
-from kernelscope.backends.cuda.kernel import Kernel, block_of, evictor
+from kernelscope.backends.cuda.kernel import Kernel, Surroundings, block_of, evictor
 from kernelscope.backends.cuda.rim import with_rim
 from kernelscope.backends.cuda.short_steps import ShortStep, read_times
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
-from kernelscope.backends.cuda.texture import Texture
 from kernelscope.base.errors import DeviceUnavailable
 from kernelscope.schema import launch as launches
 from kernelscope.schema.blocks import block_name
@@ -179,14 +178,13 @@ class StepLaunch:
             )
             for name, buffer in step.plan.scratch.items()
         }
-        self._evict = evictor(run) if run.cold else lambda: None
-        self._textures, self._spares = list[Texture](), list[Texture]()
+        evict = evictor(run) if run.cold else lambda: None
+        self._around = Surroundings(step, place, run, scratch, evict)
         self._kernels: list[Kernel] = []
         self._queued_at = 0.0
         try:
             for number in range(len(step.plan.launches)):
-                made = self._textures, self._spares
-                self._kernels.append(Kernel(step, number, place, scratch, run, self._evict, *made))
+                self._kernels.append(Kernel(self._around, number))
         except BaseException:
             self._end(is_over=False)
             raise
@@ -204,7 +202,7 @@ class StepLaunch:
                 self.read()
             else:
                 before = run.excess
-                taken, begun = _time(self._step, self._kernels, run, self._evict)
+                taken, begun = _time(self._step, self._kernels, run, self._around.evict)
                 self._note(taken, begun, run.excess - before)
             # Every launch has been waited for.
             is_over = not any(kernel.leaves_work for kernel in self._kernels)
@@ -260,10 +258,10 @@ class StepLaunch:
         device = self._run.device
         if not device.lost and not is_over:
             device.wait(device.stream)
-        if self._textures:
+        if self._around.textures:
             with self._run.log.stage("free"):
-                device.free(*self._textures)
-        device.free(*self._spares)
+                device.free(*self._around.textures)
+        device.free(*self._around.spares)
 
 
 def _place(task: CudaTask, strip: Strip | None, source: int, target: int) -> RowPlace:

@@ -21,7 +21,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,31 +125,36 @@ class Timed(NamedTuple):
     queueing: float
 
 
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What the launches of a step share."""
+
+    step: PreparedFilter
+    place: RowPlace
+    run: DeviceRun
+    scratch: Mapping[str, int]
+    """Addresses of the buffers by which kernels hand on intermediate results."""
+    evict: Callable[[], None]
+    """Empties the card's cache, of a run that is cold."""
+    # Textures for whoever made this to free: those of the launches, and those of measuring only.
+    textures: list[Texture] = field(default_factory=list)
+    spares: list[Texture] = field(default_factory=list)
+
+
 class Kernel:
     """One launch of a plan, ready to go: its arguments lie on the card.
-
-    The texture that it makes goes to `textures`, for the caller to free, and those that only
-    measuring needs go to `spares`.
 
     - `batch`: launches between two events; `settle` decides.
     - `thrown_away`: when launches began that were measured in vain, by `time.perf_counter`, and the
       seconds that went by until they were done again.
     """
 
-    def __init__(
-        self,
-        step: PreparedFilter,
-        number: int,
-        place: RowPlace,
-        scratch: Mapping[str, int],
-        run: DeviceRun,
-        evict: Callable[[], None],
-        textures: list[Texture],
-        spares: list[Texture],
-    ) -> None:
+    def __init__(self, around: Surroundings, number: int) -> None:
+        step, place, run, scratch = around.step, around.place, around.run, around.scratch
         launch = step.plan.launches[number]
         self._step, self._launch, self._cubin = step, launch, step.cubins[number]
-        self._place, self._run, self._evict, self._spares = place, run, evict, spares
+        self._place, self._run = place, run
+        self._evict, self._spares = around.evict, around.spares
         self.batch = 1
         self.thrown_away: list[tuple[float, float]] = []
         self._measured = False
@@ -162,7 +167,7 @@ class Kernel:
         )
         first = place.source
         if launch.texture:
-            self._texels = self._make_texture(textures)
+            self._texels = self._make_texture(around.textures)
             first = self._texels.handle
         self._mapped = Mapped(step.task, place, run) if launch.mapped else None
         target = place.target

@@ -1,7 +1,16 @@
 """Traces what kernels do to memory: all accesses of one block, or the totals of a launch.
 
-The emulated GPU runs a kernel that was compiled with `trace.h`. Launches before it, whose results
-it may need, run as always.
+::
+
+    EmulatedLaunches   launches before:  run as always (`_plain_library`), for their results
+                       the one traced:   `Span`s of blocks, with a library made with `trace.h`
+
+    trace         one block, each access a record        -> Trace
+    trace_pixel   `trace` of the block that writes it; of a large block one warp alone
+    count         all blocks, shared by the cores, or one of each kind times their number -> Counts
+
+A library has its state in static variables: cores that count at once have a copy each, and a
+library's stacks of blocks belong to the thread that ran it (`close`).
 """
 
 from __future__ import annotations
