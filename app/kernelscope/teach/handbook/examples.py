@@ -23,7 +23,6 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
-from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 
 _SIDE = 128
@@ -73,7 +72,7 @@ def worked(filter_id: str) -> Worked:
     volume = spec.kind is Kind.VOLUME
     patch = np.array(example.patch, np.float32 if volume else np.uint8)
     source = Scan((Volume.from_array(patch, "example"),)) if volume else Image.from_array(patch)
-    result = _filtered(source, step)
+    result = filtered(source, step)
     if volume:
         patch, result = patch[len(patch) // 2], result[len(result) // 2]
     height, width = patch.shape[:2]
@@ -106,13 +105,13 @@ def effect(filter_id: str) -> Effect:
     top, left = next(place for start, place in _PLACE.items() if name.startswith(start))
     whole = read_image(RESOURCES / name).pixels
     part = np.ascontiguousarray(whole[top : top + _SIDE, left : left + _SIDE])
-    return Effect(part, _filtered(Image.from_array(part), step), _said(step))
+    return Effect(part, filtered(Image.from_array(part), step), _said(step))
 
 
 def _effect_on_head(step: Step) -> Effect:
     truth = phantom.head(_HEAD, (phantom.Contrast.T1W,)).truth[phantom.Contrast.T1W]
     noisy = phantom.add_noise(truth, "rician", _HEAD_SIGMA).voxels
-    result = _filtered(Scan((Volume.from_array(noisy, "head"),)), step)
+    result = filtered(Scan((Volume.from_array(noisy, "head"),)), step)
     middle, most = _HEAD[0] // 2, float(noisy.max())
     before, after = (
         np.clip(np.rint(voxels[middle] * (255 / most)), 0, 255).astype(np.uint8)
@@ -125,9 +124,12 @@ def _said(step: Step) -> str:
     return step.filter.describe(step.parameters)
 
 
-def _filtered(source: Source, step: Step) -> NDArray[Any]:
-    """Return the result of a step, without the axis of a single channel or component."""
-    options = RunOptions(device=Device.CPU, level=_level(step.filter))
+def filtered(source: Source, step: Step) -> NDArray[Any]:
+    """Return the result of a step on the processor, without the axis of a single component.
+
+    Raises `AppError` if the filter cannot run on the source: a picture smaller than the mask.
+    """
+    options = RunOptions(device=Device.CPU, level=step.filter.levels(Device.CPU)[-1].id)
     request = Request(source, step, options, live=True)  # neither logged nor learnt from
     backend = CpuBackend()
     try:
@@ -135,7 +137,3 @@ def _filtered(source: Source, step: Step) -> NDArray[Any]:
     finally:
         backend.close()
     return found[..., 0] if found.shape[-1] == 1 else found
-
-
-def _level(spec: FilterSpec) -> str:
-    return spec.levels(Device.CPU)[-1].id
