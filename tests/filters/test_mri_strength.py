@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.mri_nlm import SPEC
-from kernelscope.filters.mri_nlm.reach import reach_of
+from kernelscope.filters.mri_nlm.model import reach_of
 from kernelscope.filters.mri_nlm.strength import (
     BETAS,
     draw_voxels,

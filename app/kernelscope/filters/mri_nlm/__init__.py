@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from kernelscope.filters.mri_nlm.cpu import plan_cpu
 from kernelscope.filters.mri_nlm.cuda import GAPS, plan_mri_nlm
-from kernelscope.filters.mri_nlm.reach import radius
+from kernelscope.filters.mri_nlm.model import radius
 from kernelscope.filters.mri_nlm.strength import suggest_beta
 from kernelscope.filters.shared.mri_noise import NOISE, SIGMA, VolumeSpec, sigma_from
 from kernelscope.schema.explanation import Example, Explanation

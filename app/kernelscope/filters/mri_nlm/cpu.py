@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.mri_nlm.model import Model, extend
+from kernelscope.filters.mri_nlm.model import Model, extend, reach_of
 from kernelscope.filters.mri_nlm.pairs import plan_pairs
-from kernelscope.filters.mri_nlm.reach import reach_of
 from kernelscope.filters.mri_nlm.serial import nlm_serial
 from kernelscope.filters.mri_nlm.tiles import nlm_tiles
 from kernelscope.filters.shared.mri_sigma import plan_local

@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Line, Number, Record, Voxels, inlined, kernel
-from kernelscope.filters.mri_nlm.model import Model, settle_mean
-from kernelscope.filters.mri_nlm.reach import Reach
+from kernelscope.filters.mri_nlm.model import Model, Reach, settle_mean
 from kernelscope.filters.mri_nlm.tiles import fold, square_differences
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
 from kernelscope.schema.filter import CpuPass

@@ -73,10 +73,7 @@ def impulse_share(planes: NDArray[np.float32]) -> float:
     normal noise of sigma 10 to 50 of 255, or that of 20 photons, up to 0.63 % of the pixels are
     like that; with 1 % of specks at least 0.8 %.
 
-    Parameters
-    ----------
-    planes : ndarray of float32, shape (height, width, channels)
-        Colours only; 0 is black and 1 is white.
+    - `planes`: float32, shape (height, width, channels). Colours only; 0 is black and 1 is white.
     """
     grey = planes.mean(2)
     if min(grey.shape) < 8:
