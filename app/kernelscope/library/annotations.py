@@ -62,13 +62,7 @@ _KINDS: Mapping[type[Parameter], Callable[[Any], Annotation]] = {
 
 
 def annotation_of(parameter: Parameter) -> Annotation:
-    """Return the type of a parameter, which may be an estimate.
-
-    Raises
-    ------
-    LookupError
-        If its kind has no entry here.
-    """
+    """Return the type of a parameter, which may be an estimate."""
     found = next((_KINDS[kind] for kind in type(parameter).__mro__ if kind in _KINDS), None)
     if found is None:
         raise LookupError(f"{type(parameter).__name__} has no Python type in {__name__}")

@@ -39,14 +39,8 @@ NO_DEFAULT = inspect.Parameter.empty
 class Argument:
     """An argument of a function.
 
-    Attributes
-    ----------
-    default : object
-        `NO_DEFAULT` for one that has to be given.
-    help : str
-        Sentences for the docstring.
-    named : bool
-        Whether it is given by name only.
+    `default`: `NO_DEFAULT` for one that has to be given. `help`: sentences for the docstring.
+    `named`: whether it is given by name only.
     """
 
     name: str
@@ -233,13 +227,7 @@ def _help(parameter: Parameter) -> str:
 
 
 def checked(spec: FilterSpec, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of parameters that were given, and of those that they imply.
-
-    Raises
-    ------
-    InvalidParameter
-        For a value that the parameter does not take; the message has the argument's name.
-    """
+    """Return the values of parameters that were given, and of those that they imply."""
     values: dict[str, Any] = {}
     for name in given:
         values |= spec.parameter(name).implies
@@ -272,13 +260,7 @@ def check_choice(name: str, value: Any, offered: Sequence[str]) -> None:
 
 
 def area_of(value: Any) -> Area:
-    """Return the area of that text.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is none.
-    """
+    """Return the area of that text."""
     try:
         return Area.parse(str(value))
     except InvalidParameter as error:
@@ -311,12 +293,6 @@ def flag(name: str, value: Any) -> bool:
 
 
 def border_of(spec: FilterSpec, value: Any) -> Border:
-    """Return the border of that name.
-
-    Raises
-    ------
-    InvalidParameter
-        If the filter does not offer it.
-    """
+    """Return the border of that name."""
     check_choice("border", value, [str(border) for border in spec.borders])
     return Border(value)

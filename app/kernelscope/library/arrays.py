@@ -28,17 +28,7 @@ _PLAIN_MODES = ("L", "LA", "RGB", "RGBA", "I", "I;16", "I;16L", "I;16B", "I;16N"
 def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return an array-like object as a NumPy array, without a copy where possible.
 
-    One that lies on a GPU is copied from there.
-
-    Parameters
-    ----------
-    name : str
-        The argument, for messages.
-
-    Raises
-    ------
-    DeviceUnavailable, InvalidImage
-        If it lies on a device that cannot be used, has masked elements, or does not hold numbers.
+    One that lies on a GPU is copied from there. `name`: the argument, for messages.
     """
     there = device_array(values, name)
     if there is not None:
@@ -110,17 +100,8 @@ def as_slice(array: NDArray[Any]) -> NDArray[Any] | None:
 def picture(values: ArrayLike, name: str, nan: float | None = None) -> Image:
     """Return an array as a picture.
 
-    Parameters
-    ----------
-    values : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats; up to 4 channels.
-    nan : float, optional
-        Replaces NaN; the result has NaN there again.
-
-    Raises
-    ------
-    AppError
-        If it is none.
+    `values` (shape (height, width) or (height, width, channels)): uint8, uint16 or floats; up to 4
+    channels. `nan` replaces NaN; the result has NaN there again.
     """
     array = host_array(values, name)
     if array.ndim == 3 and not is_picture(array.shape):
@@ -140,13 +121,7 @@ def picture(values: ArrayLike, name: str, nan: float | None = None) -> Image:
 
 
 def scan(values: Sequence[tuple[str, ArrayLike]], nan: float | None = None) -> Scan:
-    """Return arrays of shape (depth, height, width), each with its name, as volumes of a scan.
-
-    Raises
-    ------
-    AppError
-        If one is no volume, or if they do not go together.
-    """
+    """Return arrays of shape (depth, height, width), each with its name, as volumes of a scan."""
     return Scan(
         tuple(Volume.from_array(host_array(each, name), name, nan=nan) for name, each in values)
     )
@@ -155,10 +130,7 @@ def scan(values: Sequence[tuple[str, ArrayLike]], nan: float | None = None) -> S
 def of_picture(image: Image, channels_last: bool = False) -> NDArray[Any]:
     """Return the samples of a result, with NaN where the source had it.
 
-    Parameters
-    ----------
-    channels_last : bool
-        Give grey an axis of one channel.
+    `channels_last`: give grey an axis of one channel.
     """
     pixels = _own(image.pixels)
     if image.missing is not None and pixels.dtype.kind == "f":

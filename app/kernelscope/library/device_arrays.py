@@ -20,8 +20,7 @@ from kernelscope.base.errors import DeviceUnavailable, InvalidImage
 _HOST = (1, 3)
 """Device types of DLPack that the processor can read: its memory, and that which CUDA pinned."""
 
-_CUDA = (2, 13)
-"""CUDA memory, and CUDA managed memory."""
+_CUDA = (2, 13)  # CUDA memory, and CUDA managed memory
 
 _ALIGNED = 256
 """Kernels read several samples at a time: memory begins at a multiple of this, as CUDA gives it."""
@@ -31,14 +30,8 @@ _ALIGNED = 256
 class DeviceArray:
     """A C-contiguous array on a GPU.
 
-    Attributes
-    ----------
-    owner : object
-        The array of the other library, which holds the memory.
-    ordinal : int
-        Number of the GPU.
-    empty : callable
-        Returns a new array of that library, on the same GPU, for a shape and a type.
+    `owner`: the array of the other library, which holds the memory. `ordinal`: number of the GPU.
+    `empty` returns a new array of that library, on the same GPU, for a shape and a type.
     """
 
     owner: Any
@@ -52,17 +45,7 @@ class DeviceArray:
 def device_array(values: Any, name: str) -> DeviceArray | None:
     """Return an array that lies on a GPU; None if the processor can read it.
 
-    Parameters
-    ----------
-    name : str
-        The argument, for messages.
-
-    Raises
-    ------
-    DeviceUnavailable
-        If nothing is there that could wrap it.
-    InvalidImage
-        If it lies on a device of another kind, or does not hold numbers.
+    `name`: the argument, for messages.
     """
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and isinstance(values, torch.Tensor):

@@ -9,8 +9,7 @@ from kernelscope.library.arguments import Argument
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 
-WIDTH = 92
-"""Columns of a docstring, without the indent of a function's body."""
+WIDTH = 92  # columns of a docstring, without the indent of a function's body
 
 
 def docstring_of(spec: FilterSpec, arguments: Sequence[Argument]) -> str:

@@ -49,8 +49,7 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS
 from kernelscope.schema.samples import Kind
 
-PACKAGE = "kernelscope"
-"""The module that functions belong to, for `help` and pickles."""
+PACKAGE = "kernelscope"  # the module that functions belong to, for `help` and pickles
 
 
 def function_of(spec: FilterSpec) -> Callable[..., Any]:
@@ -205,12 +204,8 @@ def run_steps(
 ) -> tuple[Any, ...]:
     """Return the results of a recipe for arrays: on a GPU, of the first one that lies there.
 
-    Parameters
-    ----------
-    listed : sequence of (str, array_like)
-        The arrays with their names for messages: one picture, or the components of a scan.
-    given : mapping
-        The arguments that every function has.
+    `listed`: the arrays with their names for messages: one picture, or the components of a scan.
+    `given`: the arguments that every function has.
     """
     check_common(given)
     there = [array for name, each in listed if (array := device_array(each, name)) is not None]

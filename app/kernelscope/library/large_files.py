@@ -49,12 +49,7 @@ def apply_file(
 
 
 def byte_count(memory: int | str) -> int:
-    """Return a number of bytes, which may be a text such as ``"2G"``.
-
-    Raises
-    ------
-    InvalidParameter
-    """
+    """Return a number of bytes, which may be a text such as ``"2G"``."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)", str(memory).upper())
     if isinstance(memory, bool) or match is None or float(match[1]) == 0:
         raise InvalidParameter(f"memory: {memory!r} is no size.", 'Use bytes, or a text as "2G".')

@@ -90,17 +90,8 @@ def widget_of(spec: FilterSpec) -> Callable[..., Any]:
 def filtered(spec: FilterSpec, layer: Any, values: Mapping[str, Any]) -> LayerData:
     """Return the result of a filter for an image layer, at the place of that layer.
 
-    Parameters
-    ----------
-    layer : napari.layers.Image
-        A picture, grey or RGB, or a volume, whose slices filters for pictures take.
-    values : mapping
-        Arguments of the function of the filter. Its `axis` counts for volumes only.
-
-    Raises
-    ------
-    AppError
-        If the layer does not go with the filter.
+    `layer`: a picture, grey or RGB, or a volume, whose slices filters for pictures take. `values`:
+    arguments of the function of the filter. Its `axis` counts for volumes only.
     """
     data = layer.data[0] if layer.multiscale else layer.data
     sides = 2 if layer.rgb else np.ndim(data)

@@ -29,8 +29,7 @@ from kernelscope.schema.filter import Unit
 from kernelscope.schema.levels import Level
 from kernelscope.schema.samples import UNIT, Kind, levels_between, levels_of
 
-_CHANNELS = (1, 3)
-"""Those of pictures without alpha."""
+_CHANNELS = (1, 3)  # those of pictures without alpha
 
 
 def fetched(array: DeviceArray) -> NDArray[Any]:
@@ -68,13 +67,7 @@ def runs_there(recipe: Recipe, array: DeviceArray, given: Mapping[str, Any]) -> 
 def run_there(
     recipe: Recipe, name: str, array: DeviceArray, given: Mapping[str, Any]
 ) -> Any | None:
-    """Return the result of a recipe for a picture on a GPU; None if it has to go by the host.
-
-    Raises
-    ------
-    AppError, Cancelled
-        As `LibrarySession.run`.
-    """
+    """Return the result of a recipe for a picture on a GPU; None if it has to go by the host."""
     token = PolledToken(given["cancel"])
     options = RunOptions(Device.GPU, given["level"])
     try:

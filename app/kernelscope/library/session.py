@@ -35,8 +35,7 @@ _logger = logging.getLogger(__name__)
 Cancel = Callable[[], bool]
 """Returns whether to stop; called often, on any thread, by one at a time."""
 
-_WAIT_SECONDS = 0.05
-"""How often a thread that waits for a GPU asks whether to stop."""
+_WAIT_SECONDS = 0.05  # how often a thread that waits for a GPU asks whether to stop
 
 
 class PolledToken(CancelToken):
@@ -121,15 +120,7 @@ class LibrarySession:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> Result:
-        """Return the result of the last step.
-
-        Raises
-        ------
-        AppError
-            As `execute_recipe`.
-        Cancelled
-            If `cancel` returned True.
-        """
+        """Return the result of the last step."""
         token = PolledToken(cancel)
         try:
             results = execute_recipe(
@@ -161,13 +152,7 @@ class LibrarySession:
 
     @contextmanager
     def card(self, ordinal: int, token: CancelToken | None = None) -> Iterator[CudaBackend]:
-        """Provide a GPU by its number, to the calling thread alone.
-
-        Raises
-        ------
-        DeviceUnavailable
-            If the program cannot use it.
-        """
+        """Provide a GPU by its number, to the calling thread alone."""
         gpu = self.backends()[Device.GPU.value]
         assert isinstance(gpu, OneByOne)
         assert isinstance(gpu.backend, CudaBackend)
