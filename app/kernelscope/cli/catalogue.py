@@ -13,9 +13,7 @@ from kernelscope.cli.common import Parser, every_filter, open_backends, switches
 from kernelscope.engine.step import ESTIMATE, default_text
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.parameters import (
-    Parameter,
-)
+from kernelscope.schema.parameters import Parameter
 from kernelscope.teach.manual import allowed, filter_name, option_of
 
 if TYPE_CHECKING:

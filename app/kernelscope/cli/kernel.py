@@ -17,10 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.cli.common import (
-    Speaker,
-    show,
-)
+from kernelscope.cli.common import Speaker, show
 from kernelscope.cli.kernels import filter_with_kernel, launch_parser, request_of
 from kernelscope.schema.devices import Device
 from kernelscope.schema.samples import Kind

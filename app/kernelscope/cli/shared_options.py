@@ -23,9 +23,7 @@ from kernelscope.engine.step import ESTIMATE, Step, default_text
 from kernelscope.images.volume import AXES
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.parameters import (
-    Parameter,
-)
+from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import allowed, option_of
 
@@ -174,10 +172,7 @@ def tls_of(options: Any) -> Tls | None:
             f"{given[0]} is not enough for TLS.", f"Give {' and '.join(missing)} as well."
         )
     if not options.scheduler:
-        raise UnknownName(
-            f"{given[0]} is for --scheduler.",
-            "A local cluster makes its own keys.",
-        )
+        raise UnknownName(f"{given[0]} is for --scheduler.", "A local cluster makes its own keys.")
     from kernelscope.big.batch.cluster import Tls
 
     return Tls(*files.values())

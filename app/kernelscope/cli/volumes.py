@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from kernelscope.base.errors import (
-    ImageReadError,
-    InvalidParameter,
-    LossyFormat,
-    SeveralVolumes,
-)
+from kernelscope.base.errors import ImageReadError, InvalidParameter, LossyFormat, SeveralVolumes
 from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, OutputFiles
 from kernelscope.cli.common import Speaker, StatusLine, namesakes
 from kernelscope.engine.recipe import Recipe

@@ -9,12 +9,7 @@ from kernelscope.files.picture_formats import READABLE, WRITABLE
 from kernelscope.files.reading import read_image, read_pages
 from kernelscope.files.recipes import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.files.samples import SAMPLES, Sample
-from kernelscope.files.writing import (
-    check_write,
-    check_write_pages,
-    write_image,
-    write_pages,
-)
+from kernelscope.files.writing import check_write, check_write_pages, write_image, write_pages
 
 __all__ = [
     "READABLE",

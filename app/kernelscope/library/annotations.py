@@ -69,10 +69,7 @@ def annotation_of(parameter: Parameter) -> Annotation:
     own = found(parameter)
     if not parameter.has_estimate:
         return own
-    return Annotation(
-        f"{own.text} | Literal[{quoted(ESTIMATE)}]",
-        f"{own.words} or {ESTIMATE!r}",
-    )
+    return Annotation(f"{own.text} | Literal[{quoted(ESTIMATE)}]", f"{own.words} or {ESTIMATE!r}")
 
 
 def default_of(parameter: Parameter) -> Any:

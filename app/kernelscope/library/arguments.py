@@ -17,13 +17,7 @@ from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.engine.step import ESTIMATE
 from kernelscope.images.volume import AXES
-from kernelscope.library.annotations import (
-    Annotation,
-    annotation_of,
-    default_of,
-    literal,
-    one_of,
-)
+from kernelscope.library.annotations import Annotation, annotation_of, default_of, literal, one_of
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec, Unit

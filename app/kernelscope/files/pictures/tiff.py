@@ -12,21 +12,10 @@ from numpy.typing import NDArray
 
 from kernelscope.files import formats
 from kernelscope.files.depth import cmyk_to_rgb, rescale, top, undo_premultiplied
-from kernelscope.files.formats import (
-    ONLY_FIRST,
-    Decoded,
-    Unreadable,
-    check_size,
-    check_together,
-)
+from kernelscope.files.formats import ONLY_FIRST, Decoded, Unreadable, check_size, check_together
 from kernelscope.files.pictures.exif import resolution_of, valid_orientation, xmp_orientation
 from kernelscope.files.pictures.tiff_description import description_of, ome, ours
-from kernelscope.files.pictures.tiff_exif import (
-    add_tables,
-    exif_of,
-    has_private,
-    tags_for,
-)
+from kernelscope.files.pictures.tiff_exif import add_tables, exif_of, has_private, tags_for
 from kernelscope.files.pictures.tiff_pages import check_pages
 from kernelscope.files.pictures.tiff_segments import (
     FAX_COMPRESSIONS,

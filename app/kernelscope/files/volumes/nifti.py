@@ -20,12 +20,7 @@ from numpy.typing import NDArray
 
 from kernelscope.files.formats import Format, Unreadable
 from kernelscope.files.reading import open_file
-from kernelscope.files.volumes.raw_volume import (
-    RawVolume,
-    choose,
-    fill,
-    spacing_of,
-)
+from kernelscope.files.volumes.raw_volume import RawVolume, choose, fill, spacing_of
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.lengths import is_length
 from kernelscope.images.volume import Spacing, Volume, check_shape

@@ -66,12 +66,7 @@ _ARRAY = Format("NumPy array", (".npy",))
 
 FORMATS = (
     # First, because a DICOM file may begin with the signature of any other format.
-    VolumeFormat(
-        dicom.FORMAT,
-        dicom.matches,
-        dicom.decode,
-        holds_volume=dicom.holds_slices,
-    ),
+    VolumeFormat(dicom.FORMAT, dicom.matches, dicom.decode, holds_volume=dicom.holds_slices),
     VolumeFormat(
         nifti.FORMAT,
         nifti.matches,

@@ -15,11 +15,7 @@ from PySide6.QtGui import (
     QTextCharFormat,
     QTextCursor,
 )
-from PySide6.QtWidgets import (
-    QLabel,
-    QPlainTextEdit,
-    QWidget,
-)
+from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
 
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox

@@ -7,13 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QPoint, QSignalBlocker, Qt
 from PySide6.QtGui import QStandardItemModel
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QFormLayout,
-    QFrame,
-    QGridLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QFormLayout, QFrame, QGridLayout, QWidget
 
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import GAMMAS, Display

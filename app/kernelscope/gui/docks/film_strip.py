@@ -5,14 +5,7 @@ Return or a click shows a picture, Delete or its cross closes it.
 
 from __future__ import annotations
 
-from PySide6.QtCore import (
-    QEvent,
-    QPoint,
-    QRect,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QKeyEvent,
     QMouseEvent,
@@ -22,13 +15,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import (
-    QListWidget,
-    QListWidgetItem,
-    QStyle,
-    QStyleOptionViewItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyleOptionViewItem, QWidget
 
 from kernelscope.gui.model.documents import Document, Documents
 from kernelscope.gui.widgets import theme

@@ -11,12 +11,7 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.gui.session.session import Values
-from kernelscope.gui.widgets.editors import (
-    Editor,
-    NumberEditor,
-    NumbersEditor,
-    create_editor,
-)
+from kernelscope.gui.widgets.editors import Editor, NumberEditor, NumbersEditor, create_editor
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.mask_editor import MaskEditor
 from kernelscope.gui.widgets.parts import label_of

@@ -6,13 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import (
-    QLabel,
-    QLineEdit,
-    QMenu,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QLabel, QLineEdit, QMenu, QTreeWidgetItem, QWidget
 
 from kernelscope.gui.docks.profile_view import ProfileView
 from kernelscope.gui.model.arrangement import Units

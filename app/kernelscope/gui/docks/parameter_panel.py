@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QStandardItemModel
-from PySide6.QtWidgets import (
-    QComboBox,
-    QFrame,
-    QGroupBox,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QFrame, QGroupBox, QScrollArea, QVBoxLayout, QWidget
 
 from kernelscope.engine.result import Result
 from kernelscope.gui.docks.filter_form import FilterForm
@@ -115,11 +108,7 @@ class ParameterPanel(QScrollArea):
         if result is not None and result.request.step.filter.id in self._forms:
             self._forms[result.request.step.filter.id].show_estimates(result.estimates)
 
-    @Action(
-        "resetParameters",
-        "R&eset Parameters",
-        help="window",
-    )
+    @Action("resetParameters", "R&eset Parameters", help="window")
     def reset(self) -> None:
         """Set the parameters of the chosen filter to their defaults."""
         self._session.reset()

@@ -5,12 +5,7 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QMenu,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QMenu, QTreeWidgetItem, QWidget
 
 from kernelscope.gui.docks.histogram_view import HistogramView
 from kernelscope.gui.model.comparison import Judged

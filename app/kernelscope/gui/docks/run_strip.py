@@ -15,19 +15,8 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import (
-    QColor,
-    QPainter,
-    QPalette,
-    QPen,
-    QResizeEvent,
-    QWheelEvent,
-)
-from PySide6.QtWidgets import (
-    QListView,
-    QStyleOptionViewItem,
-    QWidget,
-)
+from PySide6.QtGui import QColor, QPainter, QPalette, QPen, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QListView, QStyleOptionViewItem, QWidget
 
 from kernelscope.gui.docks.run_table import decibels
 from kernelscope.gui.model.gallery import Gallery, RunOrder

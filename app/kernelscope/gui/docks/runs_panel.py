@@ -6,12 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QLayout,
-    QSizePolicy,
-    QStackedWidget,
-    QWidget,
-)
+from PySide6.QtWidgets import QLayout, QSizePolicy, QStackedWidget, QWidget
 
 from kernelscope.gui.docks.bars import Legend
 from kernelscope.gui.docks.run_strip import RunStrip

@@ -6,11 +6,7 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import (
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QWidget
 
 from kernelscope.bench.statistics import short
 from kernelscope.engine.timing import Metric

@@ -6,13 +6,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QFileDialog,
-    QGridLayout,
-    QLineEdit,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QGridLayout, QLineEdit, QWidget
 
 from kernelscope.base.errors import AppError
 from kernelscope.engine.recipe import Recipe

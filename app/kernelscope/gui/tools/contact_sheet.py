@@ -15,12 +15,7 @@ from typing import Any
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import (
-    QDialog,
-    QGridLayout,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QGridLayout, QVBoxLayout, QWidget
 
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
@@ -173,13 +168,7 @@ class ContactSheet(ToolWindow):
         def work(
             backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
         ) -> None:
-            sweep(
-                cells,
-                backends,
-                token,
-                report,
-                lambda index, stage: report(_Begun(index, stage)),
-            )
+            sweep(cells, backends, token, report, lambda index, stage: report(_Begun(index, stage)))
 
         if self._task is not None:
             self._task.mute()

@@ -35,11 +35,7 @@ from kernelscope.gui.tools.wrong_pixels import WrongPixelsBox
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
-from kernelscope.gui.widgets.messages import (
-    choose_text_to_save,
-    open_dialog,
-    write_text,
-)
+from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, write_text
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, refill, text_label
 from kernelscope.gui.work.background import Background
 

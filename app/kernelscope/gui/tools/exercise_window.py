@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import (
-    QListWidget,
-    QListWidgetItem,
-    QTabWidget,
-    QTextBrowser,
-    QWidget,
-)
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTabWidget, QTextBrowser, QWidget
 
 from kernelscope.backends.trial.exercises import FOLDER, Exercise, exercises
 from kernelscope.backends.trial.grading import Grade

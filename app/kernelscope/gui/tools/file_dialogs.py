@@ -11,18 +11,10 @@ from PySide6.QtCore import QMimeData, QObject, Signal
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
-from kernelscope.base.errors import (
-    AppError,
-    NotANumber,
-    SeveralVolumes,
-)
+from kernelscope.base.errors import AppError, NotANumber, SeveralVolumes
 from kernelscope.big.lazy.hints import blocks_mentioned
 from kernelscope.files import READABLE, SAMPLES, Format, read_image
-from kernelscope.files.volumes import (
-    READABLE_VOLUMES,
-    is_volume,
-    read_volume,
-)
+from kernelscope.files.volumes import READABLE_VOLUMES, is_volume, read_volume
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.tools.places import folder_for, name_filter
 from kernelscope.gui.tools.saving import Saver
@@ -290,12 +282,7 @@ class Pictures(QObject):
         dialog.textValueSelected.connect(lambda name: again(1 + names.index(name)))
         open_dialog(dialog)
 
-    @Action(
-        "paste",
-        "&Paste Picture",
-        keys=("Ctrl+V",),
-        tip="Open the picture on the clipboard",
-    )
+    @Action("paste", "&Paste Picture", keys=("Ctrl+V",), tip="Open the picture on the clipboard")
     def paste(self) -> None:
         mime = QGuiApplication.clipboard().mimeData()
         if mime is None or not self.take(mime):  # nothing at all is on it, on some desktops

@@ -8,13 +8,7 @@ import re
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QFontMetrics, QGuiApplication
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QDialogButtonBox,
-    QLabel,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QDialogButtonBox, QLabel, QVBoxLayout, QWidget
 
 from kernelscope.backends import gpu_numbers
 from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup

@@ -7,13 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette, QTextCharFormat, QTextCursor
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QPushButton,
-    QSplitter,
-    QTextEdit,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QTextEdit, QWidget
 
 from kernelscope.backends.cuda.info import architecture
 from kernelscope.backends.cuda.inspection import (

@@ -13,13 +13,7 @@ from typing import Any
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtPrintSupport import QPrintDialog, QPrinter
-from PySide6.QtWidgets import (
-    QFormLayout,
-    QHBoxLayout,
-    QPushButton,
-    QScrollArea,
-    QWidget,
-)
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QPushButton, QScrollArea, QWidget
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.files.write_errors import replace_file
@@ -36,11 +30,7 @@ from kernelscope.gui.tools.lecture_view import (
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.editors import Editor, create_editor
-from kernelscope.gui.widgets.messages import (
-    choose_text_to_save,
-    open_dialog,
-    show_error,
-)
+from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, show_error
 from kernelscope.gui.widgets.parts import (
     dressed,
     in_column,

@@ -7,12 +7,7 @@ import threading
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QComboBox,
-    QHBoxLayout,
-    QHeaderView,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QHeaderView, QWidget
 
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.base.errors import AppError, Cancelled

@@ -27,13 +27,7 @@ from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.camera import ZOOM_STEP
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, Slider
-from kernelscope.gui.widgets.parts import (
-    dressed,
-    in_column,
-    in_row,
-    labelled,
-    push_button,
-)
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, labelled, push_button
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image

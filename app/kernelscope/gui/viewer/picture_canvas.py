@@ -7,13 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt, Signal
-from PySide6.QtGui import (
-    QKeyEvent,
-    QPainter,
-    QPaintEvent,
-    QPixmap,
-    QWheelEvent,
-)
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.model.displays import PaneSide

@@ -9,14 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QGuiApplication, QPalette
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLabel,
-    QMenu,
-    QPushButton,
-    QTableWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QTableWidgetItem, QWidget
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.gui.widgets import theme
