@@ -422,7 +422,7 @@ def test_every_run_estimates_until_a_number_is_set(
     window.runner.run()
     qtbot.waitUntil(lambda: len(cpu.requests) == 1)
     assert cpu.requests[0].step.parameters["filter_sigma"] == pytest.approx(expected, rel=1e-3)
-    assert box.value() == pytest.approx(expected, rel=1e-3)
+    qtbot.waitUntil(lambda: box.value() == pytest.approx(expected, rel=1e-3))
     assert button.isChecked(), "the next run estimates again"
     assert window.session.texts()["filters/nlm"]["filter_sigma"] == "estimate"
     qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
