@@ -169,8 +169,18 @@ async def _reach(address: str, security: Security) -> None:
 
 def _unreached(address: str, tls: Tls | None, error: Exception) -> AppError:
     """Return why a scheduler could not be reached."""
+    from distributed.comm.core import FatalCommClosedError
     from tornado.iostream import StreamClosedError
 
+    # The scheduler's "unknown authority" is a fatal error without a cause, if it arrives before the
+    # connection is closed.
+    ended = (
+        ssl.SSLError,
+        ConnectionResetError,
+        BrokenPipeError,
+        StreamClosedError,
+        FatalCommClosedError,
+    )
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -181,7 +191,7 @@ def _unreached(address: str, tls: Tls | None, error: Exception) -> AppError:
             f"{cause.verify_message}.",
             "Give the certificate of the authority that signed it to --tls-ca-file.",
         )
-    if isinstance(cause, ssl.SSLError | ConnectionResetError | BrokenPipeError | StreamClosedError):
+    if isinstance(cause, ended):
         return AppError(
             f"The scheduler at “{address}” ended the connection.",
             "It may not know the authority that signed the certificate of --tls-cert, or speak "
