@@ -10,6 +10,8 @@ import pytest
 from PIL import Image
 
 from kernelscope.cli.main import main
+from kernelscope.files.volumes import read_volume, write_volumes
+from kernelscope.images.volume import Volume
 from tests.gui.test_volume_page import voxels, write
 
 
@@ -31,7 +33,7 @@ def test_specks(specks: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_options_of_apply_hold(specks: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = specks.with_name("out.png")
-    rest = ["--size", "5", "--border", "mirror", "--device", "cpu", "--json"]
+    rest = ["--size=5", "--border", "mirror", "--device", "cpu", "--json"]
     assert main(["denoise", str(specks), str(output), *rest]) == 0
     (step,) = json.loads(capsys.readouterr().out)["steps"]
     assert (step["filter"], step["parameters"]["size"], step["border"]) == ("median", 5, "mirror")
@@ -44,6 +46,16 @@ def test_noise_of_a_volume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     error = capsys.readouterr().err
     assert "note: Volume collaborative" in error
     assert "; other filters: " in error
+
+
+@pytest.mark.slow
+def test_one_of_several_volumes(tmp_path: Path) -> None:
+    several = np.random.default_rng(2).normal(100, 9, (2, 9, 9, 9)).astype(np.float32)
+    source = write_volumes([Volume.from_array(each) for each in several], tmp_path / "a.nii")
+    more = ["--device", "cpu", "--volume", "2"]
+    assert main(["denoise", str(source), str(tmp_path / "b.nii"), *more]) == 0
+    found = read_volume(tmp_path / "b.nii").voxels
+    assert abs(found - several[1]).mean() < abs(found - several[0]).mean()
 
 
 def test_quiet_says_nothing(specks: Path, capsys: pytest.CaptureFixture[str]) -> None:

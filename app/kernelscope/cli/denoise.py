@@ -9,9 +9,6 @@ from kernelscope.base.text import PROGRAM
 from kernelscope.cli.apply import apply
 from kernelscope.cli.common import STATUS, Parser, file_path
 from kernelscope.engine.denoising import propose
-from kernelscope.engine.step import ESTIMATE
-from kernelscope.images.scan import Scan
-from kernelscope.images.source import Source
 from kernelscope.teach.manual import filter_name, option_of
 
 
@@ -26,23 +23,21 @@ def denoise(arguments: list[str]) -> int:
     )
     parser.add_argument("input", metavar="INPUT", type=file_path, help="picture or volume")
     parser.add_argument("output", metavar="OUTPUT", type=file_path, help="file of the result")
+    from kernelscope.files import read_image
+    from kernelscope.files.volumes import is_volume
+
     files, rest = arguments[:2], arguments[2:]
-    proposal = propose(_read(parser.parse_args(files).input))
+    source: Path = parser.parse_args(files).input
+    # Unknown samples do not matter here, and `apply` is asked about them.
+    proposal = propose(None if is_volume(source) else read_image(source, nan=0.0))
     if "--quiet" not in rest:
         others = ", ".join(map(filter_name, proposal.others))
         print(f"note: {proposal.line}{others and f'; other filters: {others}'}", file=sys.stderr)
-    spec = proposal.step.filter
+    spec = proposal.filter
+    given = {word.partition("=")[0] for word in rest}
     own = [
-        f"{option_of(each)}={each.format(proposal.step.parameters[each.name])}"
+        f"{option_of(each)}={each.format(proposal.values[each.name])}"
         for each in spec.parameters
-        if proposal.step.parameters[each.name] not in (each.default, ESTIMATE)
+        if each.name in proposal.values and option_of(each) not in given
     ]
     return apply([filter_name(spec), *files, *own, *rest])
-
-
-def _read(path: Path) -> Source:
-    """Return a source to look at; unknown samples do not matter."""
-    from kernelscope.files import read_image
-    from kernelscope.files.volumes import is_volume, read_volume
-
-    return Scan((read_volume(path),)) if is_volume(path) else read_image(path, nan=0.0)

@@ -1,4 +1,4 @@
-"""The filter that is proposed for a noisy picture or volume, from its pixels alone.
+"""The filter that is proposed for a noisy picture or volume.
 
 black and white specks    the remedy for impulses, at a size that suits their share
 anything else             the remedy for noise with the best results, which estimates the rest
@@ -6,51 +6,56 @@ anything else             the remedy for noise with the best results, which esti
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope import filters
-from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.noise import impulse_share
-from kernelscope.images.source import Source
 from kernelscope.schema.filter import Disturbance, FilterSpec, Remedy
 from kernelscope.schema.samples import Kind
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A step that removes the noise of a source.
+    """A filter that removes the noise of a source.
 
     Attributes
     ----------
-    step : Step
+    filter : FilterSpec
+    values : mapping
+        Parameters that are not at their defaults.
     line : str
         The filter and why, for the user; a run says more about the noise.
     others : tuple of FilterSpec
         Filters that remove it as well, the best first.
     """
 
-    step: Step
+    filter: FilterSpec
+    values: Mapping[str, Any]
     line: str
     others: tuple[FilterSpec, ...] = ()
 
 
-def propose(source: Source) -> Proposal:
-    """Return the best step against the noise of a source."""
-    share = impulse_share(_middle(source)) if isinstance(source, Image) else 0.0
-    if share:
-        disturbance, why = Disturbance.IMPULSES, f"specks in {100 * share:.2g} % of the pixels"
+def propose(image: Image | None) -> Proposal:
+    """Return the best filter against the noise of a picture; None stands for any volume."""
+    share = 0.0
+    if image is None:
+        best, *others = remedies(Disturbance.NOISE, Kind.VOLUME)
+        why = "closest to heads of MRI without noise"
+    elif share := impulse_share(_middle(image)):
+        best, *others = remedies(Disturbance.IMPULSES, Kind.PICTURE)
+        why = f"specks in {100 * share:.2g} % of the pixels"
     else:
-        disturbance, why = Disturbance.NOISE, "no specks, so noise in all samples"
-    kind = Kind.PICTURE if isinstance(source, Image) else Kind.VOLUME
-    best, *others = remedies(disturbance, kind)
+        best, *others = remedies(Disturbance.NOISE, Kind.PICTURE)
+        why = "no specks, so noise in all samples"
     assert best.remedy is not None
-    step = Step.create(best.id, best.remedy.values(share))
-    return Proposal(step, f"{best.name}: {why}", tuple(others))
+    return Proposal(best, best.remedy.values(share), f"{best.name}: {why}", tuple(others))
 
 
 def remedies(disturbance: Disturbance, kind: Kind) -> list[FilterSpec]:

@@ -25,7 +25,7 @@ from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.engine.denoising import propose
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.images.levels import given_levels, own_levels_of, with_levels
 from kernelscope.images.scan import Scan
@@ -179,10 +179,9 @@ def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
     """
     with named_errors("denoise"):
         array = arrays.host_array(image, "image")
-        step = propose(arrays.picture(array, "image", arguments.get("nan"))).step
-    own = {name: each for name, each in step.parameters.items() if each != ESTIMATE}
-    function = function_of(step.filter)
-    made: NDArray[Any] = function(image, **{**own, **arguments})
+        proposal = propose(arrays.picture(array, "image", arguments.get("nan")))
+    function = function_of(proposal.filter)
+    made: NDArray[Any] = function(image, **{**proposal.values, **arguments})
     return made
 
 

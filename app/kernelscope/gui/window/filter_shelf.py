@@ -25,7 +25,7 @@ from kernelscope.base.durations import about
 from kernelscope.base.errors import AppError
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.denoising import Proposal, propose
-from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.step import Step
 from kernelscope.engine.worker import Job
 from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
@@ -41,6 +41,7 @@ from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.helper import Helper
 from kernelscope.gui.work.tasks import Priority, Task
+from kernelscope.images.image import Image
 
 QUIET_MS = 400
 """Without a change for so long, thumbnails are computed: twice the rest of a live gesture."""
@@ -156,15 +157,15 @@ class FilterShelf(QObject):
         def choose(proposal: Proposal) -> None:
             if not subject.is_front or subject.source is not source:
                 return
-            session, step = self._session, proposal.step
+            session = self._session
             with session.changing():
-                session.set_filter(step.filter.id)
+                session.set_filter(proposal.filter.id)
                 session.reset()
-                numbers = {n: each for n, each in step.parameters.items() if each != ESTIMATE}
-                session.set_values(step.filter.id, numbers)
+                session.set_values(proposal.filter.id, proposal.values)
             self.chosen.emit(proposal.line)
 
-        self._background.start("denoise", lambda: propose(source), choose, self._report)
+        image = source if isinstance(source, Image) else None
+        self._background.start("denoise", lambda: propose(image), choose, self._report)
 
     def _on_session(self, fields: Fields) -> None:
         if KIND in fields:
