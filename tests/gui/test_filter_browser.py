@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken
+from kernelscope.engine.denoising import Proposal
 from kernelscope.engine.step import Step
 from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
@@ -32,6 +33,7 @@ from kernelscope.images.image import Image
 from kernelscope.schema.samples import Kind
 from tests.gui.helpers import HEIGHT, WIDTH, FakeCpu, Opener, load, press, write_picture
 from tests.gui.test_volume_page import voxels, write
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -458,6 +460,32 @@ def test_denoise_chooses_the_filter_and_its_values_and_says_why(
     qtbot.waitUntil(lambda: window.session.filter_id == "median")
     assert window.session.values.numbers["size"] == 5
     assert window.statusBar().currentMessage() == "Median: specks in 20 % of the pixels"
+
+
+def test_denoise_of_a_picture_that_was_left_chooses_nothing(
+    qtbot: QtBot, open_window: Opener, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, go, asked = open_window(live=False), threading.Event(), list[object]()
+
+    def propose(image: Image) -> Proposal:
+        asked.append(image)
+        if len(asked) == 1:
+            go.wait(PATIENCE)
+        return Proposal(filters.get("median"), {"size": 3 + 2 * len(asked)}, "")
+
+    monkeypatch.setattr(filter_shelf, "propose", propose)
+    load(qtbot, window, picture)
+    chosen: list[str] = []
+    window.filter_shelf.chosen.connect(chosen.append)
+    window.session.set_filter("mean")
+    window.filter_shelf.denoise()
+    load(qtbot, window, write_picture(picture.with_name("other.png"), 9))
+    go.set()
+    qtbot.waitUntil(lambda: not window.background._tasks)
+    assert (window.session.filter_id, chosen) == ("mean", [])
+    window.filter_shelf.denoise()
+    qtbot.waitUntil(lambda: window.session.filter_id == "median")
+    assert window.session.values.numbers["size"] == 7
 
 
 def test_denoise_leaves_the_strength_to_be_estimated(

@@ -13,7 +13,7 @@ import pytest
 from kernelscope.base.paths import RESOURCES
 
 PICTURES, REPORTS = RESOURCES / "screenshots", RESOURCES / "bench"
-WITH_FIGURES = {"window", "recorded", "bench", "memory-ladder", "denoise", "residual"}
+WITH_FIGURES = {"window", "recorded", "bench", "memory-ladder"}
 
 
 def made() -> dict[str, dict[str, Any]]:
