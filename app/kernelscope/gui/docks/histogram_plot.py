@@ -31,7 +31,7 @@ from kernelscope.gui.docks.picture_inks import (
 )
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.colour_maps import ColourMap, table
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import Display, short
 from kernelscope.gui.model.histogram_plot import Curve, Handle, HistogramCurves, ValueAxis
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed
@@ -370,7 +370,7 @@ class HistogramPlot(QWidget):
         painter.setPen(theme.quiet_text(self.palette()))
         top, end = area.bottom() + _STRIP + HEIGHT - 4, -1.0
         for value in model.ticks(*plot.axis, max(2, int(area.width() / 70))):
-            text, x = model.short(value), self.x_of(value)
+            text, x = short(value), self.x_of(value)
             width = metrics.horizontalAdvance(text)
             left = min(max(x - width / 2, 0), self.width() - width)
             if left > end + 6:

@@ -125,7 +125,7 @@ class Display:
 
     def describe(self) -> str:
         """Return “display 100..900, gamma 0.8, Viridis”, without the defaults."""
-        parts = [f"display {_short(self.low)}..{_short(self.high)}"]
+        parts = [f"display {short(self.low)}..{short(self.high)}"]
         if self.gamma != 1:
             parts.append(f"gamma {self.gamma:.3g}")
         if self.colour_map is not ColourMap.GREY:
@@ -133,7 +133,8 @@ class Display:
         return ", ".join(parts)
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Return a value to four digits, whole from 1000 on."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

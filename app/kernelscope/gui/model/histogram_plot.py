@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.gui.model.display import GAMMAS, Display
+from kernelscope.gui.model.display import GAMMAS, Display, short
 from kernelscope.images.judging.histogram import Histogram
 from kernelscope.images.judging.pictures import histogram
 
@@ -396,8 +396,3 @@ def ticks(low: float, high: float, most: int) -> tuple[float, ...]:
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return tuple(float(f"{number * step:.12g}") for number in range(first, last + 1))
-
-
-def short(value: float) -> str:
-    """Return a value to four digits, whole from 1000 on."""
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
