@@ -41,6 +41,9 @@
 #define REGION_COLUMNS ((TILE_COLUMNS - 1) * GRID_STEP + 2 * REACH + SIDE)
 #define REGION (REGION_ROWS * REGION_COLUMNS)
 #define WARPS 4
+#ifndef GROUP_WARPS  // at level tuned
+#define GROUP_WARPS 8
+#endif
 #define PITCH 33  // of the coefficients of a stack
 
 // tolerance, limit, steps for each sample value, quotient, six thresholds or variances, and a window of eight.
@@ -587,6 +590,9 @@ extern "C" __global__ void collaborative_copy(const Sample* source, Sample* outp
 #endif
 #define AROUND (WIENER_STAGE ? 0 : STAGE)
 
+#if TUNED
+#include "collaborative_tuned.cuh"
+#else
 extern "C" __global__ void __launch_bounds__(256) collaborative_global_match(
     const Sample*, Sample*, const float* cells, unsigned short* places, int* counts, Geometry g)
 {
@@ -616,6 +622,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) collaborative_shared_gr
     filter_tiles<WIENER_STAGE != 0, true>(
         planes, guides, places, counts, tiles, nullptr, (float*)memory, g, AROUND);
 }
+#endif
 
 extern "C" __global__ void collaborative_sum(
     const Sample*, Sample*, const int* tiles, int* sums, Geometry g)

@@ -578,6 +578,11 @@ inline unsigned __vmaxu2(unsigned a, unsigned b)
 {
     return max(a & 0xffff, b & 0xffff) | max(a >> 16, b >> 16) << 16;
 }
+inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum)
+{
+    for (int i = 0; i < 32; i += 8) sum += (a >> i & 255) * (b >> i & 255);
+    return sum;
+}
 inline int __dp2a_lo(int a, int b, int sum)
 {
     return sum + (short)a * (signed char)b + (a >> 16) * (signed char)(b >> 8);

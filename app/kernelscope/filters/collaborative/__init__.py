@@ -40,7 +40,7 @@ from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import Explanation
 from kernelscope.schema.filter import Cpu, Disturbance, FilterSpec, Remedy, Unit
 from kernelscope.schema.launch import Cuda
-from kernelscope.schema.levels import GLOBAL, SHARED
+from kernelscope.schema.levels import GLOBAL, SHARED, TUNED
 
 SPEC = FilterSpec(
     id="collaborative",
@@ -63,7 +63,7 @@ SPEC = FilterSpec(
     crop=Crop(grid=GRID, floats=12),
     implementations={
         "cpu": Cpu(plan_cpu),
-        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
+        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED, TUNED), GAPS),
     },
     explanation=Explanation(
         formula=r"g = u - \frac{\sum_G w_G\, T_G^{-1}\bigl((1 - \gamma)\, T_G u\bigr)}"

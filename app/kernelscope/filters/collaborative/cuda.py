@@ -18,14 +18,13 @@ from kernelscope.filters.collaborative.model import (
 )
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
-from kernelscope.schema.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.samples import colour_count
 
 GAPS = {
     SINGLE_BLOCK.id: "One multiprocessor would take seconds where all of them take milliseconds.",
     CONSTANT.id: "There is no mask: the factors of the transform are numbers in the code.",
     TEXTURE.id: "The picture is padded once, so that no pass treats a border.",
-    TUNED.id: "This filter has no tuned kernel yet.",
 }
 
 TILE = (16, 8)
@@ -33,6 +32,15 @@ TILE = (16, 8)
 
 WARPS = 4
 """Of a block of threads of *groups*: the macro."""
+
+_GROUP_WARPS = 8
+"""The same at level *tuned*: two such blocks share a multiprocessor."""
+
+_SUM_PITCH, _STACK_PITCH = 104, 36
+"""Of the tile's sums and of a stack's coefficients at level *tuned*: see the kernel."""
+
+_KEY = 2**21
+"""Squared differences below this fit into the keys of the tuned *match*, which is for bytes."""
 
 _STACK_BYTES = WARPS * SIDE**2 * 33 * 4
 
@@ -44,8 +52,8 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         copy = Launch("collaborative_copy", task.defines(), BLOCK, 2.0 * task.dtype.itemsize, 1.0)
         return CudaPlan((copy,))
     step, reach = search(task.parameters)
-    shared = task.level == SHARED.id
-    level = "shared" if shared else "global"
+    level, tuned = task.level, task.level == TUNED.id
+    of_bytes = tuned and task.dtype == np.uint8 and max(found.tolerances) < _KEY
     colours = colour_count(task.shape[2])
     halo = 2 * (SIDE - 1 + 2 * reach)
     width = task.output_shape[1] + 2 * MARGIN
@@ -56,8 +64,10 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
     region_bytes = 2 * 4 * region[0] * region[1]
     across = search(task.parameters).count(width)
     tiles = -(-across // TILE[0]) * colours
-    compared = (((side - 1) * step + 2 * reach + SIDE) for side in (BLOCK[0], BLOCK[1]))
-    cells_bytes = 4 * next(compared) * next(compared)
+    columns, rows_compared = ((side - 1) * step + 2 * reach + SIDE for side in BLOCK)
+    cells_bytes = 4 * columns * rows_compared
+    words = -(-(columns - 3) // step) * step
+    words_bytes = 4 * words * (2 * rows_compared - SIDE + 1) + 4 * 16 * BLOCK[0] * BLOCK[1]
     work = 64 * 2 * (2 * reach + 1) ** 2 * 2 / step**2
 
     def launch(
@@ -85,31 +95,42 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
 
     def stage(number: int) -> tuple[Launch, ...]:
         cells, guides = ("guide_cells", "guides") if number else ("cells", "planes")
-        grid = (BLOCK[0] * step, BLOCK[1] * step)
-        more = () if shared else ("work",)
         # Samples are floats by then: types and borders share the code.
         common = floats.defines(**plain, WIENER_STAGE=number)
-        most = WIENER if number else found.most
+        deep = {**common, "MOST": str(WIENER if number else found.most)}
+        quick = {**deep, "TUNED": "1", "GROUP_WARPS": str(_GROUP_WARPS)}
+        match = launch(
+            f"{'global' if level == GLOBAL.id else 'shared'}_match",
+            *(cells, "places", "counts"),
+            stage=number,
+            operations=work,
+            defines=deep,
+            tile=(BLOCK[0] * step, BLOCK[1] * step),
+            shared_bytes=0 if level == GLOBAL.id else cells_bytes,
+        )
+        groups = launch(
+            f"{level}_groups",
+            *("planes", guides, "places", "counts", "tiles"),
+            stage=number,
+            operations=work / 2,
+            defines=quick if tuned else common,
+            tile=(TILE[0] * step, TILE[1] * step),
+            block=(32, _GROUP_WARPS if tuned else WARPS),
+        )
+        if level == GLOBAL.id:
+            groups = replace(groups, scratch=(*groups.scratch, "work"))
+        elif tuned:
+            stacks = 4 * _GROUP_WARPS * SIDE**2 // 2 * _STACK_PITCH
+            groups = replace(groups, shared_bytes=stacks + 4 * (_SUM_PITCH + region[0]) * region[1])
+        else:
+            groups = replace(groups, shared_bytes=_STACK_BYTES + region_bytes)
+        if of_bytes:
+            match = replace(
+                match, kernel="collaborative_tuned_match", defines=quick, shared_bytes=words_bytes
+            )
         return (
-            launch(
-                f"{level}_match",
-                *(cells, "places", "counts"),
-                stage=number,
-                operations=work,
-                defines={**common, "MOST": str(most)},
-                tile=grid,
-                shared_bytes=cells_bytes if shared else 0,
-            ),
-            launch(
-                f"{level}_groups",
-                *("planes", guides, "places", "counts", "tiles", *more),
-                stage=number,
-                operations=work / 2,
-                defines=common,
-                tile=(TILE[0] * step, TILE[1] * step),
-                block=(32, WARPS),
-                shared_bytes=_STACK_BYTES + region_bytes if shared else 0,
-            ),
+            match,
+            groups,
             launch("sum", "tiles", "sums", stage=number, operations=20, defines=common),
         )
 
@@ -132,7 +153,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         "counts": grid(4 * across, step),
         "tiles": grid(region_bytes * tiles, TILE[1] * step),
     }
-    if not shared:
+    if level == GLOBAL.id:
         scratch["work"] = grid(_STACK_BYTES * tiles, TILE[1] * step)
     guide = launch("guide", "planes", "sums", "guides", "guide_cells", operations=130)
     finish = launch("finish", "sums", stage=1, operations=130)
