@@ -32,6 +32,9 @@
 #define AFTER SEARCH
 #define SLICES (2 * REACH)  // of buffers, before and behind the output
 #define WARPS 8
+#ifndef BLOCKS  // of a multiprocessor, at least
+#define BLOCKS 2
+#endif
 #define THREADS (32 * WARPS)
 #define ALL 0xffffffffu
 #define ROOT 0.70710678f
@@ -186,11 +189,13 @@ struct Cube {
     __device__ inline void pair_up(int step)
     {
         const int turn = threadIdx.x & (2 * step - 1);
+        const float sign = turn == step ? -1.0f : 1.0f;
+        const bool meets = turn == 0 || turn == step;
 #pragma unroll
         for (int k = 0; k < CELLS; ++k) {
             const Real own = values[k], other = {__shfl_xor_sync(ALL, own.value, step)};
-            if (turn == 0) values[k] = (own + other) * ROOT;
-            if (turn == step) values[k] = (other - own) * ROOT;
+            const Real both = (other + own * sign) * ROOT;
+            if (meets) values[k] = both;
         }
     }
 
@@ -234,7 +239,8 @@ __device__ inline Real multiply(Cube& cube, const Cube& guide)
 #pragma unroll
     for (int k = 0; k < CELLS; ++k) {
         const Real ratio = guide.values[k] * numbers[3];
-        const Real gain = one - one / (ratio * ratio + one);
+        const Real sum = ratio * ratio + one;
+        const Real gain = one - (sum.value > 1e30f ? Real{0.0f} : near_quotient(one, sum));
         cube.values[k] = cube.values[k] * gain;
         total += (int)(gain * gain * SHARES + Real{0.5f}).value;
     }
@@ -315,8 +321,13 @@ struct Range {
 #define TILE_X (STEP * (WARPS - 1) + SIDE + 2 * SEARCH)
 #define TILE_Y (SIDE + 2 * SEARCH)
 
+// Places that lanes compare at once have numbers in a row, and lie in different banks: a place has the bank of its number.
+#define TILE_ROW (32 + PLACES)
+#define TILE_SLICE (TILE_Y * TILE_ROW + 31)
+static_assert(TILE_X <= TILE_ROW && TILE_SLICE % 32 == PLACES * PLACES % 32, "banks");
+
 struct Memory {
-    float cells[TILE_Y][TILE_Y][TILE_X];  // slices, rows, columns
+    float cells[TILE_Y * TILE_SLICE];  // slices, rows, columns
 };
 
 __device__ inline Cells load_tile(
@@ -329,11 +340,12 @@ __device__ inline Cells load_tile(
         const float* row = from.row(zz, c, yy);
         for (int t = threadIdx.x; t < TILE_X; t += 32) {
             const int xx = x - SEARCH + t;
-            if (xx >= -PAD && xx < g.width + PAD) memory.cells[s][r][t] = row[xx];
+            if (xx >= -PAD && xx < g.width + PAD) memory.cells[s * TILE_SLICE + r * TILE_ROW + t] = row[xx];
         }
     }
     __syncthreads();
-    return {&memory.cells[SEARCH][SEARCH][SEARCH + own - x], TILE_Y * TILE_X, TILE_X};
+    return {
+        memory.cells + SEARCH * (TILE_SLICE + TILE_ROW + 1) + own - x, TILE_SLICE, TILE_ROW};
 }
 
 template <bool WIENER, bool SHARED>
@@ -380,14 +392,14 @@ __device__ inline void stage(
                 }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) volume_collaborative_global_hard(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) volume_collaborative_global_hard(
     const float*, float*, const float* extended, Whole* sums, Whole* weights, Volume g, int first, int last)
 {
     for (int step = first; step < last; ++step)
         stage<false, false>(nullptr, extended, extended, sums, weights, g, step);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) volume_collaborative_global_wiener(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) volume_collaborative_global_wiener(
     const float*, float*, const float* extended, const float* basic, Whole* sums, Whole* weights, Volume g, int first,
     int last)
 {
@@ -395,7 +407,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) volume_collaborative_globa
         stage<true, false>(nullptr, extended, basic, sums, weights, g, step);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) volume_collaborative_shared_hard(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) volume_collaborative_shared_hard(
     const float*, float*, const float* extended, Whole* sums, Whole* weights, Volume g, int first, int last)
 {
     extern __shared__ __align__(16) unsigned char memory[];
@@ -403,7 +415,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) volume_collaborative_share
         stage<false, true>((Memory*)memory, extended, extended, sums, weights, g, step);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) volume_collaborative_shared_wiener(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) volume_collaborative_shared_wiener(
     const float*, float*, const float* extended, const float* basic, Whole* sums, Whole* weights, Volume g, int first,
     int last)
 {

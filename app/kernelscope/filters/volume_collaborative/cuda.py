@@ -28,7 +28,7 @@ GAPS = {
 _WARPS = 8
 """References of a block: macro ``WARPS``."""
 
-_SHARED_BYTES = 4 * (SIDE + 2 * SEARCH) ** 2 * (STEP * (_WARPS - 1) + SIDE + 2 * SEARCH)
+_SHARED_BYTES = 4 * (SIDE + 2 * SEARCH) * ((SIDE + 2 * SEARCH) * (32 + 2 * SEARCH + 1) + 31)
 """The structure ``Memory``."""
 
 _OPERATIONS = 11**3 * SIDE**3 * 3 / STEP**3 + 1000
