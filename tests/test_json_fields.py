@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import pytest
 
 from kernelscope.base import json_fields
 from kernelscope.base.json_fields import InvalidJson, Size, _unique, parse, read
+from kernelscope.schema.blocks import read_block
 
 
 def refusal(text: str) -> str:
@@ -80,6 +81,9 @@ class _Place(NamedTuple):
     line: Size
 
 
+_Block = Annotated[tuple[int, int], lambda field: field.from_text(read_block)]
+
+
 @dataclass(frozen=True)
 class _Record:
     kind: _Kind
@@ -88,12 +92,19 @@ class _Record:
     named: Mapping[int, float]
     left: int | None = None
     whole: bool = True
+    shift: Annotated[float, (-1, 1)] = -0.5
+    way: Annotated[str, ("north", "south")] = "north"
+    block: _Block = (16, 4)
 
 
 def test_a_record_is_read_by_the_types_of_its_fields() -> None:
-    record = _Record(_Kind.ROUND, (_Place("a", 3),), (1, 0), {7: 0.5}, 2)
-    text = json.dumps(dataclasses.asdict(record))
+    record = _Record(_Kind.ROUND, (_Place("a", 3),), (1, 0), {7: 0.5}, 2, shift=-1.0, block=(8, 8))
+    content = {**dataclasses.asdict(record), "block": "8x8"}
+    text = json.dumps(content)
     assert parse(text, "f").record(_Record) == record
+    left_out = {name: content[name] for name in ("kind", "places", "sizes", "named")}
+    expected = _Record(record.kind, record.places, record.sizes, record.named)
+    assert parse(json.dumps(left_out), "f").record(_Record) == expected
     assert parse(text, "f").record(_Record, left=None) == dataclasses.replace(record, left=None)
 
 
@@ -105,16 +116,18 @@ def test_a_record_is_read_by_the_types_of_its_fields() -> None:
         ('["a", 3]', '["a"]', r"places\[0\]"),
         ("[1, 0]", "[0, 0]", r"sizes\[0\]"),
         ('"7"', '"x"', "named"),
-        ("0.5", "-0.5", 'named."7"'),
+        ("0.25", "-0.25", 'named."7"'),
         ('"left": 2', '"left": 2.5', "left"),
-        ('"left"', '"right"', "“left” is missing"),
+        ('"named"', '"called"', "“named” is missing"),
+        ("-0.5", "-1.5", "shift"),
+        ('"north"', '"up"', "way"),
+        ("16x4", "99x99", "block"),
         ("true", "1", "whole"),
     ],
 )
 def test_a_wrong_field_of_a_record_is_named(old: str, new: str, place: str) -> None:
-    text = json.dumps(
-        dataclasses.asdict(_Record(_Kind.ROUND, (_Place("a", 3),), (1, 0), {7: 0.5}, 2))
-    )
+    record = _Record(_Kind.ROUND, (_Place("a", 3),), (1, 0), {7: 0.25}, 2)
+    text = json.dumps({**dataclasses.asdict(record), "block": "16x4"})
     assert old in text
     with pytest.raises(InvalidJson, match=place):
         parse(text.replace(old, new), "f").record(_Record)

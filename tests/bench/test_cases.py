@@ -218,8 +218,17 @@ def test_a_given_picture_is_named_and_not_made_up() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({}, "x.json: plan: “name” is missing."),
-        ({"name": 3}, "x.json: plan.name: expected text, found 3."),
+        ({}, "x.json: plan: “sweeps” is missing."),
+        ({"sweeps": [], "name": 3}, "x.json: plan.name: expected text, found 3."),
+        (
+            {"sweeps": [], "longest": 0},
+            "x.json: plan.longest: expected a number from 1e-12 to 1e+09, found 0.",
+        ),
+        (
+            {"sweeps": [], "blocks": ["1x1"]},
+            "x.json: plan.blocks[0]: A block of 1×1 has 1 threads. "
+            "Choose sides with a product of 32 to 1024.",
+        ),
         ({"name": "x", "sweeps": 3}, "x.json: plan.sweeps: expected a list [...], found 3."),
         (
             {"name": "x", "sweeps": [{"filter": "mean"}]},

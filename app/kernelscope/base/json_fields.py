@@ -42,7 +42,7 @@ _MOST_WHOLE = 1 << 63
 _MOST_COUNT, _MOST_NUMBER = 1 << 53, 1e18
 """Of the fields of a record."""
 
-Size = Annotated[int, 1]
+Size = Annotated[int, (1, _MOST_COUNT)]
 """A field of a record that is at least 1."""
 
 _LONGEST = 300
@@ -176,43 +176,57 @@ class Field:
     def record(self, kind: type[Value], **given: Any) -> Value:
         """Return a data class or named tuple, read from an object but for the fields `given`.
 
-        Each field is read by its type: text, flag, number, enumeration, None, a tuple or a mapping
-        of these, or another record; a named tuple may be a list as well. Numbers are not negative.
+        Each field is read by its type, see `typed`; one that is left out has its default. A named
+        tuple may be a list as well.
         """
         hints = typing.get_type_hints(kind, include_extras=True)
-        names = [name for name in _fields_of(kind) if name not in given]
+        names = {name: needed for name, needed in _fields_of(kind).items() if name not in given}
         if isinstance(self.value, list):
             values = dict(zip(names, self.elements(len(names)), strict=True))
         else:
-            values = {name: self[name] for name in names}
-        return kind(**{name: each._typed(hints[name]) for name, each in values.items()}, **given)
+            values = {name: self[name] for name in names if name in self or names[name]}
+        return kind(**{name: each.typed(hints[name]) for name, each in values.items()}, **given)
 
-    def _typed(self, kind: Any) -> Any:
+    def typed(self, kind: Any) -> Any:
+        """Return text, a flag, a number, an enumeration, None, a tuple or mapping, or a record.
+
+        Numbers are not negative. ``Annotated`` gives other bounds, the known texts, or a function
+        that reads the field: ``Annotated[float, (-1, 1)]``, ``Annotated[str, ("x", "y")]``.
+        """
         origin, inner = typing.get_origin(kind), typing.get_args(kind)
         if origin in (types.UnionType, typing.Union):
-            return None if self.value is None else self._typed(inner[0])
+            return None if self.value is None else self.typed(inner[0])
         if origin is tuple and inner[-1] is ...:
-            return tuple(each._typed(inner[0]) for each in self.elements())
+            return tuple(each.typed(inner[0]) for each in self.elements())
         if origin is tuple:
             pairs = zip(self.elements(len(inner)), inner, strict=True)
-            return tuple(each._typed(one) for each, one in pairs)
+            return tuple(each.typed(one) for each, one in pairs)
         if origin is Mapping:
-            return {
-                self._key(name, inner[0]): each._typed(inner[1]) for name, each in self.fields()
-            }
-        if kind is str:
-            return self.text()
-        if kind is bool:
-            return self.flag()
-        if kind is float:
-            return self.number(0, _MOST_NUMBER)
-        if kind is int or origin is Annotated:
-            return self.whole(inner[1] if inner else 0, _MOST_COUNT)
+            return {self._key(name, inner[0]): each.typed(inner[1]) for name, each in self.fields()}
+        if origin is Annotated:
+            return self._ruled(*inner)
+        plain: dict[Any, Callable[[], Any]] = {
+            Any: lambda: self.value,
+            str: self.text,
+            bool: self.flag,
+            float: lambda: self.number(0, _MOST_NUMBER),
+            int: lambda: self.whole(0, _MOST_COUNT),
+        }
+        if kind in plain:
+            return plain[kind]()
         if issubclass(kind, Enum):
             if self.value not in (known := [each.value for each in kind]):
                 self._expected(f"one of {', '.join(map(str, known))}")
             return kind(self.value)
         return self.record(kind)
+
+    def _ruled(self, kind: Any, rule: Any) -> Any:
+        """Return a value of an annotated type."""
+        if callable(rule):
+            return rule(self)
+        if kind is str:
+            return self.one_of(rule)
+        return self.whole(*rule) if kind is int else self.number(*rule)
 
     def _key(self, name: str, kind: type) -> str | int:
         if kind is int and not name.isdecimal():
@@ -223,11 +237,16 @@ class Field:
         return self.through(convert, self.text())
 
 
-def _fields_of(kind: Any) -> Sequence[str]:
+def _fields_of(kind: Any) -> dict[str, bool]:
+    """Return the fields of a record by name, and whether each must be there."""
     if dataclasses.is_dataclass(kind):
-        return [each.name for each in dataclasses.fields(kind) if each.init]
-    names: Sequence[str] = kind._fields
-    return names
+        missing = dataclasses.MISSING
+        return {
+            each.name: each.default is missing and each.default_factory is missing
+            for each in dataclasses.fields(kind)
+            if each.init
+        }
+    return {name: name not in kind._field_defaults for name in kind._fields}
 
 
 def shortened(text: str, most: int = _LONGEST) -> str:

@@ -422,13 +422,13 @@ def _roof(
 ) -> Series:
     """Return the roof over the points, a little wider than the points and the ridge."""
     known_ridge = [] if math.isinf(peak_rate) else [peak_rate / copy_rate]
-    least = min(*(each.intensity for each in points), *known_ridge) / 2
-    most = 2 * max(*(each.intensity for each in points), *known_ridge)
+    known = [*(each.intensity for each in points), *known_ridge]
+    least, most = min(known) / 2, 2 * max(known)
     corners = sorted({least, *known_ridge, most})
     heights = (min(copy_rate * x, peak_rate) / 1e9 for x in corners)
-    known = "" if math.isinf(peak_rate) else f", peak {peak_rate / 1e12:.3g} Tops/s"
+    peak = "" if math.isinf(peak_rate) else f", peak {peak_rate / 1e12:.3g} Tops/s"
     return Series(
-        f"Roof: copy {copy_rate / 1e9:,.0f} GB/s{known}",
+        f"Roof: copy {copy_rate / 1e9:,.0f} GB/s{peak}",
         tuple(Point(x, y, y, y) for x, y in zip(corners, heights, strict=True)),
         len(names),
         line=True,

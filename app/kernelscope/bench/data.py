@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from kernelscope.schema.samples import Kind, Pixels
 
 SEED = 20130521  # seed of all random data
 HEAD_SIGMA = 10.0  # rician noise of the head, in grey levels; its brightest tissue is 255
+
+MOST_CHANNELS = 4
 
 SALT_AND_PEPPER = 0.05
 """Share of the photograph's pixels that turn black or white; source M does not state its share."""
@@ -56,7 +58,7 @@ class Data:
     pepper``: the photograph with that noise. ``head``: volumes with Rician noise. ``given``: the
     source passed to `of`."""
     shape: tuple[int, ...]  # (height, width) of a picture, (depth, height, width) of a volume
-    channels: int = 1  # channels of a picture, components of a scan
+    channels: Annotated[int, (1, MOST_CHANNELS)] = 1  # of a picture; components of a scan
     title: str = ""  # title of the given source
     given: Source | None = field(default=None, compare=False, repr=False)
     """Also None if a report describes data that were opened elsewhere."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 from kernelscope import filters
 from kernelscope.base.json_fields import Field
@@ -21,6 +21,15 @@ CPU, GPU = Device.CPU.value, Device.GPU.value
 DEVICES = (CPU, GPU)
 
 Parameters = Mapping[str, Any]
+
+MEASURABLE = 1e-12, 1e9
+"""Range of the longest run in seconds; a value outside it is taken for a damaged file."""
+
+_MOST_CELLS = 1 << 34  # limits of a plan in a file; a value beyond them is taken for a damaged file
+_Side = Annotated[int, (1, 1 << 20)]
+GpuCount = Annotated[int, (1, 1024)]
+KnownDevice = Annotated[str, DEVICES]
+_Block = Annotated[Block, lambda field: field.from_text(read_block)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +50,16 @@ class Plan:
 
     name: str = ""  # name of the preset, or empty
     sweeps: tuple[Sweep, ...]
-    devices: tuple[str, ...] = DEVICES  # ``cpu``, ``gpu``
+    devices: tuple[KnownDevice, ...] = DEVICES
     levels: tuple[str, ...] = ()  # levels of any device; empty for all
     peers: bool = False  # whether to time libraries too, on the same data
-    repeat: int = rules.REPEAT  # timed runs of each row
+    repeat: Annotated[int, (1, 1_000_000)] = rules.REPEAT  # timed runs of each row
     cold: bool = True  # whether caches are emptied before each run, see `rules`
-    longest: float = rules.LONGEST
+    longest: Annotated[float, MEASURABLE] = rules.LONGEST
     """Longest run in seconds; a slower one is timed on a smaller part."""
-    gpus: tuple[int, ...] = ()
+    gpus: tuple[GpuCount, ...] = ()
     """Numbers of GPUs that filter volumes, in turn; empty for as many as were chosen."""
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[_Block, ...] = ()
     """Threads of a GPU's blocks in x and y, in turn, at the levels that let the user choose the
     block; empty for the plan's."""
     libraries: tuple[str, ...] = ()  # the libraries; empty for all
@@ -86,37 +95,9 @@ class Plan:
         (A plan for an opened source is valid; but the report does not hold the source, so its rows
         cannot run.)
         """
-        return cls(
-            name=content["name"].text(),
-            sweeps=tuple(map(_sweep_from_json, content["sweeps"].elements())),
-            devices=tuple(each.one_of(DEVICES) for each in content["devices"].elements()),
-            levels=_texts(content, "levels"),
-            peers=content["peers"].flag(),
-            libraries=_texts(content, "libraries") if "libraries" in content else (),
-            repeat=content["repeat"].whole(1, _MOST_REPEATS),
-            cold=content["cold"].flag(),
-            longest=content["longest"].number(*MEASURABLE),
-            gpus=tuple(each.whole(1, MOST_GPUS) for each in _optional(content, "gpus")),
-            blocks=tuple(each.from_text(read_block) for each in _optional(content, "blocks")),
+        return content.record(
+            cls, sweeps=tuple(map(_sweep_from_json, content["sweeps"].elements()))
         )
-
-
-MEASURABLE = 1e-12, 1e9
-"""Range of the longest run in seconds; a value outside it is taken for a damaged file."""
-
-_MOST_REPEATS = 1_000_000
-MOST_GPUS = 1024
-_LONGEST_SIDE = 1 << 20
-_MOST_CELLS = 1 << 34  # limits of a plan in a file; a value beyond them is taken for a damaged file
-
-
-def _texts(content: Field, name: str) -> tuple[str, ...]:
-    return tuple(each.text() for each in content[name].elements())
-
-
-def _optional(content: Field, name: str) -> list[Field]:
-    """Return the elements of a list; empty if an older file lacks it."""
-    return content[name].elements() if name in content else []
 
 
 def _sweep_to_json(sweep: Sweep) -> dict[str, Any]:
@@ -168,17 +149,17 @@ def _values(spec: FilterSpec, content: Field) -> Parameters:
 
 
 def _data_from_json(content: Field, kind: Kind) -> Data:
-    shape = shape_from_json(content["shape"], 3 if kind is Kind.VOLUME else 2)
-    what = Content(content["content"].one_of([str(each) for each in Content]))
+    data = content.record(Data, shape=shape_from_json(content["shape"], kind), given=None)
+    what = data.content
     if what is not Content.GIVEN and (what is Content.HEAD) != (kind is Kind.VOLUME):
         content["content"].refuse(f"{what} is nothing for a filter of {kind}s.")
-    channels = content["channels"].whole(1, 4)
-    return Data(what, shape, channels, content["title"].text())
+    return data
 
 
-def shape_from_json(content: Field, axes: int) -> tuple[int, ...]:
-    """Return the sides of a picture (2 axes) or of a volume (3)."""
-    shape = tuple(each.whole(1, _LONGEST_SIDE) for each in content.elements(axes))
+def shape_from_json(content: Field, kind: Kind) -> tuple[int, ...]:
+    """Return the sides of a picture or of a volume."""
+    volume, picture = tuple[_Side, _Side, _Side], tuple[_Side, _Side]
+    shape: tuple[int, ...] = content.typed(volume if kind is Kind.VOLUME else picture)
     if math.prod(shape) > _MOST_CELLS:
         content.refuse("no memory holds as much.")
     return shape

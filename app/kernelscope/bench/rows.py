@@ -5,22 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from kernelscope.schema.blocks import Block, block_name
+from kernelscope.bench.data import MOST_CHANNELS, Content
+from kernelscope.bench.plan import MEASURABLE, GpuCount, KnownDevice
+from kernelscope.schema.blocks import MOST_THREADS, block_name
+from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Pixels
+
+# Upper limits; a larger value is taken for a damaged file.
+_Seconds = Annotated[float, (0, MEASURABLE[1])]
+_Amount = Annotated[float, (0, 1e30)]
+_Rate = Annotated[float, (1, 1e30)]
+_Threads = Annotated[int, (1, MOST_THREADS)]
 
 
 @dataclass(frozen=True)
 class Difference:
     """The difference between a library's result and ours."""
 
-    largest: float  # in grey levels, or in the unit of floats
-    share: float  # of the samples that differ, 0 to 1
+    largest: Annotated[float, (0, math.inf)]  # in grey levels, or in the unit of floats
+    share: Annotated[float, (0, 1)]  # of the samples that differ, 0 to 1
     inside: bool = False  # only samples whose masks lie within the picture were compared
 
     @classmethod
@@ -50,35 +59,37 @@ class Row:
     label: str  # the filter and the parameters that were chosen, for tables
     filter: str
     parameters: Mapping[str, str]  # every parameter, in the form that the command line takes
-    border: str
-    content: str  # the content of the data, see `data.Content`
-    channels: int  # channels or components
+    border: Annotated[str, list(Border)]
+    content: Annotated[str, list(Content)]
+    channels: Annotated[int, (1, MOST_CHANNELS)]  # or components
     # Shapes of the requested data and of the part that was timed, which is smaller if all would
     # have taken too long. (height, width) or (depth, height, width).
     asked: tuple[int, ...]
     shape: tuple[int, ...]
-    device: str  # ``cpu`` or ``gpu``
+    device: KnownDevice
     level: str  # a level of the device, or a library
     library: bool = False  # whether `level` is a library
-    gpus: int = 1  # how many GPUs shared the work; the kernels' time is that of the busiest
-    block: Block | None = None  # requested threads of a GPU's blocks; None for the plan's
-    seconds: tuple[float, ...] = ()
+    gpus: GpuCount = 1  # how many GPUs shared the work; the kernels' time is that of the busiest
+    block: tuple[_Threads, _Threads] | None = None
+    """Requested threads of a GPU's blocks; None for the plan's."""
+    seconds: tuple[Annotated[float, MEASURABLE], ...] = ()
     """Every repeat of the computing: stage *compute*, the kernels, or a library's call."""
-    stages: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    stages: Mapping[str, tuple[_Seconds, ...]] = field(default_factory=dict)
     """Every repeat of each counted stage, 0 if a run skipped it; empty for libraries."""
-    kernels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    kernels: Mapping[str, tuple[_Seconds, ...]] = field(default_factory=dict)
     """Every repeat of each kernel, if a level runs several in sequence."""
-    bytes: float | None = None
+    bytes: _Amount | None = None
     """Minimum memory traffic, read + written, by the plan of a level of the GPU."""
-    operations: float | None = None  # arithmetic operations by the plan of a level of the GPU
+    operations: _Amount | None = None  # arithmetic operations by the plan of a level of the GPU
     # Of the GPU: bytes per second of a copy in its memory, peak operations per second.
-    copy_rate: float | None = None
-    peak_rate: float | None = None
-    batch: int = 1  # number of launches that each computing time is the mean of, see `rules`
+    copy_rate: _Rate | None = None
+    peak_rate: _Rate | None = None
+    batch: Annotated[int, (1, 1 << 40)] = 1
+    """Number of launches that each computing time is the mean of, see `rules`."""
     cache: str = ""  # ``cold`` or ``warm``
-    load: float | None = None
+    load: _Amount | None = None
     """Mean number of cores that other programs kept busy during the measurement."""
-    psnr: float | None = None
+    psnr: Annotated[float, (-math.inf, math.inf)] | None = None
     """Of the result against the noise-free picture, in decibels; None without one, or if a part was
     timed, which shows another picture."""
     difference: Difference | None = None  # between a library's result and ours

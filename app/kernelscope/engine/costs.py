@@ -14,13 +14,14 @@ import math
 import statistics
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 import platformdirs
 
 from kernelscope.base import atomic, json_fields
 from kernelscope.base.errors import AppError
-from kernelscope.base.json_fields import Field
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -44,12 +45,8 @@ small picture a tenth of one."""
 _MOST_BYTES = 1 << 22
 """Largest size of the file; real ones stay far below."""
 
-_MOST_SAMPLES = 1 << 50
-_LEAST_SECONDS, _MOST_SECONDS = 1e-12, 1e9
-"""Values outside of these limits were not measured: the file was edited."""
-
-Point = tuple[int, float]
-"""(samples of the input, seconds)."""
+Point = tuple[Annotated[int, (1, 1 << 50)], Annotated[float, (1e-12, 1e9)]]
+"""(samples of the input, seconds). In an edited file values may be beyond these limits."""
 
 
 def default_path() -> Path:
@@ -189,15 +186,8 @@ def _read(path: Path) -> dict[str, list[Point]]:
         _logger.warning("costs are learnt again: %s", error)
         return {}
     try:
-        return {
-            key: [_point(point) for point in points.elements()]
-            for key, points in json_fields.parse(text, path.name).fields()
-        }
+        points = json_fields.parse(text, path.name).typed(Mapping[str, tuple[Point, ...]])
     except AppError as error:
         _logger.warning("the damaged costs are replaced: %s", error)
         return {}
-
-
-def _point(content: Field) -> Point:
-    size, seconds = content.elements(2)
-    return size.whole(1, _MOST_SAMPLES), seconds.number(_LEAST_SECONDS, _MOST_SECONDS)
+    return {key: [*those] for key, those in points.items()}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelscope.backends.trial.parent import Work
 from kernelscope.backends.trial.plan import TrialPlan
@@ -27,8 +26,7 @@ SHAPES = ((1, 1), (1, 7), (7, 1), (3, 131), (17, 33), (31, 64), (64, 256))
 """Of the pictures: less than a block, not a multiple of one, and whole blocks for counting."""
 
 _BYTES = 1 << 16
-_FIELDS = ("title", "filter", "parameters", "kernel", "block", "tile", "shared_bytes", "goal",
-           "tolerance", "hints", "texture", "constants", "tables")  # fmt: skip
+_Side = Annotated[int, (1, 1024)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,47 +78,54 @@ def exercises() -> tuple[Exercise, ...]:
     return tuple(read_exercise(path.parent) for path in sorted(FOLDER.glob("*/exercise.json")))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Description:
+    """The file of an exercise; see `Exercise` and `Launch`."""
+
+    title: str
+    filter: str
+    parameters: Mapping[str, Any]
+    kernel: str
+    block: tuple[_Side, _Side]
+    tile: tuple[_Side, _Side]
+    shared_bytes: Annotated[int, (0, 48 << 10)]
+    hints: tuple[str, ...]
+    goal: Annotated[float, (0, 1e6)] | None = None
+    tolerance: Annotated[int, (0, 1)] = 0
+    texture: bool = False
+    constants: Mapping[str, tuple[Annotated[int, (1 - (1 << 31), (1 << 31) - 1)], ...]] = field(
+        default_factory=dict
+    )
+    tables: tuple[tuple[Annotated[int, (0, 255)], ...], ...] = ()
+
+
 def read_exercise(folder: Path) -> Exercise:
     """Read the exercise in a folder; raise `AppError` if its description is damaged."""
     content = json_fields.read(folder / "exercise.json", _BYTES)
-    content.only(_FIELDS)
-    kernel = content["kernel"].text()
-    constants = dict(content["constants"].fields()) if "constants" in content else {}
+    content.only([each.name for each in fields(_Description)])
+    described = content.record(_Description)
     launch = Launch(
-        kernel=kernel,
+        kernel=described.kernel,
         defines={},
-        block=_pair(content["block"]),
-        tile=_pair(content["tile"]),
+        block=described.block,
+        tile=described.tile,
         bytes_per_sample=2.0,
         operations_per_sample=1.0,
-        tables=tuple(
-            np.array([each.whole(0, 255) for each in field.elements()], np.uint8)
-            for field in (content["tables"].elements() if "tables" in content else ())
-        ),
-        shared_bytes=content["shared_bytes"].whole(0, 48 << 10),
-        texture="texture" in content and content["texture"].flag(),
-        constants={name: _numbers(field) for name, field in constants.items()},
+        tables=tuple(np.array(each, np.uint8) for each in described.tables),
+        shared_bytes=described.shared_bytes,
+        texture=described.texture,
+        constants={name: np.array(each, np.int32) for name, each in described.constants.items()},
     )
     return Exercise(
         folder.name,
-        content["title"].text(),
+        described.title,
         (folder / "text.md").read_text(encoding="utf-8"),
         (folder / "starter.cu").read_text(encoding="utf-8"),
         (folder / "solution.cu").read_text(encoding="utf-8"),
-        tuple(each.text() for each in content["hints"].elements()),
-        content["filter"].text(),
-        {name: each.value for name, each in content["parameters"].fields()},
+        described.hints,
+        described.filter,
+        described.parameters,
         launch,
-        content["goal"].number(0, 1e6) if "goal" in content else None,
-        content["tolerance"].whole(0, 1) if "tolerance" in content else 0,
+        described.goal,
+        described.tolerance,
     )
-
-
-def _numbers(content: json_fields.Field) -> NDArray[np.int32]:
-    most = (1 << 31) - 1
-    return np.array([each.whole(-most, most) for each in content.elements()], np.int32)
-
-
-def _pair(content: json_fields.Field) -> tuple[int, int]:
-    columns, rows = (each.whole(1, 1024) for each in content.elements(2))
-    return columns, rows
