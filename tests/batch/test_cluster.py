@@ -28,7 +28,6 @@ from kernelscope.base.parallel import core_count
 from kernelscope.big.batch import JOURNAL, FileOutcome, Item, Journal, Status, find_items
 from kernelscope.big.batch.cluster import (
     ClusterBatch,
-    SchedulerLost,
     Tls,
     connected,
     local_workers,
@@ -37,6 +36,7 @@ from kernelscope.big.batch.cluster import (
 )
 from kernelscope.big.batch.item import PARTS
 from kernelscope.big.batch.task import TaskSettings
+from kernelscope.big.workers import SchedulerLost
 from kernelscope.cli.main import main
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions

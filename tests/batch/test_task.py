@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,6 +33,7 @@ from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_image
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.images.image import Image
+from kernelscope.images.judging.volumes import VolumeQuality
 from kernelscope.images.volume import Volume
 
 RECIPE = Recipe((Step.create("mean", {}),))
@@ -78,8 +80,7 @@ def altered(item: Item, settings: TaskSettings, **what: Any) -> str:
 
 def reason(answer: str) -> str:
     plain = json.loads(answer)
-    assert plain["status"] == "failed"
-    return str(plain["reason"])
+    return str(plain.get("reason") or plain["outcome"]["reason"])
 
 
 def test_the_client_alone_writes_the_target(
@@ -124,6 +125,29 @@ def test_folders_of_slices_are_replaced_if_they_hold_nothing_else(
     assert outcome.status is Status.FAILED
     assert "this folder holds other things, such as mine.txt" in outcome.reason
     assert len(list(head.target.iterdir())) == 4
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are texts there")
+def test_names_need_not_be_utf_8(item: Item, settings: TaskSettings, journal: Journal) -> None:
+    odd = item.source.with_name(os.fsdecode(b"\xff.png"))
+    item.source.rename(odd)
+    named = Item(odd, item.target.with_name(odd.name), item.reference)
+    outcome = finish(named, filter_file(describe(7, named, settings)), settings, journal)
+    assert outcome.status is Status.DONE, outcome.reason
+    assert named.target.exists()
+
+
+def test_the_figures_of_a_volume_come_back(
+    tmp_path: Path, settings: TaskSettings, journal: Journal
+) -> None:
+    (tmp_path / "in").mkdir()
+    dark = np.full((9, 12, 10), -3, np.float32)
+    for name, voxels in (("head", dark), ("ideal", dark + np.float32(5))):
+        write_volume(Volume.from_array(voxels, name), tmp_path / f"in/{name}.npy")
+    head = Item(tmp_path / "in/head.npy", tmp_path / "out/head.npy", tmp_path / "in/ideal.npy")
+    outcome = finish(head, filter_file(describe(3, head, settings)), settings, journal)
+    assert isinstance(outcome.before, VolumeQuality), (outcome.note, outcome.reason)
+    assert outcome.before.bias == -5
 
 
 def test_a_task_that_is_done_twice_makes_one_result(
@@ -204,5 +228,5 @@ def test_a_bad_file_does_not_hold_up_the_next(item: Item, settings: TaskSettings
     lossy = Item(item.source.with_suffix(".tif"), item.target.with_suffix(".jpg"))
     assert "cannot keep" in reason(filter_file(describe(8, lossy, settings)))
     broken = replace(settings, options=RunOptions(Device.CPU, "none of these"))
-    assert json.loads(filter_file(describe(7, item, broken)))["status"] == "failed"
-    assert json.loads(filter_file(describe(7, item, settings)))["status"] == "done"
+    assert json.loads(filter_file(describe(7, item, broken)))["outcome"]["status"] == "failed"
+    assert json.loads(filter_file(describe(7, item, settings)))["outcome"]["status"] == "done"

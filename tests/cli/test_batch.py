@@ -26,13 +26,15 @@ from PIL import PngImagePlugin
 
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.base.errors import ImageWriteError
+from kernelscope.base.json_fields import Field
 from kernelscope.big.batch import JOURNAL, Batch, Handling, Item
-from kernelscope.big.batch.task import TaskSettings, _options, describe
+from kernelscope.big.batch.task import TaskSettings, describe
 from kernelscope.cli.arguments import apply_parser
 from kernelscope.cli.batch import _handling, _parser
 from kernelscope.cli.main import main
 from kernelscope.cli.shared_options import run_options
 from kernelscope.engine.backend import Availability
+from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, read_recipe, write_image, write_recipe
@@ -729,7 +731,7 @@ def test_a_worker_gets_all_options(recipe: Path, folder: Path, tmp_path: Path) -
     options, handling = run_options(vars(given)), _handling(given)
     settings = TaskSettings(read_recipe(recipe), options, tmp_path, handling)
     task = json.loads(describe(0, Item(tmp_path / "a", tmp_path / "b"), settings))
-    assert _options(task["options"]) == options
+    assert Field(task["options"], "task").record(RunOptions) == options
     assert Handling(**task["handling"]) == handling == Handling(2.0, True, False, 7)
     assert (options.block, options.memory_limit) == ((16, 8), 1 << 30)
 

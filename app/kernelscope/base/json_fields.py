@@ -45,6 +45,9 @@ _MOST_COUNT, _MOST_NUMBER = 1 << 53, 1e18
 Size = Annotated[int, (1, _MOST_COUNT)]
 """A field of a record that is at least 1."""
 
+Number = Annotated[float, (-math.inf, math.inf)]
+"""A field of a record that may be negative or infinite."""
+
 _LONGEST = 300
 """Most characters of a problem or of a path in a message."""
 
@@ -102,7 +105,7 @@ class Field:
         if count is not None and len(self.value) != count:
             self.refuse(f"expected {count} elements, found {len(self.value)}.")
         return [
-            Field(value, self._file, f"{self._place}[{number}]")
+            type(self)(value, self._file, f"{self._place}[{number}]")
             for number, value in enumerate(self.value)
         ]
 
@@ -113,7 +116,7 @@ class Field:
 
     def _inner(self, value: Any, name: str) -> Field:
         step = name if name.isidentifier() else json.dumps(name)
-        return Field(value, self._file, f"{self._place}.{step}".removeprefix("."))
+        return type(self)(value, self._file, f"{self._place}.{step}".removeprefix("."))
 
     # --- plain values ---
 
@@ -235,6 +238,15 @@ class Field:
 
     def from_text(self, convert: Callable[[str], Value]) -> Value:
         return self.through(convert, self.text())
+
+
+class OwnField(Field):
+    """A value of another process of the program; names of files in it need not be UTF-8."""
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            self._expected("text")
+        return self.value
 
 
 def _fields_of(kind: Any) -> dict[str, bool]:

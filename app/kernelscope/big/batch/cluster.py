@@ -40,6 +40,7 @@ from kernelscope.big.batch.task import (
     finish,
     times_begun,
 )
+from kernelscope.big.workers import LOOK_SECONDS, TRIES, SchedulerLost, Sender
 from kernelscope.engine.control import CancelToken
 from kernelscope.files.write_errors import explained
 
@@ -50,18 +51,9 @@ _logger = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10.0  # a scheduler that has not answered by then is not there
 _ENCRYPTED = ("tls", "wss")  # protocols of Dask that need keys
-_LOOK_SECONDS = 0.1  # a batch that waits for workers looks this often whether it was cancelled
 
-
-_WORKERS_ENDED = (
-    None,
-    "Every worker that had this file in work ended. It may need more memory than they have: "
-    "filter it alone.",
-)
-"""The answer of a task that the scheduler gave up."""
-
-_BEGUN, _TRIES = 2, 5
-"""A file that so many workers began may have ended others; one that only waited is sent again."""
+_BEGUN = 2
+"""A file that more workers began may have ended others; one that only waited is sent again."""
 
 
 class Tls(NamedTuple):
@@ -70,10 +62,6 @@ class Tls(NamedTuple):
     ca_file: Path
     cert: Path
     key: Path
-
-
-class SchedulerLost(AppError):
-    """The scheduler ended, or cannot be reached any more."""
 
 
 @contextmanager
@@ -307,8 +295,16 @@ class ClusterBatch:
         *,
         overwrite: bool = False,
     ) -> None:
-        self._items, self._settings, self._client = items, settings, client
-        self._overwrite = overwrite
+        self._items, self._settings, self._overwrite = items, settings, overwrite
+        self._sender = Sender(
+            client,
+            "Results that were done by then are kept. Start it again; the same command with "
+            "--resume goes on.",
+            AppError(
+                "Every worker that had this file in work ended.",
+                "It may need more memory than they have: filter it alone.",
+            ),
+        )
 
     def run(
         self,
@@ -365,28 +361,33 @@ class ClusterBatch:
             self._submit(items, range(len(items)), left, ended)
             while left and not token.cancelled:
                 try:
-                    key = ended.get(timeout=_LOOK_SECONDS)
+                    key = ended.get(timeout=LOOK_SECONDS)
                 except queue.Empty:
-                    if self._client.status != "running":
-                        raise self._lost() from None
+                    self._sender.check()
                     continue
                 future, number = left[key]
-                answer = self._answer(future)
-                if answer is None:
+                text, failure = None, None
+                try:
+                    text = self._sender.answer(future)
+                except SchedulerLost:
+                    raise
+                except AppError as error:
+                    failure = error
+                if text is None and failure is None:
                     _watch(future, ended)
                     continue
                 del left[key], future
                 if (
-                    answer == _WORKERS_ENDED
+                    failure is self._sender.ended
                     and self._is_innocent(number)
-                    and again[number] < _TRIES
+                    and again[number] < TRIES
                 ):
                     again[number] += 1
                     self._submit(items, [number], left, ended)
                 else:
-                    yield items[number], *answer
+                    yield items[number], text, str(failure)
         finally:
-            self._drop([future for future, _ in left.values()])
+            self._sender.drop([future for future, _ in left.values()])
 
     def _submit(
         self,
@@ -398,10 +399,7 @@ class ClusterBatch:
         """Send the tasks of files, by their numbers."""
         texts = [describe(number, items[number], self._settings) for number in numbers]
         keys = [f"kernelscope-{secrets.token_hex(8)}-{number}" for number in numbers]
-        try:
-            futures = self._client.map(filter_file, texts, key=keys, pure=False)
-        except (OSError, RuntimeError) as error:
-            raise self._lost() from error
+        futures = self._sender.send(filter_file, texts, keys)
         for future, number in zip(futures, numbers, strict=True):
             left[future.key] = future, number
             _watch(future, ended)
@@ -409,36 +407,6 @@ class ClusterBatch:
     def _is_innocent(self, number: int) -> bool:
         """Return whether a file only waited in workers that another file ended."""
         return times_begun(number, self._settings) <= _BEGUN
-
-    def _answer(self, future: Future) -> tuple[str | None, str] | None:
-        """Return the answer of a task, or the reason why there is none.
-
-        None if its worker ended before it had sent the answer, so that the task is done again.
-        """
-        try:
-            if future.status == "error":
-                return None, _reason(future.exception(timeout=_CONNECT_SECONDS))
-            if future.status == "finished":
-                return future.result(timeout=_CONNECT_SECONDS), ""
-        except Exception as error:  # Dask has several for answers that were lost on the way
-            _logger.info("no answer yet: %s: %s", type(error).__name__, error)
-        if future.status == "cancelled" or self._client.status != "running":
-            raise self._lost()
-        return None
-
-    def _drop(self, futures: Sequence[Future]) -> None:
-        """Take back tasks that have not begun."""
-        if futures and self._client.status == "running":
-            try:
-                self._client.cancel(futures, force=True)
-            except Exception as error:  # it is gone as well, and the tasks with it
-                _logger.info("cancel: %s", error)
-
-    def _lost(self) -> SchedulerLost:
-        return SchedulerLost(
-            "The scheduler went away. Results that were done by then are kept.",
-            "Start it again; the same command with --resume goes on.",
-        )
 
 
 def _watch(future: Future, ended: queue.SimpleQueue[str]) -> None:
@@ -461,17 +429,6 @@ def _folder_of_parts(settings: TaskSettings) -> Iterator[None]:
         with suppress(OSError):
             settings.parts.rename(aside)
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def _reason(error: BaseException | None) -> str:
-    """Return why a task has no answer."""
-    name = type(error).__name__
-    if name == "KilledWorker":
-        return _WORKERS_ENDED[1]
-    if isinstance(error, ImportError):
-        return f"A worker cannot import Kernelscope: {error}. Install it on all machines."
-    _logger.error("a task failed", exc_info=error)
-    return f"A bug in the program: {name}: {error}. See the log."
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Annotated, Any
 
 from kernelscope.base.errors import AppError, Cancelled, ImageReadError, ImageWriteError
 from kernelscope.base.memory import is_shortage
@@ -60,12 +60,18 @@ from kernelscope.files.volumes import read_volume
 from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality
+from kernelscope.images.judging.volumes import VolumeQuality
 from kernelscope.images.levels import with_levels
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 
 _logger = logging.getLogger(__name__)
+
+
+_Quality = Annotated[
+    Quality, lambda field: field.record(VolumeQuality if "bias" in field else Quality)
+]
 
 
 class Status(StrEnum):
@@ -90,8 +96,8 @@ class FileOutcome:
     filtered: float = 0.0
     written: float = 0.0
     # Of the input and of the result, where they can be compared with a reference.
-    before: Quality | None = None
-    quality: Quality | None = None
+    before: _Quality | None = None
+    quality: _Quality | None = None
     note: str = ""  # the reason why there is no quality, where references were asked for
     report: ResultReport = EMPTY
     """Conversions, and whatever of the file the result does not keep; also of one done before."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from kernelscope.base.json_fields import Number
 from kernelscope.engine.control import CancelToken
 from kernelscope.images.levels import given_levels
 from kernelscope.images.record import Record
@@ -84,7 +85,7 @@ class Pause:
 class Handling:
     """How the files of a batch are read and written."""
 
-    nan: float | None = None
+    nan: Number | None = None
     """Replaces NaN; without it, files with NaN fail."""
     as_float: bool = False
     """Volumes are not rounded to the type of their file."""
@@ -93,8 +94,8 @@ class Handling:
     quality: int | None = None
     """That of a JPEG."""
     # Of floats and volumes; by default those of the samples.
-    white: float | None = None
-    black: float | None = None
+    white: Number | None = None
+    black: Number | None = None
 
     @property
     def levels(self) -> Levels | None:

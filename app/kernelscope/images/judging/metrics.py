@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import kernel
+from kernelscope.base.json_fields import Number
 from kernelscope.base.parallel import sum_of_bands
 from kernelscope.images.judging import comparable
 from kernelscope.schema.samples import Levels, white_level
@@ -33,15 +34,15 @@ class Quality:
     """How far a picture is from its reference."""
 
     # Mean squared and mean absolute difference, in levels squared and levels of the type.
-    mse: float
-    mae: float
-    psnr: float
+    mse: Number
+    mae: Number
+    psnr: Number
     """Peak signal-to-noise ratio in decibels; infinite for equal pictures."""
-    ssim: float | None
+    ssim: Number | None
     """Structural similarity, at most 1; None for pictures under 7 pixels a side."""
-    peak: float | None = None
+    peak: Number | None = None
     """The range that PSNR and SSIM are relative to, where it is not that of the type."""
-    black: float = 0.0
+    black: Number = 0.0
     """Where that range begins; it ends at white."""
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import Incomparable
+from kernelscope.base.json_fields import Number
 from kernelscope.images.judging.metrics import Quality, judge
 from kernelscope.schema.samples import UNIT, Levels, levels_from
 
@@ -24,7 +25,7 @@ class VolumeQuality(Quality):
     negative; errors are in the units of the voxels. SSIM is the mean over slices across z.
     """
 
-    bias: float = 0.0
+    bias: Number = 0.0
     """Mean difference, positive where the volume is brighter than the reference."""
 
     def figures(self) -> tuple[tuple[str, str], ...]:
