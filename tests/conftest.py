@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kernelscope.backends.cuda import budget
+from kernelscope.backends.cuda import slabs
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.base import memory
 from tests import builds
@@ -112,8 +112,8 @@ def rows_of_a_slab(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Have everything on a GPU, real or made up, cut into slabs of so many rows."""
 
     def cut(rows: int) -> None:
-        monkeypatch.setattr(budget, "fits", lambda *_: False)
-        monkeypatch.setattr(budget, "slab_rows", lambda *_: rows)
+        monkeypatch.setattr(slabs, "fits", lambda *_: False)
+        monkeypatch.setattr(slabs, "slab_rows", lambda *_: rows)
 
     return cut
 

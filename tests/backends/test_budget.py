@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import budget, rim
+from kernelscope.backends.cuda import rim, slabs
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch
 from tests.backends.weighted_rows import WeightedRows
@@ -33,32 +33,32 @@ def step_of(
 
 def test_the_worked_example_of_the_module() -> None:
     step = step_of((100, 1000, 1), radius=1)
-    assert budget.needs([step]) == (1000, 1000, 0, 0)
-    assert budget.rows_that_fit([step], 100_000) == 24
-    assert budget.rows_that_fit([step], 99_999) == 23
-    assert budget.rows_that_fit([step], 0) == 0
+    assert slabs.needs([step]) == (1000, 1000, 0, 0)
+    assert slabs.rows_that_fit([step], 100_000) == 24
+    assert slabs.rows_that_fit([step], 99_999) == 23
+    assert slabs.rows_that_fit([step], 0) == 0
 
 
 def test_needs_are_those_of_all_buffers() -> None:
     """Scratch grows with the rows of a slab, its halo does not; one for all rows is a constant."""
     scratch = {"part": Scratch(7, 30), "all": Scratch(11, 2, whole=True)}
     step = step_of((100, 1000, 1), scratch=scratch)
-    assert budget.needs([step]) == (1000, 1000, 7, 30 + 100 * 11 + 2)
-    assert budget.needs([step_of((100, 1000, 1), texture=True)]) == (1000, 1000, 1000, 0)
+    assert slabs.needs([step]) == (1000, 1000, 7, 30 + 100 * 11 + 2)
+    assert slabs.needs([step_of((100, 1000, 1), texture=True)]) == (1000, 1000, 1000, 0)
     first, last = step_of((100, 10, 3)), step_of((100, 10, 1))
-    assert budget.needs([first, last]) == (30, 10, 30, 0)
+    assert slabs.needs([first, last]) == (30, 10, 30, 0)
 
 
 @pytest.mark.parametrize("more", [-1, 0])
 def test_one_piece_fits_to_the_byte(more: int) -> None:
     step = step_of((100, 1000, 1), scratch={"part": Scratch(7, 30)})
-    assert budget.fits([step], 100 * 2007 + 30 + more) == (more == 0)
+    assert slabs.fits([step], 100 * 2007 + 30 + more) == (more == 0)
 
 
 def test_a_filter_of_the_whole_image_has_its_source_once() -> None:
     step = step_of((100, 1000, 1), whole=True)
-    assert budget.rows_that_fit([step], 100 * 1000 + 2 * 5 * 1000) == 5
-    assert budget.rows_that_fit([step], 100 * 1000 + 2 * 5 * 1000 - 1) == 4
+    assert slabs.rows_that_fit([step], 100 * 1000 + 2 * 5 * 1000) == 5
+    assert slabs.rows_that_fit([step], 100 * 1000 + 2 * 5 * 1000 - 1) == 4
 
 
 @pytest.mark.parametrize(("channels", "fits"), [(3, True), (4, False)])
@@ -68,17 +68,17 @@ def test_a_piece_has_fewer_samples_than_32_bits_count(channels: int, fits: bool)
         (2**14, 2**15, channels), (2**14, 2**15, channels), np.dtype(np.uint8), {}, Border.WRAP, "x"
     )
     step: Any = SimpleNamespace(task=task, plan=CudaPlan(()))
-    assert budget.fits([step], 1 << 50) == fits
+    assert slabs.fits([step], 1 << 50) == fits
 
 
 def test_every_card_gets_as_many_slabs_of_whole_tiles() -> None:
     steps = [WeightedRows((509, 3, 2, 1)).step]
     assert steps[0].plan.launches[0].tile == (8, 4, 2)
-    assert budget.slab_rows(steps, 1000, 1) == 510
-    assert budget.slab_rows(steps, 100, 1) == 86  # in 6
-    assert budget.slab_rows(steps, 100, 2) == 86  # in 3 each
-    assert budget.slab_rows(steps, 100, 4) == 64  # in 2 each
-    assert budget.slab_rows(steps, 3, 2) == 3  # no more, however the tiles are
+    assert slabs.slab_rows(steps, 1000, 1) == 510
+    assert slabs.slab_rows(steps, 100, 1) == 86  # in 6
+    assert slabs.slab_rows(steps, 100, 2) == 86  # in 3 each
+    assert slabs.slab_rows(steps, 100, 4) == 64  # in 2 each
+    assert slabs.slab_rows(steps, 3, 2) == 3  # no more, however the tiles are
 
 
 def test_tiles_of_the_kept_rim_need_not_be_whole() -> None:
@@ -87,13 +87,13 @@ def test_tiles_of_the_kept_rim_need_not_be_whole() -> None:
     own, *_ = step.plan.launches
     launches = replace(own, tile=(8, 4, 30)), replace(own, tile=(8, 32), kernel=rim.KERNEL)
     step = replace(step, plan=replace(step.plan, launches=launches))
-    assert budget.slab_rows([step], 500, 4) == 150
+    assert slabs.slab_rows([step], 500, 4) == 150
 
 
 def test_slabs_of_large_rows_are_thicker_than_their_halo() -> None:
     steps = [WeightedRows((512, 1024, 1024, 1), radius=20).step]
-    assert budget.slab_rows(steps, 512, 1) == 74  # 80 wanted: in 7
-    assert budget.slab_rows(steps, 30, 1) == 30  # one more would not fit
+    assert slabs.slab_rows(steps, 512, 1) == 74  # 80 wanted: in 7
+    assert slabs.slab_rows(steps, 30, 1) == 30  # one more would not fit
 
 
 def test_slabs_begin_where_tiles_of_the_whole_do() -> None:
@@ -101,7 +101,7 @@ def test_slabs_begin_where_tiles_of_the_whole_do() -> None:
     step = WeightedRows((509, 3, 2, 1)).step
     launches = tuple(replace(launch, aligned=True) for launch in step.plan.launches)
     steps = [replace(step, plan=replace(step.plan, launches=launches))]
-    assert budget.slab_rows(steps, 100, 4) == 64
-    assert budget.slab_rows(steps, 3, 2) == 2
-    assert budget.slab_rows(steps, 1, 2) == 0
-    assert budget.slab_rows([step], 1, 2) == 1
+    assert slabs.slab_rows(steps, 100, 4) == 64
+    assert slabs.slab_rows(steps, 3, 2) == 2
+    assert slabs.slab_rows(steps, 1, 2) == 0
+    assert slabs.slab_rows([step], 1, 2) == 1

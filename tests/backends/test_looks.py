@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import conveyor, slabs
+from kernelscope.backends.cuda import slabs
 from kernelscope.backends.cuda.reduction import FiniteLook
 from tests.backends.fake_card import Driver, Error
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture
@@ -21,7 +21,7 @@ SHAPE = (30, 3, 2, 2)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small volumes are shared, and looked at on the card."""
     monkeypatch.setattr(slabs, "WORTH_SHARING", 0)
-    monkeypatch.setattr(conveyor, "LOOK_BYTES", 0)
+    monkeypatch.setattr(slabs, "LOOK_BYTES", 0)
 
 
 def session_on(cards: int, rows: WeightedRows) -> Session:
@@ -101,7 +101,7 @@ def test_a_look_is_over_before_its_memory_is_freed(
 def test_small_results_are_left_to_the_host(
     rows_of_a_slab: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conveyor, "LOOK_BYTES", 1 << 20)
+    monkeypatch.setattr(slabs, "LOOK_BYTES", 1 << 20)
     rows_of_a_slab(10)
     session = Session(rows := WeightedRows(SHAPE), room=20)  # whose card has no such kernel
     np.testing.assert_array_equal(

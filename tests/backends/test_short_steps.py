@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import CudaBackend, short_steps
+from kernelscope.backends.cuda import CudaBackend, executor
 from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.pacer import Pacer, Piece
 from kernelscope.base.errors import Cancelled, DeviceUnavailable
@@ -244,7 +244,7 @@ def test_what_is_one_short_piece(
 ) -> None:
     launch = Launch("k", {}, (32, 4), 1.0, operations, steps=steps, steps_at_once=at_once)
     pacer = Pacer(launch, operations)
-    assert pacer.is_one_piece(rows, short_steps.SECONDS) == is_one
+    assert pacer.is_one_piece(rows, executor.SHORT_STEP_SECONDS) == is_one
     if is_one:
         assert list(pacer.pieces(0, rows)) == [Piece(0, rows, 0, max(steps, 1))]
     assert not pacer.is_one_piece(rows, 1e-12 * operations)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import conveyor, executor, slabs
+from kernelscope.backends.cuda import executor, slabs
 from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.backends.cuda.executor import StepLaunch, make_ready
 from kernelscope.backends.cuda.kernel import Kernel
@@ -399,7 +399,7 @@ def test_nothing_is_freed_under_a_copy_when_the_next_slab_fails(
     copying, ended, goes_on = threading.Event(), threading.Event(), threading.Event()
     freed: list[bool] = []
     copy, copies = getattr(FakeStaging, direction), itertools.count()
-    free, wait, slabs = DeviceRun.free, futures.wait, itertools.count()
+    free, wait, tried = DeviceRun.free, futures.wait, itertools.count()
 
     def slowly(self: FakeStaging, *arguments: Any) -> None:
         copying_this = next(copies) == 1
@@ -411,7 +411,7 @@ def test_nothing_is_freed_under_a_copy_when_the_next_slab_fails(
             ended.set()
 
     def fail_meanwhile(*arguments: Any) -> StepLaunch | None:
-        if next(slabs) == (1 if direction == "upload" else 3):  # the second one is on its way
+        if next(tried) == (1 if direction == "upload" else 3):  # the second one is on its way
             assert copying.wait(PATIENCE)
             raise Error("this card is on fire")
         return make_ready(*arguments)
@@ -427,8 +427,8 @@ def test_nothing_is_freed_under_a_copy_when_the_next_slab_fails(
         free(self)
 
     monkeypatch.setattr(FakeStaging, direction, slowly)
-    monkeypatch.setattr(conveyor, "wait", waited)
-    monkeypatch.setattr(conveyor, "make_ready", fail_meanwhile)
+    monkeypatch.setattr(slabs, "wait", waited)
+    monkeypatch.setattr(slabs, "make_ready", fail_meanwhile)
     monkeypatch.setattr(DeviceRun, "free", noted)
     with pytest.raises(Error, match="on fire"):
         session.filter(picture(VOLUME))

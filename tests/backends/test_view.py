@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.compiler import Nvrtc, resources
+from kernelscope.backends.cuda.reduction import BLOCK, ReducedView
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.backends.cuda.view import BLOCK, ReducedView
 from tests.backends.emulated import build, launch, needs_compiler
 from tests.backends.fake_card import FakeCard, FakeCubins
 

@@ -11,7 +11,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, budget
+from kernelscope.backends.cuda import CudaBackend, slabs
 from kernelscope.backends.cuda.device_run import PreparedFilter
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
@@ -121,14 +121,14 @@ def test_equals_its_oracle(
 @pytest.fixture
 def rows_of_a_strip(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Have every image cut as if the card had room for strips of so many rows, or one tile."""
-    of_rows = budget.slab_rows
+    of_rows = slabs.slab_rows
 
     def cut(rows: int) -> None:
         def fit(steps: Sequence[PreparedFilter], fitting: int, devices: int) -> int:
-            return of_rows(steps, max(rows, budget.unit_rows(steps[-1])), devices)
+            return of_rows(steps, max(rows, slabs.unit_rows(steps[-1])), devices)
 
-        monkeypatch.setattr(budget, "fits", lambda *_: False)
-        monkeypatch.setattr(budget, "slab_rows", fit)
+        monkeypatch.setattr(slabs, "fits", lambda *_: False)
+        monkeypatch.setattr(slabs, "slab_rows", fit)
 
     return cut
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, budget, slabs
+from kernelscope.backends.cuda import CudaBackend, slabs
 from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.components import known_by
 from kernelscope.backends.cuda.kernel import Kernel, Timed
@@ -126,9 +126,9 @@ def slab_limit(scan: Scan, level: Level, slices: int) -> int:
     task = CudaTask(planes.shape, planes.shape, planes.dtype, values, Border.REFLECT, level.id)
     buffers = CudaPlan.of(SPEC.implementation(Cuda).plan(task)).scratch.values()
     without, with_one = (sum(buffer.size(n, len(planes)) for buffer in buffers) for n in (0, 1))
-    there = budget.BUFFERS * planes[0].nbytes + with_one - without
+    there = slabs.BUFFERS * planes[0].nbytes + with_one - without
     halo = 2 * SPEC.radius(values)
-    return int((slices + halo) * there + slices * budget.BUFFERS * planes[0].nbytes + without)
+    return int((slices + halo) * there + slices * slabs.BUFFERS * planes[0].nbytes + without)
 
 
 @cases

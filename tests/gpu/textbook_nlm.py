@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
+from kernelscope.backends.cuda.arguments import Texture
 from kernelscope.backends.cuda.compiler import Nvrtc
-from kernelscope.backends.cuda.texture import Texture
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute

@@ -18,7 +18,7 @@ from kernelscope.backends.cuda.cubins import PACKAGED, CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.kernel import hold_cubin
 from kernelscope.backends.cuda.probe import probe
-from kernelscope.backends.cuda.view import ReducedView
+from kernelscope.backends.cuda.reduction import ReducedView
 from kernelscope.base.errors import DeviceUnavailable
 from kernelscope.engine.backend import Availability, Fact, FactGroup, close_all
 from kernelscope.engine.context import RunContext

@@ -11,7 +11,7 @@ events for the host to queue the launch; `DeviceRun.excess` has the most that th
 
 A launch shorter than `SHORT_SECONDS` is timed in a batch, whose time is divided by its length.
 
-A run that is no measurement waits for short launches and its copies together: see `short_steps`.
+A run that is no measurement waits for short launches and its copies together: `ShortStep`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ import numpy as np
 
 from kernelscope.backends.cuda.arguments import (
     GEOMETRY_NUMBERS,
+    HandedOver,
+    Mapped,
+    Texture,
     geometry,
     set_constants,
     upload_tables,
@@ -36,11 +39,9 @@ from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter, RowPlace
-from kernelscope.backends.cuda.host_memory import HandedOver, Mapped
 from kernelscope.backends.cuda.pacer import LAUNCH_SECONDS, Pacer, Piece
 from kernelscope.backends.cuda.report import launch_report
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.backends.cuda.texture import Texture
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.schema.launch import Launch
 
