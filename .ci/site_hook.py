@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "app"))
 
 from kernelscope import filters  # noqa: E402  (of this checkout)
 from kernelscope.teach import handbook, manual  # noqa: E402  (of this checkout)
-from kernelscope.teach.handbook import formulas, pictures  # noqa: E402
+from kernelscope.teach.handbook import pictures  # noqa: E402
 
 OTHERS = {
     "Results": (
@@ -118,7 +118,7 @@ def _drawn(match: re.Match[str]) -> str:
     text, name = escape(match[1]), match[2]
     kind, _, about = name.partition("/")
     if kind == "formula":
-        return f"<div>{formulas.as_mathml(filters.get(about).explanation.formula)}</div>"
+        return f"<div>{pictures.as_mathml(filters.get(about).explanation.formula)}</div>"
     content = pictures.render(name)
     if content.startswith(b"<svg"):
         return f'<figure aria-label="{text}">{content.decode()}</figure>'

@@ -33,7 +33,7 @@ from kernelscope.base.machine import cpu_name
 from kernelscope.base.parallel import core_count
 from kernelscope.bench import peers
 from kernelscope.bench.data import HEAD_SIGMA, Content, Data
-from kernelscope.bench.sweeps import weights
+from kernelscope.bench.presets import weights
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.schema.borders import Border

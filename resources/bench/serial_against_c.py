@@ -34,7 +34,7 @@ from kernelscope import filters  # noqa: E402
 from kernelscope.base.machine import cpu_name  # noqa: E402
 from kernelscope.bench.peers import plain_c as plain  # noqa: E402
 from kernelscope.bench.peers import sized_c  # noqa: E402
-from kernelscope.bench.sweeps import weights  # noqa: E402
+from kernelscope.bench.presets import weights  # noqa: E402
 from kernelscope.filters.median.cpu import BUBBLE, HUANG  # noqa: E402
 from kernelscope.schema.borders import Border  # noqa: E402
 from kernelscope.schema.filter import Cpu, CpuTask  # noqa: E402

@@ -19,7 +19,7 @@ from kernelscope.backends.cuda.strips import strip
 from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.filters.shared.products_cuda import digits_of, products_launch, products_pay
+from kernelscope.filters.shared.correlation_cuda import digits_of, products_launch, products_pay
 from kernelscope.images.image import Image
 from kernelscope.schema import launch
 from kernelscope.schema.borders import Border

@@ -13,10 +13,10 @@ import pydicom
 import pytest
 from pydicom.uid import BasicTextSRStorage, generate_uid
 
-from kernelscope.backends.worker import worker_tools
 from kernelscope.big.batch import Item, Status, find_items
 from kernelscope.big.batch.journal import Journal
 from kernelscope.big.batch.task import OPEN, TaskSettings, describe, filter_file, finish
+from kernelscope.big.workers import worker_tools
 from kernelscope.cli.main import main
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.options import RunOptions

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import kernelscope
-from kernelscope.backends.worker import worker_tools
 from kernelscope.big.batch import Item, Journal, Status
 from kernelscope.big.batch.item import PARTS
 from kernelscope.big.batch.task import (
@@ -26,6 +25,7 @@ from kernelscope.big.batch.task import (
     finish,
     times_begun,
 )
+from kernelscope.big.workers import worker_tools
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe

@@ -14,7 +14,7 @@ from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.base.json_fields import Field, parse
 from kernelscope.bench import Content, Data, Plan, expand, grid, peers
 from kernelscope.bench.cases import Case
-from kernelscope.bench.sweeps import cases
+from kernelscope.bench.presets import cases
 from kernelscope.engine.backend import Backend
 from kernelscope.images.image import Image
 from tests.bench.stand_in import StandIn

@@ -23,7 +23,7 @@ from kernelscope.bench.figures import (
     beside,
     comparable,
 )
-from kernelscope.bench.sweeps import weights
+from kernelscope.bench.presets import weights
 from kernelscope.filters import get
 from tests.bench.made_up import row
 

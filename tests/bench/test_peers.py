@@ -13,8 +13,8 @@ from kernelscope.base.errors import AppError
 from kernelscope.bench import peers
 from kernelscope.bench.data import Content, Data
 from kernelscope.bench.peers import plain_c
+from kernelscope.bench.presets import cases
 from kernelscope.bench.rows import Difference
-from kernelscope.bench.sweeps import cases
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request

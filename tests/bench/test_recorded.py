@@ -11,12 +11,11 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.bench.plan import Plan
+from kernelscope.bench.presets import grid
 from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted, day, entries, with_cpu
-from kernelscope.bench.report import Report, merge
+from kernelscope.bench.report import Report, load, merge, save
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import BASELINE
-from kernelscope.bench.storage import load, save
-from kernelscope.bench.sweeps import grid
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.images.image import Image

@@ -9,7 +9,7 @@ import pytest
 
 from kernelscope.base.durations import duration
 from kernelscope.bench import recorded
-from kernelscope.bench.storage import load
+from kernelscope.bench.report import load
 from kernelscope.cli.main import main
 from kernelscope.traffic.trace import SECTOR
 from tests.backends.emulated import needs_compiler

@@ -16,7 +16,7 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import SHARED, SINGLE_BLOCK
 from kernelscope.schema.samples import Kind
 from kernelscope.teach import handbook
-from kernelscope.teach.handbook import examples, formulas, level_pictures, pictures
+from kernelscope.teach.handbook import examples, level_pictures, pictures
 from kernelscope.teach.handbook.filter_pages import _levels, _settings, nearest
 
 SPECS = list(handbook.FILTERS.values())
@@ -91,7 +91,7 @@ def test_formulas_are_typeset(spec: FilterSpec) -> None:
     drawing = ElementTree.fromstring(pictures.render(f"formula/{spec.id}", "#123456"))
     assert sum(each.tag.endswith("path") for each in drawing.iter()) > 3, "letters are paths"
     assert not any(each.tag.endswith("symbol") for each in drawing.iter()), "Qt draws none"
-    mathml = formulas.as_mathml(spec.explanation.formula)
+    mathml = pictures.as_mathml(spec.explanation.formula)
     assert mathml.count("<math ") == spec.explanation.formula.count("\n") + 1
     assert "\\" not in mathml, "a command that was not understood"
 

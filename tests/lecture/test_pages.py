@@ -11,7 +11,7 @@ import pytest
 
 from kernelscope.base.paths import RESOURCES
 from kernelscope.bench import recorded
-from kernelscope.bench.storage import load
+from kernelscope.bench.report import load
 from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan

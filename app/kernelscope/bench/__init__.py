@@ -56,13 +56,11 @@ from kernelscope.bench.csv_table import save_csv
 from kernelscope.bench.data import Content, Data
 from kernelscope.bench.parity import Parity, verify
 from kernelscope.bench.plan import Plan, Sweep
-from kernelscope.bench.presets import PRESETS, QUICK_LOOK, Preset
-from kernelscope.bench.report import Report, beside_each_other, facts, merge
+from kernelscope.bench.presets import PRESETS, QUICK_LOOK, Preset, grid
+from kernelscope.bench.report import Report, beside_each_other, facts, load, merge, save
 from kernelscope.bench.rows import Difference, Row
 from kernelscope.bench.runner import Progress, measure
 from kernelscope.bench.statistics import find_baseline, roofline, speed_up, summarise
-from kernelscope.bench.storage import load, save
-from kernelscope.bench.sweeps import grid
 
 __all__ = [
     "PRESETS",

@@ -31,10 +31,9 @@ from kernelscope.base.durations import duration
 from kernelscope.base.errors import AppError
 from kernelscope.base.paths import RESOURCES
 from kernelscope.bench.figures import titled
-from kernelscope.bench.report import Report
+from kernelscope.bench.report import FORMAT, Report, load
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import full_time
-from kernelscope.bench.storage import FORMAT, load
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.schema.devices import Device

@@ -8,6 +8,7 @@
 
 A worker never writes a target: each try of a task has a part of its own in a folder of parts, and
 the client puts it in its place. So it does no harm if a task is done again after a worker was lost.
+The backends of a worker are shared by all of its tasks (`worker_tools`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,22 @@ from pathlib import Path
 from typing import Any
 
 import kernelscope
+from kernelscope.backends import create_backends
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError, ImageReadError, ImageWriteError
 from kernelscope.base.json_fields import Field, OwnField
+from kernelscope.base.once import once
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.options import Device
+
+
+@once
+def worker_tools(threads: int | None) -> tuple[dict[str, Backend], Costs]:
+    """Return the backends and the costs of this process, whose CPU has this many threads."""
+    backends = create_backends(emulated=True)
+    return {**backends, Device.CPU.value: CpuBackend(threads)}, Costs()
+
 
 _logger = logging.getLogger(__name__)
 

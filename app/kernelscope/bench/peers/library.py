@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,8 +28,22 @@ from typing import Any
 import numpy as np
 
 from kernelscope.bench.peers import card
+from kernelscope.filters.shared.non_local import falloff
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Pixels
+
+
+def distance(parameters: Parameters, border: Border) -> float | None:
+    """Return the root of the mean squared difference of patches at which a weight is 1 / e.
+
+    None unless the libraries have such non-local means too: uniform patches, a search window, and
+    a mirrored border.
+    """
+    shared = parameters["weights"] == "uniform" and parameters["search"] == "window"
+    if not shared or border is not Border.MIRROR:
+        return None
+    return float(math.sqrt(falloff(parameters)) / parameters["patch"])
+
 
 Parameters = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.bench.peers import non_local_means
+from kernelscope.bench.peers import library
 from kernelscope.bench.peers.library import (
     Library,
     Made,
@@ -129,7 +129,7 @@ def _greyscale(pixels: Any, parameters: Parameters, border: Border) -> Made | No
 def _nlm(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
     import cv2
 
-    distance = non_local_means.distance(parameters, border)
+    distance = library.distance(parameters, border)
     if distance is None:
         return None
     patch, window = parameters["patch"], 2 * parameters["search_radius"] + 1

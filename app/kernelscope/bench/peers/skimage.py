@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.bench.peers import non_local_means
+from kernelscope.bench.peers import library
 from kernelscope.bench.peers.library import (
     Library,
     Made,
@@ -28,7 +28,7 @@ def _median(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
 
 
 def _nlm(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
-    distance = non_local_means.distance(parameters, border)
+    distance = library.distance(parameters, border)
     if distance is None:
         return None
     from skimage.restoration import denoise_nl_means

@@ -20,14 +20,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, cast
 
-from kernelscope.backends.worker import worker_tools
 from kernelscope.base import atomic
 from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.base.json_fields import Field, OwnField
 from kernelscope.big.batch.conductor import Batch, FileOutcome, Status
 from kernelscope.big.batch.item import AS_USUAL, FileStage, Handling, Item, ResultReport
 from kernelscope.big.batch.journal import Journal
-from kernelscope.big.workers import SHARED, Task, answered, task_of, unwritable
+from kernelscope.big.workers import SHARED, Task, answered, task_of, unwritable, worker_tools
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.worker import worker_tools
 from kernelscope.base import memory
 from kernelscope.base.errors import AppError, ImageReadError
 from kernelscope.base.json_fields import Field, Number
@@ -38,6 +37,7 @@ from kernelscope.big.workers import (
     answered,
     task_of,
     unwritable,
+    worker_tools,
 )
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.options import RunOptions

@@ -10,7 +10,7 @@ from kernelscope.base.durations import duration
 from kernelscope.base.errors import AppError
 from kernelscope.bench import recorded
 from kernelscope.bench.recorded import figures_of
-from kernelscope.bench.storage import load
+from kernelscope.bench.report import load
 from kernelscope.schema.levels import SHARED
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
