@@ -25,11 +25,11 @@ from kernelscope.images.image import Image
 from kernelscope.teach.lecture import (
     PAGES,
     Count,
+    LectureSubject,
     MeasuredTime,
     NamedNumber,
     NumberOrigin,
     Shown,
-    Subject,
 )
 from tests.gui.helpers import Opener
 from tests.patience import PATIENCE
@@ -114,7 +114,7 @@ def test_a_page_that_fails_does_not_hold_up_the_next(
     go(qtbot, lecture, "memory")
     began, may_end = Event(), Event()
 
-    def fail(subject: Subject, values: Mapping[str, Any]) -> Shown:
+    def fail(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
         began.set()
         may_end.wait(PATIENCE)
         raise AppError("It cannot be drawn.", "Go on.")
@@ -181,7 +181,7 @@ def test_counts_join_the_numbers_until_a_control_changes(
 ) -> None:
     asked = []
 
-    def answer(wanted: Count, subject: Subject) -> tuple[NamedNumber, ...]:
+    def answer(wanted: Count, subject: LectureSubject) -> tuple[NamedNumber, ...]:
         asked.append((wanted.parameters["size"], subject.title))
         return (NamedNumber("loads", "9.00", NumberOrigin.EMULATED),)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.teach.lecture import PAGES, NumberOrigin, Subject
+from kernelscope.teach.lecture import PAGES, LectureSubject, NumberOrigin
 from kernelscope.teach.lecture.counting import count
 
 pytestmark = [
@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler"),
 ]
 
-SQUARES = Subject("squares", (np.indices((64, 96)).sum(axis=0) % 7 * 36).astype(np.uint8))
+SQUARES = LectureSubject("squares", (np.indices((64, 96)).sum(axis=0) % 7 * 36).astype(np.uint8))
 
 
 def counted(page_id: str, **values: object) -> dict[str, float]:

@@ -18,7 +18,14 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import ChoiceParameter, IntParameter, Parameter
-from kernelscope.teach.lecture import PAGES, LecturePage, MeasuredTime, NumberOrigin, Shown, Subject
+from kernelscope.teach.lecture import (
+    PAGES,
+    LecturePage,
+    LectureSubject,
+    MeasuredTime,
+    NumberOrigin,
+    Shown,
+)
 from kernelscope.teach.lecture.borders import rim_pixels
 from kernelscope.teach.lecture.coalescing import sectors
 from kernelscope.teach.lecture.quoting import credits, published, quote
@@ -27,15 +34,15 @@ from kernelscope.teach.lecture.several import recorded_runs
 from kernelscope.teach.lecture.textures import MODES, outside_reads
 from kernelscope.teach.lecture.transfers import REPORT
 
-SQUARES = Subject("squares", (np.indices((90, 120)).sum(axis=0) % 7 * 36).astype(np.uint8))
-DOT = Subject("dot", np.full((1, 1), 200, np.uint8))
+SQUARES = LectureSubject("squares", (np.indices((90, 120)).sum(axis=0) % 7 * 36).astype(np.uint8))
+DOT = LectureSubject("dot", np.full((1, 1), 200, np.uint8))
 
 
 def values_of(shown: Shown) -> dict[str, str]:
     return {fact.name: fact.value for fact in shown.facts}
 
 
-def show(page_id: str, subject: Subject = SQUARES, **values: object) -> dict[str, str]:
+def show(page_id: str, subject: LectureSubject = SQUARES, **values: object) -> dict[str, str]:
     page = PAGES[page_id]
     assert set(values) <= set(page.defaults())
     return values_of(page.show(subject, page.defaults() | values))
@@ -59,7 +66,9 @@ def test_a_page_is_short_and_has_controls(page: LecturePage) -> None:
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("subject", [SQUARES, DOT], ids=["picture", "dot"])
-def test_every_setting_has_a_drawing_and_numbers(page: LecturePage, subject: Subject) -> None:
+def test_every_setting_has_a_drawing_and_numbers(
+    page: LecturePage, subject: LectureSubject
+) -> None:
     for control in page.controls:
         for value in extremes(control):
             shown = page.show(subject, page.defaults() | {control.name: value})
@@ -82,7 +91,7 @@ def test_figures_of_sources_have_their_author(page: LecturePage) -> None:
 
 def test_runs_of_the_session_are_on_the_pages_of_their_filter() -> None:
     run = MeasuredTime("mean", "Mean 3×3, GPU shared", "0.0123 ms")
-    subject = Subject("squares", SQUARES.pixels, (run,))
+    subject = LectureSubject("squares", SQUARES.pixels, (run,))
     for page in PAGES.values():
         facts = page.facts(page.show(subject, page.defaults()), subject)
         here = [fact.value for fact in facts if fact.origin is NumberOrigin.HERE]
@@ -96,17 +105,17 @@ def test_runs_of_the_session_are_on_the_pages_of_their_filter() -> None:
 def test_colours_become_grey_bytes_without_alpha() -> None:
     pixels = np.zeros((2, 3, 4), np.uint16)
     pixels[..., :3] = 65535, 0, 0
-    subject = Subject.of(Image.from_array(pixels, "red"))
+    subject = LectureSubject.of(Image.from_array(pixels, "red"))
     assert subject.size == "3×2"
     assert (subject.pixels == 85).all()
-    floats = Subject.of(Image.from_array(np.full((2, 2), 0.5, np.float32)))
+    floats = LectureSubject.of(Image.from_array(np.full((2, 2), 0.5, np.float32)))
     assert (floats.pixels == 128).all()
 
 
 def test_a_volume_shows_its_slice_in_the_middle() -> None:
     voxels = np.zeros((3, 4, 5), np.float32)
     voxels[1] = np.linspace(100, 300, 20, dtype=np.float32).reshape(4, 5)
-    subject = Subject.of(Scan((Volume.from_array(voxels, "head"),)))
+    subject = LectureSubject.of(Scan((Volume.from_array(voxels, "head"),)))
     assert subject.title.endswith("slice 2")
     assert subject.pixels.min() == 0
     assert subject.pixels.max() == 255
@@ -115,7 +124,7 @@ def test_a_volume_shows_its_slice_in_the_middle() -> None:
 def test_a_detail_is_where_the_picture_is_not_flat() -> None:
     pixels = np.zeros((100, 100), np.uint8)
     pixels[70:90, 60:80] = np.indices((20, 20)).sum(axis=0) % 2 * 255
-    part, top, left = Subject("", pixels).part(9, 9)
+    part, top, left = LectureSubject("", pixels).part(9, 9)
     assert part.std() > 50
     assert (part == pixels[top : top + 9, left : left + 9]).all()
 
@@ -274,7 +283,9 @@ def test_shares_of_transfers_are_those_of_the_report() -> None:
 def test_a_border_changes_the_rim_alone() -> None:
     facts = show("borders", border="constant", size=5)
     ramp = 1 + np.indices((90, 120)).sum(axis=0) % 7
-    changed = show("borders", Subject("ramp", ramp.astype(np.uint8)), border="constant", size=5)
+    changed = show(
+        "borders", LectureSubject("ramp", ramp.astype(np.uint8)), border="constant", size=5
+    )
     rim = 90 * 120 - 86 * 116
     assert facts["Pixels whose mask reaches outside"] == f"{rim:,}"
     assert 0 < int(changed["Pixels that differ from border reflect"].replace(",", "")) <= rim
@@ -284,7 +295,7 @@ def test_a_border_changes_the_rim_alone() -> None:
 
 def test_a_median_removes_the_black_and_white_pixels() -> None:
     smooth = np.add.outer(np.arange(120), np.arange(120)) // 4 + 60
-    subject = Subject("smooth", smooth.astype(np.uint8))
+    subject = LectureSubject("smooth", smooth.astype(np.uint8))
     facts = show("medians", subject, size=5, density=10)
     share = {name: float(facts[f"Black or white: {name.lower()}"].split()[0]) for name in (
         "The picture", "With noise", "Median")}  # fmt: skip

@@ -89,7 +89,7 @@ class Finding:
         return f"{self.place or 'unknown line'}: {who} {text}{times}"
 
 
-class _Region(ctypes.Structure):
+class _CheckedRegion(ctypes.Structure):
     """``emulator::checks::Region``."""
 
     _fields_ = (
@@ -214,9 +214,9 @@ class CheckedBackend(EmulatorBackend):
 
 
 def _begin(library: ctypes.CDLL, arrays: list[_Array]) -> None:
-    regions = (_Region * len(arrays))(
+    regions = (_CheckedRegion * len(arrays))(
         *(
-            _Region(each.start, each.written.size, each.written.ctypes.data, each.shared)
+            _CheckedRegion(each.start, each.written.size, each.written.ctypes.data, each.shared)
             for each in arrays
         )
     )

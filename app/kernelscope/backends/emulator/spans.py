@@ -27,7 +27,7 @@ OUTPUT_REGION = 2
 _SUMS = ("accesses", "requests", "sectors", "needed", "wavefronts", "ideal", "block_sectors")
 
 
-class _Region(ctypes.Structure):
+class _TracedRegion(ctypes.Structure):
     """``emulator::checks::Region``."""
 
     _fields_ = (
@@ -153,7 +153,7 @@ class Span:
         def begin(handed: Handed) -> None:
             self.arrays = list(_arrays(self._job, self._launch, handed, self._code.symbols))
             self.seen = []
-            regions = (_Region * len(self.arrays))()
+            regions = (_TracedRegion * len(self.arrays))()
             for region, each in zip(regions, self.arrays, strict=True):
                 size = each.array.bytes // SECTOR + 2
                 seen = np.zeros(size, np.uint32), np.zeros(size, np.uint32)

@@ -45,11 +45,11 @@ from kernelscope.images.source import Source
 from kernelscope.teach.lecture import (
     PAGES,
     LecturePage,
+    LectureSubject,
     MeasuredTime,
     NamedNumber,
     NumberOrigin,
     Shown,
-    Subject,
 )
 from kernelscope.teach.lecture.counting import count
 
@@ -240,11 +240,11 @@ class LectureWindow(ToolWindow):
         page, values = self.page, dict(self._values[self.page.id])
         source, measured = self._source(), self._measured()
 
-        def work() -> tuple[Subject, Shown]:
-            subject = Subject.of(source, measured)
+        def work() -> tuple[LectureSubject, Shown]:
+            subject = LectureSubject.of(source, measured)
             return subject, page.show(subject, values)
 
-        def then(made: tuple[Subject, Shown]) -> None:
+        def then(made: tuple[LectureSubject, Shown]) -> None:
             self._busy = False
             if self._late:
                 self._refresh()
@@ -259,7 +259,7 @@ class LectureWindow(ToolWindow):
 
         self._background.start("lecture", work, then, failed)
 
-    def _show(self, page: LecturePage, subject: Subject, shown: Shown) -> None:
+    def _show(self, page: LecturePage, subject: LectureSubject, shown: Shown) -> None:
         self.view.show_drawing(shown.drawing)
         self._show_facts(page.facts(shown, subject))
         self._about.setText(f"Picture: {subject.title}, {subject.size}, in grey, 8 bit")
@@ -288,7 +288,7 @@ class LectureWindow(ToolWindow):
             self.report(error)
 
         self._background.start(
-            "lecture count", lambda: count(wanted, Subject.of(source)), then, failed
+            "lecture count", lambda: count(wanted, LectureSubject.of(source)), then, failed
         )
 
     # --- projector ---
@@ -355,7 +355,7 @@ class LectureWindow(ToolWindow):
         self._about.setText("Making all pages…")
 
         def work() -> list[Sheet]:
-            subject = Subject.of(source, measured)
+            subject = LectureSubject.of(source, measured)
             sheets = []
             for page in _PAGES:
                 shown = page.show(subject, values[page.id])

@@ -27,7 +27,7 @@ from kernelscope.teach.lecture import (
     transfers,
 )
 from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
-from kernelscope.teach.lecture.subject import MeasuredTime, Subject
+from kernelscope.teach.lecture.subject import LectureSubject, MeasuredTime
 
 PAGES: Mapping[str, LecturePage] = MappingProxyType(
     {
@@ -54,9 +54,9 @@ __all__ = [
     "PAGES",
     "Count",
     "LecturePage",
+    "LectureSubject",
     "MeasuredTime",
     "NamedNumber",
     "NumberOrigin",
     "Shown",
-    "Subject",
 ]

@@ -13,14 +13,14 @@ from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_pl
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.residence import SHOWN
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 from kernelscope.traffic.gpus import Gpu
 
 _FINEST = 2.5
 """Units of the narrowest tile of which a grid is drawn."""
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     card, block = SHOWN[values["card"]], block_of(values["block"])
     launch = launch_of("mean", GLOBAL, subject.shape, {"size": 3}, block=block)
     assert launch.tile is not None
@@ -38,7 +38,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     return Shown(_drawing(subject, launch.tile, working, card), facts)
 
 
-def _drawing(subject: Subject, tile: tuple[int, ...], working: int, card: Gpu) -> Board:
+def _drawing(subject: LectureSubject, tile: tuple[int, ...], working: int, card: Gpu) -> Board:
     board = Board(f"The picture in tiles of {tile[0]}×{tile[1]}; {working} are in work at once")
     board.heading(
         0,

@@ -14,7 +14,7 @@ from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.controls import side
 from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, of_picture
 from kernelscope.teach.lecture.running import filtered
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 _MOST = 512
 """Side of the part that is filtered: `wrap` needs the opposite edge."""
@@ -28,7 +28,7 @@ def rim_pixels(shape: tuple[int, ...], size: int) -> int:
     return shape[0] * shape[1] - inner[0] * inner[1]
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     size, border = values["size"], Border(values["border"])
     part = subject.pixels[:_MOST, :_MOST]
     rim = rim_pixels(part.shape, size)

@@ -11,7 +11,7 @@ from kernelscope.schema.parameters import Choice, ChoiceParameter, IntParameter
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula
 from kernelscope.teach.lecture.residence import WARP
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 SECTOR, LINE = 32, 128
 """Bytes that memory delivers at once, and of a line of the cache."""
@@ -32,7 +32,7 @@ def sectors(stride: int, first: int, sample_bytes: int) -> int:
     return (start + (WARP - 1) * step) // SECTOR - start // SECTOR + 1
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     stride, first, size = values["stride"], values["first"], int(values["sample"])
     touched = sectors(stride, first, size)
     used, fetched = WARP * size, SECTOR * touched
@@ -45,7 +45,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     return Shown(_drawing(subject, stride, first, size), facts)
 
 
-def _drawing(subject: Subject, stride: int, first: int, size: int) -> Board:
+def _drawing(subject: LectureSubject, stride: int, first: int, size: int) -> Board:
     board = Board("Memory in sectors of 32 bytes; those that a warp touches are framed")
     last = (first + (WARP - 1) * stride) * size // LINE
     lines = max(_FEWEST_LINES, min(last + 1, _MOST_LINES))
@@ -85,7 +85,7 @@ def _drawing(subject: Subject, stride: int, first: int, size: int) -> Board:
     return board
 
 
-def _memory(subject: Subject, samples: int) -> np.ndarray[Any, Any]:
+def _memory(subject: LectureSubject, samples: int) -> np.ndarray[Any, Any]:
     """Return the samples from the start of a row on, over the picture's end from its beginning."""
     _, top, _ = subject.part(1, 1)
     flat = subject.pixels.reshape(-1)

@@ -14,12 +14,12 @@ from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.residence import WARP
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 _PITCH = 20.0
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     size, apart = values["size"], values["apart"]
     mask = ((1,) * size,) * size
     launches = [
@@ -38,7 +38,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     return Shown(_drawing(subject, apart), facts)
 
 
-def _drawing(subject: Subject, apart: int) -> Board:
+def _drawing(subject: LectureSubject, apart: int) -> Board:
     board = Board(f"A warp of {WARP} threads asks the constant cache for {apart} weights at once")
     part, *_ = subject.part(1, WARP)
     board.heading(0, 16, "The pixels of a warp", "32 threads, a pixel of a row of the picture each")

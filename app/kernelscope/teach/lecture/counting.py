@@ -8,14 +8,14 @@ from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.teach.lecture.page import Count, NamedNumber, NumberOrigin
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 from kernelscope.traffic.table import figures
 
 _SIDE = 128
 """Pixels of the part that the kernels run on: they are counted in about a second."""
 
 
-def count(wanted: Count, subject: Subject) -> tuple[NamedNumber, ...]:
+def count(wanted: Count, subject: LectureSubject) -> tuple[NamedNumber, ...]:
     """Run kernels on a detail of the picture; return their accesses for each pixel.
 
     Raises `AppError` if there is no compiler for the emulated GPU.

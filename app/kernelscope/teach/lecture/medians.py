@@ -18,12 +18,12 @@ from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_pl
 from kernelscope.teach.lecture.plans import operations_of, plan_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.running import filtered
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 _SIDE = 96
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     size, density = values["size"], values["density"]
     facts = [by_formula("Cells to rank, a pixel", f"{size * size}")]
     for level in filters.get("median").levels(Device.GPU):

@@ -14,12 +14,12 @@ from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.residence import SHOWN
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 _CROP = 17
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     size, card = values["size"], SHOWN[values["card"]]
     launch = launch_of("mean", GLOBAL, subject.shape, {"size": size})
     samples = subject.pixels.size
@@ -41,7 +41,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     return Shown(_drawing(subject, size, launch.bytes_per_sample), facts)
 
 
-def _drawing(subject: Subject, size: int, least: float) -> Board:
+def _drawing(subject: LectureSubject, size: int, least: float) -> Board:
     board = Board(f"A mask of {size}×{size} on the picture, and the bytes it reads for a pixel")
     part, top, left = subject.part(_CROP, _CROP)
     board.heading(0, 16, "One pixel of the result", f"row {top}, column {left} on, enlarged")

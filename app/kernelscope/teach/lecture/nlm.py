@@ -15,7 +15,7 @@ from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_pl
 from kernelscope.teach.lecture.plans import operations_of, plan_of
 from kernelscope.teach.lecture.quoting import published
 from kernelscope.teach.lecture.running import filtered
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 _SIDE = 64
 _LEVELS = ("global", "shared", "tuned")
@@ -23,7 +23,7 @@ _STRENGTH = 0.1
 """Filter sigma of the example: smooths noise that the eye sees."""
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     patch, reach = values["patch"], values["search_radius"]
     side = 2 * reach + 1
     parameters = {"patch": patch, "search_radius": reach, "filter_sigma": _STRENGTH}

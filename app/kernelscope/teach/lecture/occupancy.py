@@ -14,13 +14,13 @@ from kernelscope.teach.lecture.controls import BLOCK, CARD, block_of
 from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan, of_card
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.residence import SHOWN, Residence, limits_of, residence
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 _MASK = 9
 _COLUMNS = 4
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     card, limits = SHOWN[values["card"]], limits_of(values["card"])
     block = block_of(values["block"])
     launch = launch_of("mean", SHARED, subject.shape, {"size": _MASK}, block=block)
@@ -41,7 +41,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     return Shown(_drawing(subject, held, block), facts)
 
 
-def _drawing(subject: Subject, held: Residence, block: tuple[int, int]) -> Board:
+def _drawing(subject: LectureSubject, held: Residence, block: tuple[int, int]) -> Board:
     board = Board(f"{held.blocks} blocks on a multiprocessor, stopped by {enumerated(held.limits)}")
     board.heading(
         0,

@@ -12,7 +12,7 @@ from kernelscope.base.paths import RESOURCES
 from kernelscope.bench.figures import PublishedFigure
 from kernelscope.schema.parameters import Parameter
 from kernelscope.teach.handbook.svg import Drawing
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 """Words of the text of a page: more are not read from a wall."""
 
@@ -72,7 +72,7 @@ class LecturePage:
     """The name of its module, and of its text in ``resources/lecture``."""
     controls: tuple[Parameter, ...]
     """The values to try, one or two."""
-    show: Callable[[Subject, Mapping[str, Any]], Shown]
+    show: Callable[[LectureSubject, Mapping[str, Any]], Shown]
     """Maps the picture and the values of the controls to the picture and numbers of the page. It
     may run a filter, which may have to be compiled."""
     figures: Callable[[], tuple[PublishedFigure, ...]] = lambda: ()
@@ -99,7 +99,7 @@ class LecturePage:
     def defaults(self) -> dict[str, Any]:
         return {control.name: control.default for control in self.controls}
 
-    def facts(self, shown: Shown, subject: Subject) -> tuple[NamedNumber, ...]:
+    def facts(self, shown: Shown, subject: LectureSubject) -> tuple[NamedNumber, ...]:
         """Return the numbers of the page, and the times of this session."""
         here = (
             NamedNumber(run.what, run.time, NumberOrigin.HERE)

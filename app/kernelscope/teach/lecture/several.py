@@ -19,7 +19,7 @@ from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.page import LecturePage, Shown, as_recorded, by_formula, of_picture
 from kernelscope.teach.lecture.quoting import published
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 RECORD = "gpus-waiting.json"
 """Recorded runs of MRI NLM on a volume of 512 a side, on one, two and four cards."""
@@ -53,7 +53,7 @@ def recorded_runs() -> Mapping[int, RecordedRun]:
     return runs
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     cards, reach = int(values["cards"]), values["reach"]
     height = subject.pixels.shape[0]
     ends = [height * number // cards for number in range(cards + 1)]

@@ -28,7 +28,7 @@ class MeasuredTime:
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class LectureSubject:
     """The picture of the lecture, and the runs of this session."""
 
     title: str
@@ -37,7 +37,7 @@ class Subject:
     measured: tuple[MeasuredTime, ...] = ()
 
     @classmethod
-    def of(cls, source: Source | None, measured: tuple[MeasuredTime, ...] = ()) -> Subject:
+    def of(cls, source: Source | None, measured: tuple[MeasuredTime, ...] = ()) -> LectureSubject:
         """Return the picture that is open as grey bytes; of volumes, the slice in the middle."""
         if source is None:
             source = read_image(SAMPLES[0].path)

@@ -17,7 +17,7 @@ from kernelscope.teach.lecture.controls import side
 from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula, by_plan
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 _Mode = Literal["symmetric", "reflect", "edge", "constant", "wrap"]
 
@@ -45,7 +45,7 @@ def outside_reads(shape: tuple[int, ...], size: int) -> int:
     return shape[0] * shape[1] * size * size - inside
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     size, border = values["size"], Border(values["border"])
     launch = launch_of("mean", TEXTURE, subject.shape, {"size": size})
     outside = outside_reads(subject.shape, size)
@@ -61,7 +61,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     return Shown(_drawing(subject, border, size), facts)
 
 
-def _drawing(subject: Subject, border: Border, size: int) -> Board:
+def _drawing(subject: LectureSubject, border: Border, size: int) -> Board:
     board = Board(f"The upper left corner of the picture, continued outside by {border}")
     corner = subject.pixels
     margin = (

@@ -12,10 +12,10 @@ from kernelscope.teach.lecture.controls import BLOCK, block_of, side
 from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula, by_plan
 from kernelscope.teach.lecture.plans import launch_of
 from kernelscope.teach.lecture.quoting import published
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     size, block = values["size"], block_of(values["block"])
     launch = launch_of("mean", SHARED, subject.shape, {"size": size}, block=block)
     threads = launch.block[0] * launch.block[1]
@@ -32,7 +32,7 @@ def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
     return Shown(_drawing(subject, size, launch.block, a_pixel), facts)
 
 
-def _drawing(subject: Subject, size: int, block: tuple[int, ...], a_pixel: float) -> Board:
+def _drawing(subject: LectureSubject, size: int, block: tuple[int, ...], a_pixel: float) -> Board:
     board = Board(f"A tile of {block[0]}×{block[1]} pixels with the halo of a {size}×{size} mask")
     reach = size // 2
     columns, rows = block[0] + 2 * reach, block[1] + 2 * reach

@@ -17,7 +17,7 @@ from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.controls import side
 from kernelscope.teach.lecture.page import LecturePage, Shown, as_recorded
 from kernelscope.teach.lecture.quoting import published
-from kernelscope.teach.lecture.subject import Subject
+from kernelscope.teach.lecture.subject import LectureSubject
 
 REPORT = "gpu-f-graphs.json"
 """The recorded report with the sizes and masks of source F."""
@@ -36,7 +36,7 @@ def _figures() -> tuple[recorded.RecordedTime, ...]:
     )
 
 
-def _show(subject: Subject, values: Mapping[str, Any]) -> Shown:
+def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     size = str(values["size"])
     chosen = [figure for figure in _figures() if figure.row.parameters.get("size") == size]
     chosen.sort(key=lambda figure: figure.row.asked)
