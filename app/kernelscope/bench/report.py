@@ -124,10 +124,7 @@ _NEWEST = 1000  # upper limit of version numbers; a larger one is taken for a da
 def save(report: Report, path: Path) -> None:
     """Write all measurements, and the plan that repeats them.
 
-    Raises
-    ------
-    AppError
-        If `path` cannot be written.
+    Raises `AppError` if `path` cannot be written.
     """
     content = {
         "format": FORMAT,
@@ -144,11 +141,8 @@ def save(report: Report, path: Path) -> None:
 def load(path: Path) -> Report:
     """Return the report that `save` wrote.
 
-    Raises
-    ------
-    AppError
-        If `path` cannot be read, is no such report, or is of another version; the message names
-        the value that is wrong.
+    Raises `AppError` if `path` cannot be read, is no such report, or is of another version; the
+    message names the value that is wrong.
     """
     content = json_fields.read(path)
     if not isinstance(content.value, dict) or content.value.get("format") != FORMAT:

@@ -39,21 +39,14 @@ class Outline(StrEnum):
 class Area:
     """A part of a picture.
 
-    Attributes
-    ----------
-    corners : tuple of (int, int)
-        The upper left and the lower right corner of the box around a rectangle or an ellipse; all
-        corners of a polygon, in their order. A polygon has the pixels around which its edges go
-        an odd number of times.
-
-    Raises
-    ------
-    InvalidParameter
-        If it has too few corners, or none of its sides is a pixel long.
+    Raises `InvalidParameter` if it has too few corners, or none of its sides is a pixel long.
     """
 
     outline: Outline
     corners: tuple[Corner, ...]
+    """The upper left and the lower right corner of the box around a rectangle or an ellipse; all
+    corners of a polygon, in their order. A polygon has the pixels around which its edges go an odd
+    number of times."""
 
     def __post_init__(self) -> None:
         count, is_polygon = len(self.corners), self.outline is Outline.POLYGON
@@ -74,10 +67,7 @@ class Area:
     def parse(cls, text: str) -> Area:
         """Return the area of a text like ``ellipse 12,8 52,38``; see `format`.
 
-        Raises
-        ------
-        InvalidParameter
-            If it is none.
+        Raises `InvalidParameter` if it is none.
         """
         outline, *corners = text.split() or [""]
         if outline not in list(Outline):
@@ -121,10 +111,7 @@ class Area:
     def limited(self, before: NDArray[Any], after: NDArray[Any], part: Region) -> NDArray[Any]:
         """Return `after` inside the area and `before` elsewhere.
 
-        Parameters
-        ----------
-        before, after : ndarray, shape (height, width, channels)
-            The part of the input and of the result.
+        - `before`, `after`: the part of the input and of the result.
         """
         return np.where(self.mask(part)[:, :, np.newaxis], after, before)
 

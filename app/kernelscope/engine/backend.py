@@ -17,26 +17,15 @@ from kernelscope.schema.levels import Level
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a backend can run here, and if not, the reason and possible remedies.
-
-    Attributes
-    ----------
-    available : bool
-    summary : str
-        One line: the device's name, or the reason it cannot be used.
-    steps : tuple of str
-        Steps that make it available, in order; shell commands are enclosed in backticks.
-    devices : tuple of str
-        Names of all devices of this kind, by their number; empty if there is no choice.
-    chosen : int
-        Number of devices that share the work on volumes.
-    """
+    """Whether a backend can run here, and if not, the reason and possible remedies."""
 
     available: bool
-    summary: str
+    summary: str  # one line: the device's name, or the reason it cannot be used
     steps: tuple[str, ...] = ()
+    """Steps that make it available, in order; shell commands are enclosed in backticks."""
     devices: tuple[str, ...] = ()
-    chosen: int = 1
+    """Names of all devices of this kind, by their number; empty if there is no choice."""
+    chosen: int = 1  # number of devices that share the work on volumes
 
 
 @dataclass(frozen=True)
@@ -86,12 +75,8 @@ class Backend(Protocol):
     ) -> Source:
         """Compute `request` at `level`.
 
-        Raises
-        ------
-        Cancelled
-            Soon (under a second) after the token was set.
-        AppError
-            For every problem that the user can fix.
+        Raises `Cancelled` soon (under a second) after the token was set; `AppError` for every
+        problem that the user can fix.
         """
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:

@@ -38,25 +38,12 @@ class _Timed(AbstractContextManager[None]):
 class RunLog:
     """Collects the stages of a run, which are also logged, and its other reports.
 
-    Parameters
-    ----------
-    origin : float, optional
-        When the run started, by `time.perf_counter`; by default now.
-    logged : bool
-        Whether stages are logged as well.
-
-    Attributes
-    ----------
-    origin : float
-    metrics : list of Metric
-    notices : list of str
-        Messages to the user about the run.
-    launch : LaunchReport, optional
-        The kernel that did the work, on a GPU.
-    estimates : dict
-        Parameters that were estimated from the data, by name.
-    first : bool
-        The process had not run this code before.
+    - `origin`: when the run started, by `time.perf_counter`; by default now.
+    - `logged`: whether stages are logged as well.
+    - `notices`: messages to the user about the run.
+    - `launch`: the kernel that did the work, on a GPU.
+    - `estimates`: parameters that were estimated from the data, by name.
+    - `first`: the process had not run this code before.
     """
 
     def __init__(self, origin: float | None = None, *, logged: bool = True) -> None:
@@ -88,10 +75,7 @@ class RunLog:
     ) -> None:
         """Record a duration that was measured elsewhere; one that overlapped is not counted.
 
-        Parameters
-        ----------
-        begun : float, optional
-            When it began, by `time.perf_counter`; by default `seconds` ago.
+        - `begun`: when it began, by `time.perf_counter`; by default `seconds` ago.
         """
         if begun is None:
             begun = time.perf_counter() - seconds
@@ -113,21 +97,11 @@ class RunLog:
 
 @dataclass(frozen=True)
 class RunContext:
-    """Everything about a run that is neither its request nor its backend.
+    """Everything about a run that is neither its request nor its backend."""
 
-    Attributes
-    ----------
-    log : RunLog
-        Receives stages, notices and figures.
-    token : CancelToken
-        The run checks it often.
-    progress : callable
-        Called with a stage and the fraction of it that is done.
-    """
-
-    log: RunLog = field(default_factory=RunLog)
-    token: CancelToken = field(default_factory=CancelToken)
-    progress: Progress = no_progress
+    log: RunLog = field(default_factory=RunLog)  # receives stages, notices and figures
+    token: CancelToken = field(default_factory=CancelToken)  # the run checks it often
+    progress: Progress = no_progress  # called with a stage and the fraction of it that is done
 
     def reporting_to(self, progress: Progress) -> RunContext:
         """Return the context for a part of the run, such as one slice of a volume."""

@@ -61,10 +61,7 @@ class Costs:
     first run of a kind at once, others every few seconds and when the process ends. If the file is
     damaged or cannot be written, knowledge is lost, but never a run.
 
-    Parameters
-    ----------
-    path : Path, optional
-        The file; without it the costs are lost with this object.
+    - `path`: the file; without it the costs are lost with this object.
     """
 
     def __init__(self, path: Path | None = None) -> None:

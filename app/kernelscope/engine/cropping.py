@@ -146,10 +146,7 @@ def resolved_for(request: Request) -> Request:
 def check_box(request: Request, backend: Backend) -> None:
     """Refuse a box of a volume that a backend computes only as a whole.
 
-    Raises
-    ------
-    InvalidParameter
-        On a GPU, except for filters that run slice by slice.
+    Raises `InvalidParameter` on a GPU, except for filters that run slice by slice.
     """
     if isinstance(request.region, Box) and not request.by_slices and backend.id != Device.CPU:
         raise InvalidParameter(

@@ -23,23 +23,12 @@ from kernelscope.schema.samples import Kind
 
 @dataclass(frozen=True)
 class Proposal:
-    """A filter that removes the noise of a source.
-
-    Attributes
-    ----------
-    filter : FilterSpec
-    values : mapping
-        Parameters that are not at their defaults.
-    line : str
-        The filter and why, for the user; a run says more about the noise.
-    others : tuple of FilterSpec
-        Filters that remove it as well, the best first.
-    """
+    """A filter that removes the noise of a source."""
 
     filter: FilterSpec
-    values: Mapping[str, Any]
-    line: str
-    others: tuple[FilterSpec, ...] = ()
+    values: Mapping[str, Any]  # parameters that are not at their defaults
+    line: str  # the filter and why, for the user; a run says more about the noise
+    others: tuple[FilterSpec, ...] = ()  # filters that remove it as well, the best first
 
 
 def propose(image: Image | None) -> Proposal:

@@ -52,12 +52,8 @@ def measure(
     The output, the notices and the evaluation are those of the first run: further ones give
     the same bytes. Repeats stay on the device and at the level of the first.
 
-    Raises
-    ------
-    AppError
-        As `execute`; if only a repeat fails, a notice says so and the single run is returned.
-    Cancelled
-        If `token` was set, also between two repeats.
+    Raises `AppError` as `execute`; if only a repeat fails, a notice says so and the single run is
+    returned; `Cancelled` if `token` was set, also between two repeats.
     """
     costs = costs or Costs()
     token = token or CancelToken()
@@ -109,12 +105,8 @@ def _median(first: Result, warm_up: float, runs: Sequence[tuple[float, Result]])
 
     The median is one of the repeats, the lower one of two, so that stages add up to it.
 
-    Parameters
-    ----------
-    warm_up : float
-        Wall-clock seconds of the first run.
-    runs : sequence of (float, Result)
-        The repeats, and when they began, in seconds after the first run did.
+    - `warm_up`: wall-clock seconds of the first run.
+    - `runs`: the repeats, and when they began, in seconds after the first run did.
     """
     totals = tuple(run.seconds for _, run in runs)
     place = totals.index(statistics.median_low(totals))

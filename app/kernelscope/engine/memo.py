@@ -69,10 +69,7 @@ class _Entry:
 class Memo:
     """The results of steps by their input, in bounded memory; the last ones are kept.
 
-    Parameters
-    ----------
-    limit : int
-        Bytes of inputs and outputs; the newest result is kept in any case.
+    - `limit`: bytes of inputs and outputs; the newest result is kept in any case.
     """
 
     def __init__(self, limit: int = MOST_BYTES) -> None:

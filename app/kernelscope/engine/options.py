@@ -19,36 +19,21 @@ __all__ = ["DEFAULT_OPTIONS", "Device", "RunOptions"]
 class RunOptions:
     """Run options of a step.
 
-    Attributes
-    ----------
-    device : Device
-    level : str or None
-        Identifier of a level of the device, or None for the device's fastest.
-    repeat : int
-        Number of times a GPU repeats its kernels; the median time is reported.
-    memory_limit : int, optional
-        Limit of GPU memory for images in bytes; larger ones are filtered in strips.
-    cold : bool
-        Empty the cache of a GPU before each repeat, so that reads from its memory are timed.
-    gpus : int, optional
-        Number of chosen GPUs that may share the work; by default all.
-    block : tuple of int, optional
-        Threads of a GPU's blocks in x and y, at the levels that leave the choice to the user;
-        by default the plan's.
-
-    Raises
-    ------
-    InvalidParameter
-        For a block that no GPU can launch.
+    Raises `InvalidParameter` for a block that no GPU can launch.
     """
 
     device: Device = Device.AUTO
     level: str | None = None
-    repeat: int = 1
+    """Identifier of a level of the device, or None for the device's fastest."""
+    repeat: int = 1  # number of times a GPU repeats its kernels; the median time is reported
     memory_limit: int | None = None
+    """Limit of GPU memory for images in bytes; larger ones are filtered in strips."""
     cold: bool = False
-    gpus: int | None = None
+    """Empty the cache of a GPU before each repeat, so that reads from its memory are timed."""
+    gpus: int | None = None  # number of chosen GPUs that may share the work; by default all
     block: Block | None = None
+    """Threads of a GPU's blocks in x and y, at the levels that leave the choice to the user; by
+    default the plan's."""
 
     def __post_init__(self) -> None:
         if self.block is not None:

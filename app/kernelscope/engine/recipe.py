@@ -28,15 +28,9 @@ VERSION = 3
 
 @dataclass(frozen=True)
 class Recipe:
-    """Steps, each of which works on the output of the previous one.
+    """Steps, each of which works on the output of the previous one."""
 
-    Attributes
-    ----------
-    steps : tuple of Step
-        At least one.
-    """
-
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  # at least one
 
     def __post_init__(self) -> None:
         if not self.steps:
@@ -71,16 +65,10 @@ class Recipe:
         Parameters, border, grey and axis have their defaults where they are left out: those of
         the time of the file's version.
 
-        Parameters
-        ----------
-        name : str
-            Name of the text in messages.
+        - `name`: name of the text in messages.
 
-        Raises
-        ------
-        InvalidRecipe
-            If it is no recipe, of a later version, or has a step that cannot be; the message
-            has the path of the value: ``steps[0].parameters.size``.
+        Raises `InvalidRecipe` if it is no recipe, of a later version, or has a step that cannot be;
+        the message has the path of the value: ``steps[0].parameters.size``.
         """
         try:
             return _recipe(json_fields.parse(text, name), name)

@@ -89,18 +89,11 @@ class Follower(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """Slow measurements of a source that estimates needed before the run.
+    """Slow measurements of a source that estimates needed before the run."""
 
-    Attributes
-    ----------
-    values : mapping
-        From `FilterSpec.measure`.
-    seconds : float
-        How long measuring took; the run counts it, since it would have to measure otherwise.
-    """
-
-    values: Mapping[str, Any]
+    values: Mapping[str, Any]  # from `FilterSpec.measure`
     seconds: float
+    """How long measuring took; the run counts it, since it would have to measure otherwise."""
 
     @classmethod
     def of(cls, request: Request) -> Measurement | None:
@@ -119,73 +112,47 @@ class Request:
     A request does not change once it is made, and its result refers to it. One that cannot be
     run is refused when it is made.
 
-    Attributes
-    ----------
-    source : Image or Scan
-    step : Step
-        All of its parameters have values: none is `ESTIMATE`.
-    options : RunOptions
-    reference : Image or Volume, optional
-        The ideal result, or the ideal of its first volume; input and result are compared with it.
-    measured : Measurement, optional
-        Measurements of this source for this step, if they were needed before the run.
-    noise : object, optional
-        Model of the noise of the picture, or of the whole of which the source is a part; see
-        `kernelscope.engine.stabilising`.
-    origin : tuple of int
-        Row and column of the picture at which the source begins, where it is a part of one.
-    resolved : mapping, optional
-        The parameters with the values that follow from the data, such as sigma, of a whole of
-        which only `region` is computed.
-    region : Region or Box, optional
-        The part of the result to compute, of a volume a box; it has the bytes that it has in the
-        whole result.
-    timed : bool
-        Warm up and repeat the run, so that its time can be compared; see
-        `kernelscope.engine.measuring`.
-    reduction : int
-        The result is reduced for the screen: each pixel is the mean of a square of this side.
-    live : bool
-        The settings are still changing: the run is neither logged nor learnt from.
-    then : tuple of Follower
-        Further steps, the last of which makes the output; see `kernelscope.engine.steps`.
-    estimated : tuple of str
-        Parameters whose numbers come from this source: a recipe leaves them to be estimated.
-    open : bool
-        They are still to be estimated: the run does so, and until then the step has defaults.
-    recipe : bool
-        Each step is a run of its own: compared with the reference, and named by its number.
-    done : tuple of Result
-        Results of the first of all these steps, which are not computed again.
-    id : int
-        Increases with each request; a later one replaces an earlier one.
-
-    Raises
-    ------
-    InvalidParameter
-        For a filter for volumes on a picture, a ``valid`` border that would leave no pixel,
-        slices of volumes that would become smaller or coloured, a region that does not exist
-        or cannot be computed on its own, or a further step that cannot be.
+    Raises `InvalidParameter` for a filter for volumes on a picture, a ``valid`` border that would
+    leave no pixel, slices of volumes that would become smaller or coloured, a region that does not
+    exist or cannot be computed on its own, or a further step that cannot be.
     """
 
     source: Source
-    step: Step
+    step: Step  # all of its parameters have values: none is `ESTIMATE`
     options: RunOptions = DEFAULT_OPTIONS
     reference: Image | Volume | None = None
+    """The ideal result, or the ideal of its first volume; input and result are compared with it."""
     measured: Measurement | None = None
+    """Measurements of this source for this step, if they were needed before the run."""
     noise: Any = None
+    """Model of the noise of the picture, or of the whole of which the source is a part; see
+    `kernelscope.engine.stabilising`."""
     origin: tuple[int, int] = (0, 0)
+    """Row and column of the picture at which the source begins, where it is a part of one."""
     resolved: Mapping[str, Any] | None = None
+    """The parameters with the values that follow from the data, such as sigma, of a whole of which
+    only `region` is computed."""
     region: Region | Box | None = None
-    live: bool = False
+    """The part of the result to compute, of a volume a box; it has the bytes that it has in the
+    whole result."""
+    live: bool = False  # the settings are still changing: the run is neither logged nor learnt from
     reduction: int = 1
+    """The result is reduced for the screen: each pixel is the mean of a square of this side."""
     timed: bool = False
+    """Warm up and repeat the run, so that its time can be compared; see
+    `kernelscope.engine.measuring`."""
     then: tuple[Follower, ...] = ()
+    """Further steps, the last of which makes the output; see `kernelscope.engine.steps`."""
     estimated: tuple[str, ...] = ()
+    """Parameters whose numbers come from this source: a recipe leaves them to be estimated."""
     open: bool = False
+    """They are still to be estimated: the run does so, and until then the step has defaults."""
     recipe: bool = False
+    """Each step is a run of its own: compared with the reference, and named by its number."""
     done: tuple[Any, ...] = ()  # a `Result` knows its request: naming the type would be a circle
+    """Results of the first of all these steps, which are not computed again."""
     id: int = field(default_factory=lambda: next(_ids))
+    """Increases with each request; a later one replaces an earlier one."""
 
     def __post_init__(self) -> None:
         spec, kind = self.step.filter, self.source.kind
@@ -226,10 +193,7 @@ class Request:
     ) -> Request:
         """Return a request for `Step.of_numbers` with the `RunOptions` of these names.
 
-        Raises
-        ------
-        InvalidParameter
-            As `Step.of_numbers`, `RunOptions` and `Request`.
+        Raises `InvalidParameter` as `Step.of_numbers`, `RunOptions` and `Request`.
         """
         step = Step.of_numbers(
             filter_id, parameters, border=border, grey=grey, axis=axis, within=within
@@ -464,10 +428,8 @@ class Request:
 
         Numbers to be estimated have their defaults.
 
-        Raises
-        ------
-        InvalidParameter
-            If a step cannot work on the output of the one before; the message names it.
+        Raises `InvalidParameter` if a step cannot work on the output of the one before; the message
+        names it.
         """
         if not self.then:
             return
@@ -482,10 +444,7 @@ class Request:
     def describe(self, estimates: Mapping[str, Any] | None = None) -> str:
         """Return the settings in words, without device and level.
 
-        Parameters
-        ----------
-        estimates : mapping, optional
-            Values that have been estimated.
+        - `estimates`: values that have been estimated.
         """
         text = self._describe_one(estimates)
         if self.by_slices:
@@ -495,10 +454,7 @@ class Request:
     def chips(self, estimates: Mapping[str, Any] | None = None) -> tuple[Chip, ...]:
         """Return the settings as chips, without device and level.
 
-        Parameters
-        ----------
-        estimates : mapping, optional
-            Values that were estimated by now.
+        - `estimates`: values that were estimated by now.
         """
         step, block = self.step, self.options.block
         chips = list(step.filter.chips(step.parameters, estimates))

@@ -74,21 +74,12 @@ def execute(
 ) -> Result:
     """Compute `request` on the device it asks for.
 
-    Parameters
-    ----------
-    backends : mapping
-        Backends by id, the fastest kind first; ``cpu`` is always there.
-    costs : Costs, optional
-        Times of earlier runs, from which Auto chooses.
-    learn : bool
-        Add the time of this run to `costs`. A region counts as a run on its crop.
+    - `backends`: backends by id, the fastest kind first; ``cpu`` is always there.
+    - `costs`: times of earlier runs, from which Auto chooses.
+    - `learn`: add the time of this run to `costs`. A region counts as a run on its crop.
 
-    Raises
-    ------
-    AppError
-        For every problem that the user can fix; an explicit choice of a device never falls back.
-    Cancelled
-        If `token` was set meanwhile.
+    Raises `AppError` for every problem that the user can fix; an explicit choice of a device never
+    falls back; `Cancelled` if `token` was set meanwhile.
     """
     assert not request.then, "run by kernelscope.engine.steps"
     token = token or CancelToken()
@@ -219,10 +210,7 @@ def shortage_explained(source: Source) -> Iterator[None]:
 def check_memory(request: Request) -> None:
     """Refuse a request whose result alone is more than there is memory.
 
-    Raises
-    ------
-    OutOfMemory
-        If so. Further memory depends on the level, and is only known when it runs.
+    Raises `OutOfMemory` if so. Further memory depends on the level, and is only known when it runs.
     """
     needed = math.prod(request.output_shape) * request.source.dtype.itemsize
     if needed <= _UNASKED_BYTES:

@@ -45,12 +45,7 @@ def filter_slices(
     Bytes stay as they are, everything else is scaled to floats up to 1 and back. The result has the
     types and the headers of the scan.
 
-    Raises
-    ------
-    AppError
-        Any error that `run` raises.
-    Cancelled
-        If `token` was set meanwhile.
+    Raises `AppError` as `run` does; `Cancelled` if `token` was set meanwhile.
     """
     axis, box = request.step.axis, request.region
     depth = request.scan.volumes[0].voxels.shape[axis]
@@ -125,10 +120,7 @@ def step_of(step: Step, number: int) -> Step:
 def picture_of(volume: Volume, axis: int, index: int, unit: SliceUnit | None = None) -> Image:
     """Return a slice in the form in which it is filtered; see `filter_slices`.
 
-    Parameters
-    ----------
-    unit : SliceUnit, optional
-        By default that of filters that know white only.
+    - `unit`: by default that of filters that know white only.
     """
     voxels = volume.voxels.take(index, axis)
     unit = unit or SliceUnit(volume.levels.span)

@@ -36,29 +36,17 @@ def check_border(spec: FilterSpec, border: str) -> None:
 
 @dataclass(frozen=True)
 class Step:
-    """A filter and all of its settings. `create` and `of_numbers` validate.
-
-    Attributes
-    ----------
-    filter : FilterSpec
-    parameters : mapping
-        A value for each parameter of the filter; some may be `ESTIMATE`.
-    border : Border
-    grey : bool
-        Convert to greyscale first (ITU-R 601).
-    axis : int
-        Where a filter for pictures gets volumes, its slices are perpendicular to this axis
-        of the voxels: 0, 1 or 2 for z, y or x.
-    within : Area, optional
-        The part of a picture that is filtered; the rest is kept.
-    """
+    """A filter and all of its settings. `create` and `of_numbers` validate."""
 
     filter: FilterSpec
     parameters: Mapping[str, Any]
+    """A value for each parameter of the filter; some may be `ESTIMATE`."""
     border: Border = Border.REFLECT
-    grey: bool = False
+    grey: bool = False  # convert to greyscale first (ITU-R 601)
     axis: int = 0
-    within: Area | None = None
+    """Where a filter for pictures gets volumes, its slices are perpendicular to this axis of the
+    voxels: 0, 1 or 2 for z, y or x."""
+    within: Area | None = None  # the part of a picture that is filtered; the rest is kept
 
     @classmethod
     def create(
@@ -73,11 +61,8 @@ class Step:
     ) -> Step:
         """Return a checked step; the border is the filter's first one if none is given.
 
-        Raises
-        ------
-        InvalidParameter
-            For an unknown filter, a parameter out of range, or a border that the filter does
-            not offer.
+        Raises `InvalidParameter` for an unknown filter, a parameter out of range, or a border that
+        the filter does not offer.
         """
         spec = filters.get(filter_id)
         defaults = {each.name: ESTIMATE for each in spec.parameters if each.is_estimated}

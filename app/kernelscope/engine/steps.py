@@ -45,22 +45,13 @@ def run_steps(
 ) -> Iterator[Result]:
     """Yield the result of each step of `request` as soon as it is there, beginning with `done`.
 
-    Parameters
-    ----------
-    progress : callable
-        Called with the step and its stage, and the fraction of all steps.
-    report : callable, optional
-        Returns the `Progress` of a step, counted from 1, in place of `progress`.
-    refer : callable, optional
-        Returns the request for a step of a recipe with its reference; by default that of
-        `request`, which turns grey with the picture.
+    - `progress`: called with the step and its stage, and the fraction of all steps.
+    - `report`: returns the `Progress` of a step, counted from 1, in place of `progress`.
+    - `refer`: returns the request for a step of a recipe with its reference; by default that of
+      `request`, which turns grey with the picture.
 
-    Raises
-    ------
-    AppError
-        As `execute`; the message names the step, see `Request.prefix`.
-    Cancelled
-        If `token` was set meanwhile.
+    Raises `AppError` as `execute`; the message names the step, see `Request.prefix`; `Cancelled` if
+    `token` was set meanwhile.
     """
     token = token or CancelToken()
     costs = costs or Costs()
@@ -132,18 +123,12 @@ def recipe_request(
 ) -> Request:
     """Return the request for the steps of a recipe.
 
-    Parameters
-    ----------
-    options : RunOptions
-        Device and level hold for every step that has them. A step that does not, where another
-        does, runs as if nothing had been chosen, and a notice says so.
-    reference : Image or Volume, optional
-        Every result is compared with it; it is converted to greyscale from the first such step on.
+    - `options`: device and level hold for every step that has them. A step that does not, where
+      another does, runs as if nothing had been chosen, and a notice says so.
+    - `reference`: every result is compared with it; it is converted to greyscale from the first
+      such step on.
 
-    Raises
-    ------
-    InvalidParameter
-        If a step cannot work on the output of the previous one.
+    Raises `InvalidParameter` if a step cannot work on the output of the previous one.
     """
     first, *others = recipe.steps
     then = tuple(Follower(step, options) for step in others)
@@ -192,12 +177,8 @@ def estimate(request: Request, names: Iterable[str]) -> dict[str, float]:
     and lie within the parameter's range. This takes a while for large pictures. Of volumes
     that are filtered slice by slice, the middle slice of the first is used.
 
-    Parameters
-    ----------
-    request : Request
-        The picture, the slices or the volumes, and the other parameters.
-    names : iterable of str
-        Parameters that have an estimate.
+    - `request`: the picture, the slices or the volumes, and the other parameters.
+    - `names`: parameters that have an estimate.
     """
     request, factors = with_noise(request), factors_of(request)
     if factors is not None:

@@ -47,34 +47,20 @@ class Variant:
 
 @dataclass(frozen=True)
 class Score:
-    """How good a result is.
+    """How good a result is."""
 
-    Attributes
-    ----------
-    psnr : float
-        In dB.
-    estimated : bool
-        Whether it was estimated without a reference, which supposes Gaussian noise.
-    """
-
-    psnr: float
-    estimated: bool
+    psnr: float  # in dB
+    estimated: bool  # whether it was estimated without a reference, which supposes Gaussian noise
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """The outcome of a variant: a result, or the problem.
-
-    Attributes
-    ----------
-    score : Score, optional
-        Where there is a reference, or noise that looks Gaussian.
-    """
+    """The outcome of a variant: a result, or the problem."""
 
     index: int
     variant: Variant
     result: Result | None = None
-    score: Score | None = None
+    score: Score | None = None  # where there is a reference, or noise that looks Gaussian
     problem: str = ""
 
 
@@ -115,16 +101,10 @@ def sweep(
 
     Results come first, the scores of all afterwards: an estimate takes two more runs of each.
 
-    Parameters
-    ----------
-    begun : callable
-        Called with the index of a variant and the stage that its run begins; before the first
-        stage with an empty one.
+    - `begun`: called with the index of a variant and the stage that its run begins; before the
+      first stage with an empty one.
 
-    Raises
-    ------
-    Cancelled
-        If `token` is set meanwhile.
+    Raises `Cancelled` if `token` is set meanwhile.
     """
 
     def run(request: Request, progress: Progress = no_progress) -> Result:

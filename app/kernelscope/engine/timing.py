@@ -17,39 +17,20 @@ NOTABLE_EXCESS = 0.05
 
 @dataclass(frozen=True)
 class StagePart:
-    """A piece of a stage that overlapped other stages.
+    """A piece of a stage that overlapped other stages."""
 
-    Attributes
-    ----------
-    device : int
-        Number of the GPU.
-    start : float
-        Seconds from the start of the run.
-    seconds : float
-    """
-
-    device: int
-    start: float
+    device: int  # number of the GPU
+    start: float  # seconds from the start of the run
     seconds: float
 
 
 @dataclass(frozen=True)
 class KernelTime:
-    """How long one of several kernels of a stage took.
+    """How long one of several kernels of a stage took."""
 
-    Attributes
-    ----------
-    name : str
-        Of the function in the filter's ``.cu``.
-    seconds : float
-        The median, where there were several repeats.
-    repeats : tuple of float
-        Every repetition, where there were several.
-    """
-
-    name: str
-    seconds: float
-    repeats: tuple[float, ...] = ()
+    name: str  # of the function in the filter's ``.cu``
+    seconds: float  # the median, where there were several repeats
+    repeats: tuple[float, ...] = ()  # every repetition, where there were several
 
 
 def added_up(kernels: Iterable[KernelTime]) -> tuple[KernelTime, ...]:
@@ -68,47 +49,33 @@ def added_up(kernels: Iterable[KernelTime]) -> tuple[KernelTime, ...]:
 
 
 class Stage(NamedTuple):  # made ten times a run: a frozen dataclass takes six times as long
-    """A named part of a run and how long it took.
-
-    Attributes
-    ----------
-    name : str
-        ``prepare``, ``compile``, ``compute``, ``convert``, ``judge``; on a GPU also ``allocate``
-        and ``free`` (device memory), ``upload``, ``kernel``, ``hand over`` (parts that the host
-        copies to the card between kernels), ``launch`` (the rest of the time for starting
-        kernels) and ``download``, ``slabs``, where these overlap, ``warm-up``, which goes
-        before the measured part, ``other repeats`` of a measured run, and ``repeat``: launches that
-        the host queued too slowly to be measured, so that they were done again. Short kernels are
-        waited for during the download, which is without their time.
-    seconds : float
-        Wall-clock time, or device time between events for ``kernel``.
-    counted : bool
-        False for stages that are reported separately and are in no total, such as compiling.
-    repeats : tuple of float
-        Every repetition, where there were several; `seconds` is their median.
-    overlapped : bool
-        True for stages within ``slabs``, which is counted: they ran at the same time, so that
-        their sum exceeds it. With several devices the figures are those of the busiest one.
-    start : float
-        When it began, in seconds from the start of the run. Kernels begin when the card does:
-        *launch* begins before *kernel* and encloses it. Of several repeats it is the first.
-    parts : tuple of StagePart
-        Where the stage overlapped others: its pieces, on each of the devices.
-    kernels : tuple of KernelTime
-        The time of each kernel, where stage ``kernel`` has several.
-    excess : float
-        The most seconds of it in which a GPU may have waited for the host to start kernels.
-    """
+    """A named part of a run and how long it took."""
 
     name: str
-    seconds: float
+    """``prepare``, ``compile``, ``compute``, ``convert``, ``judge``; on a GPU also ``allocate`` and
+    ``free`` (device memory), ``upload``, ``kernel``, ``hand over`` (parts that the host copies to
+    the card between kernels), ``launch`` (the rest of the time for starting kernels) and
+    ``download``, ``slabs``, where these overlap, ``warm-up``, which goes before the measured part,
+    ``other repeats`` of a measured run, and ``repeat``: launches that the host queued too slowly to
+    be measured, so that they were done again. Short kernels are waited for during the download,
+    which is without their time."""
+    seconds: float  # Wall-clock time, or device time between events for ``kernel``
     counted: bool = True
+    """False for stages that are reported separately and are in no total, such as compiling."""
     repeats: tuple[float, ...] = ()
+    """Every repetition, where there were several; `seconds` is their median."""
     overlapped: bool = False
+    """True for stages within ``slabs``, which is counted: they ran at the same time, so that their
+    sum exceeds it. With several devices the figures are those of the busiest one."""
     start: float = 0.0
+    """When it began, in seconds from the start of the run. Kernels begin when the card does:
+    *launch* begins before *kernel* and encloses it. Of several repeats it is the first."""
     parts: tuple[StagePart, ...] = ()
+    """Where the stage overlapped others: its pieces, on each of the devices."""
     kernels: tuple[KernelTime, ...] = ()
+    """The time of each kernel, where stage ``kernel`` has several."""
     excess: float = 0.0
+    """The most seconds of it in which a GPU may have waited for the host to start kernels."""
 
     @property
     def is_upper_bound(self) -> bool:
@@ -118,40 +85,24 @@ class Stage(NamedTuple):  # made ten times a run: a frozen dataclass takes six t
 
 @dataclass(frozen=True)
 class Repeats:
-    """The times of a measured run, in seconds, in the order in which they were taken.
+    """The times of a measured run, in seconds, in the order in which they were taken."""
 
-    Attributes
-    ----------
-    totals : tuple of float
-        The counted stages of each repeat.
-    computing : tuple of float
-        The kernels of a GPU in each repeat, or its stage *compute* on the CPU.
-    warmed : bool
-        An untimed run of the same went before. False for a run that is too slow to be repeated.
-    """
-
-    totals: tuple[float, ...]
+    totals: tuple[float, ...]  # the counted stages of each repeat
     computing: tuple[float, ...]
+    """The kernels of a GPU in each repeat, or its stage *compute* on the CPU."""
     warmed: bool
+    """An untimed run of the same went before. False for a run that is too slow to be repeated."""
 
 
 class Metric(NamedTuple):
-    """A figure other than a duration.
-
-    Attributes
-    ----------
-    name : str
-        ``effective rate`` (bytes that had to be read and written / kernel time),
-        ``arithmetic rate`` (operations / kernel time), ``copy rate`` (the rate of a copy on the
-        card reaches, read + written) and ``peak rate`` (operations at most).
-    value : float
-    unit : str
-        ``B/s`` or ``op/s``.
-    """
+    """A figure other than a duration."""
 
     name: str
+    """``effective rate`` (bytes that had to be read and written / kernel time), ``arithmetic rate``
+    (operations / kernel time), ``copy rate`` (the rate of a copy on the card reaches, read +
+    written) and ``peak rate`` (operations at most)."""
     value: float
-    unit: str
+    unit: str  # ``B/s`` or ``op/s``
 
 
 class TimeLeft:
@@ -164,12 +115,8 @@ class TimeLeft:
     def describe(self, stage: str, fraction: float) -> str:
         """Return text like ``, 12 s left``; empty until there is an estimate.
 
-        Parameters
-        ----------
-        stage : str
-            A new name, or a fraction of 0, restarts the estimate.
-        fraction : float
-            How much of it is done, 0 to 1.
+        - `stage`: a new name, or a fraction of 0, restarts the estimate.
+        - `fraction`: how much of it is done, 0 to 1.
         """
         now = time.monotonic()
         if stage != self._stage or fraction == 0:

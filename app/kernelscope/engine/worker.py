@@ -30,22 +30,13 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Work for the worker's thread other than a request, such as a benchmark.
-
-    Attributes
-    ----------
-    work : callable
-        Called with the backends, a token to check often, and a function whose argument reaches
-        the listener as `Reported`.
-    name : str
-        For the log.
-    live : bool
-        It gives way to everything else, which is not worth a line of the log.
-    """
+    """Work for the worker's thread other than a request, such as a benchmark."""
 
     work: Callable[[Mapping[str, Backend], CancelToken, Callable[[Any], None]], object]
-    name: str = "measurement"
-    live: bool = False
+    """Called with the backends, a token to check often, and a function whose argument reaches the
+    listener as `Reported`."""
+    name: str = "measurement"  # for the log
+    live: bool = False  # it gives way to everything else, which is not worth a line of the log
 
     def describe(self) -> str:
         return self.name
@@ -103,24 +94,14 @@ _UNBEGUN = "before it began"
 class Worker:
     """Runs requests and jobs one after the other; a new one replaces those that are not done.
 
-    Parameters
-    ----------
-    backends : mapping
-        Backends by id; used and closed on the worker's thread only.
-    costs : Costs, optional
-        Times of earlier runs, from which Auto chooses; none by default.
-    daemon : bool
-        The program may end before the thread does.
-    listener : callable
-        Called with each `Event` on the worker's thread; only `Stopped` for a request that
-        never started comes on the thread that replaced or cancelled it. A request that was
-        replaced or cancelled ends in `Stopped`: its result is dropped even if it was complete.
-
-    Attributes
-    ----------
-    live_stage : str
-        The stage of the last live request, which reports no progress: an event for each of many
-        quick runs would delay them. Any thread may read it.
+    - `backends`: backends by id; used and closed on the worker's thread only.
+    - `costs`: times of earlier runs, from which Auto chooses; none by default.
+    - `daemon`: the program may end before the thread does.
+    - `listener`: called with each `Event` on the worker's thread; only `Stopped` for a request that
+      never started comes on the thread that replaced or cancelled it. A request that was replaced
+      or cancelled ends in `Stopped`: its result is dropped even if it was complete.
+    - `live_stage`: the stage of the last live request, which reports no progress: an event for each
+      of many quick runs would delay them. Any thread may read it.
     """
 
     def __init__(
@@ -174,16 +155,10 @@ class Worker:
     def close(self, timeout: float | None = None) -> bool:
         """Cancel, let the thread release the backends, and wait for it to end.
 
-        Parameters
-        ----------
-        timeout : float, optional
-            Seconds to wait at most; without it, as long as it takes.
+        - `timeout`: seconds to wait at most; without it, as long as it takes.
 
-        Returns
-        -------
-        bool
-            Whether the thread has ended. Computing stops within a second, but compiling a
-            kernel cannot be interrupted.
+        Returns whether the thread has ended. Computing stops within a second, but compiling a
+        kernel cannot be interrupted.
         """
         with self._condition:
             self._closing = True

@@ -30,21 +30,11 @@ def read_image(path: str | Path, *, nan: float | None = None) -> Image:
     and RGB are converted, which `Image.notices` reports. Pictures are turned upright by their EXIF
     or XMP orientation. Colour profiles are kept, not applied.
 
-    Parameters
-    ----------
-    nan : float, optional
-        Replaces NaN; results saved as floats have NaN there again.
+    - `nan`: replaces NaN; results saved as floats have NaN there again.
 
-    Raises
-    ------
-    ImageReadError
-        If the file is missing, damaged, too large, or of no format in `READABLE`.
-    NotANumber
-        If some samples are NaN, and there is no `nan`.
-    InvalidImage
-        If some are infinite.
-    OutOfMemory
-        If there is not enough memory for it.
+    Raises `ImageReadError` if the file is missing, damaged, too large, or of no format in
+    `READABLE`; `NotANumber` if some samples are NaN, and there is no `nan`; `InvalidImage` if some
+    are infinite; `OutOfMemory` if there is not enough memory for it.
     """
     path = Path(path)
     title = path.name or str(path)

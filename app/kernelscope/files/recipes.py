@@ -16,10 +16,8 @@ MOST_BYTES = 1 << 20  # limit in bytes: no recipe is as long, but a picture chos
 def read_recipe(path: str | Path) -> Recipe:
     """Read a recipe from a file, written by `write_recipe` or by hand.
 
-    Raises
-    ------
-    InvalidRecipe
-        If the file is missing or no recipe; the message has the path of the value.
+    Raises `InvalidRecipe` if the file is missing or no recipe; the message has the path of the
+    value.
     """
     path = Path(path)
     try:
@@ -40,9 +38,6 @@ def read_recipe(path: str | Path) -> Recipe:
 def write_recipe(recipe: Recipe, path: str | Path) -> None:
     """Write a recipe; an existing file is replaced in one step, or stays as it was.
 
-    Raises
-    ------
-    ImageWriteError
-        If the place cannot be written to.
+    Raises `ImageWriteError` if the place cannot be written to.
     """
     replace_file(Path(path), recipe.to_json().encode())

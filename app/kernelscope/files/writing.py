@@ -32,29 +32,17 @@ def write_image(
 
     The file at `path` is replaced in one step when everything is written, or stays as it was.
 
-    Parameters
-    ----------
-    lossy : bool
-        Allow losing properties that the format cannot keep: depth is rounded (floats are clipped to
-        0 to 1), transparency is composed on white, colour becomes grey (ITU-R BT.601) in a PGM. The
-        small losses of JPEG itself need no permission.
-    quality : int, optional
-        That of a JPEG, 1 to 100; 95 by default.
+    - `lossy`: allow losing properties that the format cannot keep: depth is rounded (floats are
+      clipped to 0 to 1), transparency is composed on white, colour becomes grey (ITU-R BT.601) in a
+      PGM. The small losses of JPEG itself need no permission.
+    - `quality`: that of a JPEG, 1 to 100; 95 by default.
 
-    Returns
-    -------
-    Path
-        Where it was written to.
+    Returns where it was written to.
 
-    Raises
-    ------
-    LossyFormat
-        If the format cannot keep the depth, transparency or colour, and `lossy` is False.
-    ImageWriteError
-        If the suffix names no format, or one without a quality that is given, or the place cannot
-        be written to.
-    OutOfMemory
-        If there is not enough memory to encode the image.
+    Raises `LossyFormat` if the format cannot keep the depth, transparency or colour, and `lossy` is
+    False; `ImageWriteError` if the suffix names no format, or one without a quality that is given,
+    or the place cannot be written to; `OutOfMemory` if there is not enough memory to encode the
+    image.
     """
     path = Path(path)
     start = time.perf_counter()
@@ -142,12 +130,8 @@ def check_write(
 def write_pages(images: Sequence[Image], path: str | Path) -> Path:
     """Write pictures as the pages of a TIFF, each in its depth and colours.
 
-    Raises
-    ------
-    ImageWriteError
-        If the suffix is not that of TIFF, or the place cannot be written to.
-    OutOfMemory
-        If there is not enough memory to encode them.
+    Raises `ImageWriteError` if the suffix is not that of TIFF, or the place cannot be written to;
+    `OutOfMemory` if there is not enough memory to encode them.
     """
     path = Path(path)
     check_write_pages(path)

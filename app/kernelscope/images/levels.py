@@ -19,10 +19,7 @@ _Any = TypeVar("_Any", bound=Image | Volume)
 def given_levels(white: float | None, black: float | None = None) -> Levels | None:
     """Return the levels that were given; None without any.
 
-    Raises
-    ------
-    InvalidParameter
-        If they are no range, or black comes alone.
+    Raises `InvalidParameter` if they are no range, or black comes alone.
     """
     if white is None and black is None:
         return None

@@ -19,9 +19,7 @@ _BOXES = b"\0\0\0\x0cjP"  # start of a JPEG 2000 in boxes, each of a length, a k
 def check_coded_size(data: bytes, width: int, height: int, samples: int) -> None:
     """Refuse a JPEG or JPEG 2000 with more columns, rows or samples than the file around it has.
 
-    Raises
-    ------
-    Unreadable
+    Raises `Unreadable`.
     """
     found = _jpeg_2000(data) if data[:2] != b"\xff\xd8" else jpeg.stated_size(data)
     if found is None:  # the decoder will refuse it as well

@@ -141,10 +141,7 @@ def axes_of(volumes: Sequence[Volume]) -> tuple[Among, ...]:
     Volumes of another origin are times, such as those of a NIfTI file. Times of a single slice
     would be read as the slices of one volume.
 
-    Raises
-    ------
-    ImageWriteError
-        If they are such times.
+    Raises `ImageWriteError` if they are such times.
     """
     if len(volumes) == 1:
         return ()

@@ -29,25 +29,14 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
     are written as 32-bit floats. The suffixes ``.pngs``, ``.tifs`` and ``.bmps`` name folders with
     a picture for each slice.
 
-    Parameters
-    ----------
-    lossy : bool
-        Allow losing properties that the format cannot keep: spacing, orientation and position; in
-        pictures also fractions, which are rounded.
+    - `lossy`: allow losing properties that the format cannot keep: spacing, orientation and
+      position; in pictures also fractions, which are rounded.
 
-    Returns
-    -------
-    Path
-        Where it was written to.
+    Returns where it was written to.
 
-    Raises
-    ------
-    LossyFormat
-        If the format cannot keep the spacing or the orientation, and `lossy` is False.
-    ImageWriteError
-        If the suffix names no format, or the place cannot be written to.
-    OutOfMemory
-        If there is not enough memory to encode the volume.
+    Raises `LossyFormat` if the format cannot keep the spacing or the orientation, and `lossy` is
+    False; `ImageWriteError` if the suffix names no format, or the place cannot be written to;
+    `OutOfMemory` if there is not enough memory to encode the volume.
     """
     path = Path(path)
     start = time.perf_counter()
@@ -73,12 +62,8 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
 def write_volumes(volumes: Sequence[Volume], path: str | Path) -> Path:
     """Write several volumes of one shape, such as those of one file, to a file.
 
-    Raises
-    ------
-    ImageWriteError
-        If the format holds one volume only, or the place cannot be written to.
-    OutOfMemory
-        If there is not enough memory to encode them.
+    Raises `ImageWriteError` if the format holds one volume only, or the place cannot be written to;
+    `OutOfMemory` if there is not enough memory to encode them.
     """
     path = Path(path)
     check_write_volumes(volumes, path)
