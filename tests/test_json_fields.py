@@ -131,3 +131,5 @@ def test_a_wrong_field_of_a_record_is_named(old: str, new: str, place: str) -> N
     assert old in text
     with pytest.raises(InvalidJson, match=place):
         parse(text.replace(old, new), "f").record(_Record)
+    with pytest.raises(InvalidJson, match="expected an object"):
+        parse("[1, 2, 3, 4, 5]", "f").record(_Record)

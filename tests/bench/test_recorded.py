@@ -193,7 +193,11 @@ def test_a_report_is_read_with_machine_and_day(tmp_path: Path) -> None:
     assert entry.title == "A plan, 2 × H200, 2 Nov 2026"
 
 
-def test_an_installation_without_reports_has_no_figures(tmp_path: Path) -> None:
+def test_damaged_or_missing_reports_have_no_figures(tmp_path: Path) -> None:
+    head = '{"format": "kernelscope bench", "machine": %s, "plan": %s}'
+    for number, values in enumerate((('{"GPU": 3}', "{}"), ("{}", "[]"), ("[]", "{}"))):
+        (tmp_path / f"gpu-{number}.json").write_text(head % values, encoding="utf-8")
+    assert entries(tmp_path) == []
     assert entries(tmp_path / "none") == []
     assert Recorded.read(tmp_path / "none").nearest(Wanted(Step.of_numbers("mean"), (9, 9))) == {}
 

@@ -184,7 +184,7 @@ class Field:
         """
         hints = typing.get_type_hints(kind, include_extras=True)
         names = {name: needed for name, needed in _fields_of(kind).items() if name not in given}
-        if isinstance(self.value, list):
+        if isinstance(self.value, list) and not dataclasses.is_dataclass(kind):
             values = dict(zip(names, self.elements(len(names)), strict=True))
         else:
             values = {name: self[name] for name in names if name in self or names[name]}

@@ -14,7 +14,6 @@ Only `Recorded.elsewhere` scales, by the pixels and within limits, and returns t
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections.abc import Iterable, Mapping
@@ -29,6 +28,7 @@ import numpy as np
 from kernelscope import filters
 from kernelscope.base.durations import duration
 from kernelscope.base.errors import AppError
+from kernelscope.base.json_fields import parse
 from kernelscope.base.paths import RESOURCES
 from kernelscope.bench.figures import titled
 from kernelscope.bench.report import FORMAT, Report, load
@@ -250,7 +250,7 @@ class Recorded:
         """Return the figures of the reports in `folder`; files that are no reports are skipped."""
         figures: list[RecordedTime] = []
         for path in sorted(folder.glob("*.json")):
-            if not _head(path):
+            if _head(path) is None:
                 continue
             try:
                 figures.extend(figures_of(load(path), path))
@@ -368,13 +368,11 @@ def entries(folder: Path = FOLDER) -> list[RecordedReport]:
     found = []
     for path in sorted(folder.glob("gpu-*.json")):
         head = _head(path)
-        if head:
-            machine = head["machine"]
-            plan = _title(head["plan"].get("name", ""), path.stem.removeprefix("gpu-"))
-            card = machine.get("GPU", "").partition(",")[0].replace("NVIDIA ", "")
-            found.append(
-                RecordedReport(path, ", ".join((plan, card, day(machine.get("Date", "")))))
-            )
+        if head is not None:
+            plan = _title(head.plan.name, path.stem.removeprefix("gpu-"))
+            card = head.machine.get("GPU", "").partition(",")[0].replace("NVIDIA ", "")
+            when = day(head.machine.get("Date", ""))
+            found.append(RecordedReport(path, f"{plan}, {card}, {when}"))
     return found
 
 
@@ -450,13 +448,26 @@ def _octaves(first: float, second: float) -> float:
     return abs(math.log2(max(first, 1e-3) / max(second, 1e-3)))
 
 
-def _head(path: Path) -> dict[str, Any]:
-    """Return a report without its rows; empty if the file is none or cannot be read."""
+@dataclass(frozen=True)
+class _PlanName:
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class _Head:
+    """A report without its rows."""
+
+    machine: Mapping[str, str]
+    plan: _PlanName
+
+
+def _head(path: Path) -> _Head | None:
+    """Return the head of a report; None if the file is none or cannot be read."""
     try:
         head, rows, _ = path.read_text("utf-8").partition('\n "rows": [')
-        content = json.loads(f"{head}{rows}]}}" if rows else head)
-    except (OSError, ValueError) as error:
+        content = parse(f"{head}{rows}]}}" if rows else head, path.name)
+        if "format" in content and content["format"].value == FORMAT:
+            return content.record(_Head)
+    except (OSError, UnicodeDecodeError, AppError) as error:
         _logger.warning("%s cannot be read: %s", path, error)
-        return {}
-    is_report = isinstance(content, dict) and content.get("format") == FORMAT
-    return content if is_report else {}
+    return None
