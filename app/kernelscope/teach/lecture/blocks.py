@@ -8,10 +8,8 @@ from typing import Any
 from kernelscope.schema.levels import GLOBAL, SINGLE_BLOCK, colour
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
-from kernelscope.teach.lecture.controls import BLOCK, CARD, block_of
 from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan, of_card
-from kernelscope.teach.lecture.plans import launch_of
-from kernelscope.teach.lecture.quoting import published
+from kernelscope.teach.lecture.parts import BLOCK, CARD, block_of, launch_of, published
 from kernelscope.teach.lecture.residence import SHOWN
 from kernelscope.teach.lecture.subject import LectureSubject
 from kernelscope.traffic.gpus import Gpu

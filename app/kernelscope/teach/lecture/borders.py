@@ -11,9 +11,8 @@ from kernelscope.base.errors import AppError
 from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.controls import side
 from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, of_picture
-from kernelscope.teach.lecture.running import filtered
+from kernelscope.teach.lecture.parts import filtered, side
 from kernelscope.teach.lecture.subject import LectureSubject
 
 _MOST = 512

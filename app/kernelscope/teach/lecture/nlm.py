@@ -12,9 +12,7 @@ from kernelscope.schema.parameters import IntParameter, OddParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan
-from kernelscope.teach.lecture.plans import operations_of, plan_of
-from kernelscope.teach.lecture.quoting import published
-from kernelscope.teach.lecture.running import filtered
+from kernelscope.teach.lecture.parts import filtered, operations_of, plan_of, published
 from kernelscope.teach.lecture.subject import LectureSubject
 
 _SIDE = 64

@@ -14,8 +14,6 @@ from kernelscope.schema.parameters import Parameter
 from kernelscope.teach.handbook.svg import Drawing
 from kernelscope.teach.lecture.subject import LectureSubject
 
-"""Words of the text of a page: more are not read from a wall."""
-
 
 class NumberOrigin(StrEnum):
     PLAN = "from the launch plan"

@@ -1,0 +1,134 @@
+"""The parts that pages share: controls, launch plans, results of filters, and quoted figures.
+
+Plans are the same that a run uses; results are those of the program's own filters on the processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope import filters
+from kernelscope.bench.figures import SOURCES, SPEED_UP, PublishedFigure, all_figures
+from kernelscope.engine.step import Step
+from kernelscope.images.image import Image
+from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import CudaPlan, Launch, planned
+from kernelscope.schema.levels import Level
+from kernelscope.schema.parameters import Choice, ChoiceParameter, OddParameter
+from kernelscope.teach.handbook import examples
+from kernelscope.teach.lecture.residence import SHOWN
+
+_BLOCKS = ((8, 8), (16, 16), (32, 4), (32, 8), (32, 16), (32, 32))
+
+BLOCK = ChoiceParameter(
+    name="block",
+    label="Block",
+    help="Threads of a block in x and y",
+    default="32x8",
+    choices=tuple(Choice(f"{x}x{y}", f"{x}×{y} threads") for x, y in _BLOCKS),
+)
+
+CARD = ChoiceParameter(
+    name="card",
+    label="Card",
+    help="The card whose data the page uses",
+    default="H100",
+    choices=tuple(Choice(name, name) for name in SHOWN),
+)
+
+
+def side(default: int, most: int = 15) -> OddParameter:
+    return OddParameter(
+        name="size",
+        label="Mask size",
+        help="Side of the square mask, in pixels",
+        default=default,
+        minimum=3,
+        maximum=most,
+    )
+
+
+def block_of(text: str) -> tuple[int, int]:
+    """Return the sides of a block of a choice."""
+    columns, _, rows = text.partition("x")
+    return int(columns), int(rows)
+
+
+def plan_of(
+    filter_id: str,
+    level: Level,
+    shape: tuple[int, ...],
+    parameters: Mapping[str, Any],
+    *,
+    block: tuple[int, int] | None = None,
+) -> CudaPlan:
+    """Return the plan of a filter at a level for a picture of bytes, other values by default."""
+    step = Step.of_numbers(filter_id, parameters)
+    border, values, dtype = step.border, step.parameters, np.dtype(np.uint8)
+    return planned(step.filter, shape, dtype, values, border, level.id, block)[1]
+
+
+def launch_of(
+    filter_id: str,
+    level: Level,
+    shape: tuple[int, ...],
+    parameters: Mapping[str, Any],
+    *,
+    block: tuple[int, int] | None = None,
+) -> Launch:
+    """Return the launch of the plan that does most of the work."""
+    plan = plan_of(filter_id, level, shape, parameters, block=block)
+    return max(plan.launches, key=lambda each: each.operations_per_sample)
+
+
+def operations_of(plan: CudaPlan) -> float:
+    """Return the arithmetic operations of a plan for each sample of the result."""
+    return sum(launch.operations_per_sample for launch in plan.launches)
+
+
+def filtered(
+    pixels: NDArray[np.uint8],
+    filter_id: str,
+    parameters: Mapping[str, Any],
+    border: Border | None = None,
+) -> NDArray[np.uint8]:
+    """Return the result of a filter on grey bytes, as `examples.filtered` does."""
+    source = Image.from_array(np.ascontiguousarray(pixels))
+    return examples.filtered(source, Step.of_numbers(filter_id, parameters, border=border))
+
+
+def published(source: str, **about: Any) -> tuple[PublishedFigure, ...]:
+    """Return the figures of a source whose attributes have the values in `about`."""
+    return tuple(
+        figure
+        for figure in all_figures()
+        if figure.source == source
+        and all(getattr(figure, name) == value for name, value in about.items())
+    )
+
+
+def quote(figure: PublishedFigure) -> str:
+    """Return a figure in words: ``Mean 3×3, 256×256, shared: 0.01069 ms``."""
+    size = "×".join(str(side) for side in reversed(figure.shape))
+    spec = filters.get(figure.filter)
+    words = [spec.name]
+    if figure.mask_side:
+        words.append(f"{figure.mask_side}×{figure.mask_side}")
+    words += [
+        parameter.brief(parameter.parse(figure.parameters[parameter.name]))
+        for parameter in spec.parameters
+        if parameter.name in figure.parameters
+    ]
+    over = " as fast as serial code" if figure.quantity == SPEED_UP else ""
+    text = f"{', '.join(words)}, {size}, {figure.variant}: {figure.amount()}{over}"
+    return f"{text} [{figure.remark}]" if figure.remark else text
+
+
+def credits(figures: Iterable[PublishedFigure]) -> tuple[str, ...]:
+    """Return, for each source of some figures, its letter, author, year and hardware."""
+    letters = dict.fromkeys(figure.source for figure in figures)
+    return tuple(f"{letter}: {SOURCES[letter].describe()}" for letter in letters)
