@@ -28,8 +28,7 @@ from kernelscope.teach.lecture import (
 )
 from kernelscope.teach.lecture.borders import rim_pixels
 from kernelscope.teach.lecture.coalescing import sectors
-from kernelscope.teach.lecture.parts import credits, published, quote
-from kernelscope.teach.lecture.residence import limits_of, residence
+from kernelscope.teach.lecture.parts import credits, limits_of, published, quote, residence
 from kernelscope.teach.lecture.several import recorded_runs
 from kernelscope.teach.lecture.textures import MODES, outside_reads
 from kernelscope.teach.lecture.transfers import REPORT

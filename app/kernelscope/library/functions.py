@@ -40,10 +40,10 @@ from kernelscope.library.arguments import (
     check_choice,
     check_common,
     checked,
+    docstring_of,
     flag,
 )
 from kernelscope.library.device_arrays import device_array
-from kernelscope.library.docstrings import docstring_of
 from kernelscope.library.session import session
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS

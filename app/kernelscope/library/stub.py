@@ -13,8 +13,13 @@ from pathlib import Path
 import kernelscope
 from kernelscope import filters
 from kernelscope.library import MODULES
-from kernelscope.library.arguments import COMPONENTS, NO_DEFAULT, Argument, arguments_of
-from kernelscope.library.docstrings import docstring_of
+from kernelscope.library.arguments import (
+    COMPONENTS,
+    NO_DEFAULT,
+    Argument,
+    arguments_of,
+    docstring_of,
+)
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 

@@ -2,20 +2,27 @@
 
 A picture has the axes height, width and channels, a volume depth, height and width: three of them
 in either case, so that one `Box` cuts a part out of both. Of a picture all channels are read.
+A file stays open meanwhile, and must not change.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import ImageReadError
 from kernelscope.base.text import printable
 from kernelscope.big.lazy.ome import Multiscale
+from kernelscope.files.formats import Unreadable
+from kernelscope.files.reading import open_file
 from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.image import Metadata
 from kernelscope.images.volume import AXES, Spacing
@@ -127,3 +134,73 @@ def _pieces(part: range, side: int) -> Iterator[tuple[int, int, int]]:
 def _box(pieces: Sequence[tuple[int, int, int]]) -> Box:
     (_, z, depth), (_, y, height), (_, x, width) = pieces
     return Box((z, y, x), (depth, height, width))
+
+
+_CUT_OFF = "the file is cut off."
+
+
+class OpenedFile:
+    """Reads parts of a file on any thread.
+
+    `handle`: for parsing, on one thread, before parts are read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.handle = open_file(path)
+        self._lock = threading.Lock()
+        self._state = _state(os.fstat(self.handle.fileno()))
+
+    @property
+    def size(self) -> int:
+        """Length in bytes when it was opened."""
+        return self._state[0]
+
+    def fill(self, offset: int, array: NDArray[Any]) -> None:
+        """Read the bytes of a C-ordered array."""
+        view = array.reshape(-1).view(np.uint8).data
+        done = 0
+        try:
+            while done < len(view):
+                with self._lock:
+                    self.handle.seek(offset + done)
+                    count = self.handle.readinto(view[done : done + 2**24])
+                if not count:
+                    self.check_unchanged()
+                    raise ImageReadError(f"{self.path.name}: {_CUT_OFF}")
+                done += count
+        except OSError as error:
+            raise ImageReadError(
+                f"{self.path.name}: the file cannot be read ({error.strerror})."
+            ) from error
+
+    def bytes_at(self, offset: int, count: int) -> bytes:
+        """Return some bytes, at most those up to the end of the file, as decoders expect."""
+        data = np.empty(min(count, max(0, self.size - offset)), np.uint8)
+        self.fill(offset, data)
+        return data.tobytes()
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that was written to, or replaced, since it was opened."""
+        try:
+            now = _state(self.path.stat())
+        except OSError:
+            now = None
+        if now != self._state or _state(os.fstat(self.handle.fileno())) != self._state:
+            raise ImageReadError(
+                f"{self.path.name}: the file changed while it was read.",
+                "Wait until it is complete, and filter it again.",
+            )
+
+    def close(self) -> None:
+        self.handle.close()
+
+
+def _state(info: os.stat_result) -> tuple[int, int, int]:
+    """Return what differs once a file was written to or replaced: size, time, and place."""
+    return info.st_size, info.st_mtime_ns, info.st_ino
+
+
+def refused(path: Path, error: Unreadable) -> ImageReadError:
+    """Return the error of a reader with the name of the file."""
+    return ImageReadError(f"{path.name}: {error.cause}", error.hint)

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage
-from kernelscope.big.lazy.opened import OpenedFile, refused
-from kernelscope.big.lazy.source import Head, Sides
+from kernelscope.big.lazy.source import Head, OpenedFile, Sides, refused
 from kernelscope.files.formats import Unreadable, damage_explained
 from kernelscope.files.pictures.tiff import metadata_of, nodata_of, orientation_of, photometric
 from kernelscope.files.pictures.tiff_exif import parts_of

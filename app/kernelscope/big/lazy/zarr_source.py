@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import ImageReadError
 from kernelscope.base.installed import install_command
 from kernelscope.big.lazy.ome import VERSIONS, Multiscale, parsed
-from kernelscope.big.lazy.opened import refused
-from kernelscope.big.lazy.source import Head, Sides
+from kernelscope.big.lazy.source import Head, Sides, refused
 from kernelscope.big.lazy.zarr_bounds import Codecs, check_chunk, check_declared, inside, read_json
 from kernelscope.files.formats import Unreadable, damage_explained
 from kernelscope.files.volumes.raw_volume import Several, choose, spacing_from, spacing_notices

@@ -26,8 +26,15 @@ from kernelscope.teach.lecture import (
     tiles,
     transfers,
 )
-from kernelscope.teach.lecture.page import Count, LecturePage, NamedNumber, NumberOrigin, Shown
-from kernelscope.teach.lecture.subject import LectureSubject, MeasuredTime
+from kernelscope.teach.lecture.page import (
+    Count,
+    LecturePage,
+    LectureSubject,
+    MeasuredTime,
+    NamedNumber,
+    NumberOrigin,
+    Shown,
+)
 
 PAGES: Mapping[str, LecturePage] = MappingProxyType(
     {

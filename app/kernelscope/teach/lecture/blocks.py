@@ -8,10 +8,15 @@ from typing import Any
 from kernelscope.schema.levels import GLOBAL, SINGLE_BLOCK, colour
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
-from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan, of_card
-from kernelscope.teach.lecture.parts import BLOCK, CARD, block_of, launch_of, published
-from kernelscope.teach.lecture.residence import SHOWN
-from kernelscope.teach.lecture.subject import LectureSubject
+from kernelscope.teach.lecture.page import (
+    LecturePage,
+    LectureSubject,
+    Shown,
+    by_formula,
+    by_plan,
+    of_card,
+)
+from kernelscope.teach.lecture.parts import BLOCK, CARD, SHOWN, block_of, launch_of, published
 from kernelscope.traffic.gpus import Gpu
 
 _FINEST = 2.5

@@ -11,9 +11,14 @@ from kernelscope.base.errors import AppError
 from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, of_picture
+from kernelscope.teach.lecture.page import (
+    LecturePage,
+    LectureSubject,
+    Shown,
+    by_formula,
+    of_picture,
+)
 from kernelscope.teach.lecture.parts import filtered, side
-from kernelscope.teach.lecture.subject import LectureSubject
 
 _MOST = 512
 """Side of the part that is filtered: `wrap` needs the opposite edge."""

@@ -9,9 +9,8 @@ import numpy as np
 
 from kernelscope.schema.parameters import Choice, ChoiceParameter, IntParameter
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula
-from kernelscope.teach.lecture.residence import WARP
-from kernelscope.teach.lecture.subject import LectureSubject
+from kernelscope.teach.lecture.page import Count, LecturePage, LectureSubject, Shown, by_formula
+from kernelscope.teach.lecture.parts import WARP
 
 SECTOR, LINE = 32, 128
 """Bytes that memory delivers at once, and of a line of the cache."""

@@ -9,10 +9,15 @@ from kernelscope.schema.levels import CONSTANT, GLOBAL
 from kernelscope.schema.parameters import IntParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula, by_plan
-from kernelscope.teach.lecture.parts import launch_of, published, side
-from kernelscope.teach.lecture.residence import WARP
-from kernelscope.teach.lecture.subject import LectureSubject
+from kernelscope.teach.lecture.page import (
+    Count,
+    LecturePage,
+    LectureSubject,
+    Shown,
+    by_formula,
+    by_plan,
+)
+from kernelscope.teach.lecture.parts import WARP, launch_of, published, side
 
 _PITCH = 20.0
 

@@ -7,8 +7,7 @@ from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
-from kernelscope.teach.lecture.page import Count, NamedNumber, NumberOrigin
-from kernelscope.teach.lecture.subject import LectureSubject
+from kernelscope.teach.lecture.page import Count, LectureSubject, NamedNumber, NumberOrigin
 from kernelscope.traffic.table import figures
 
 _SIDE = 128

@@ -13,9 +13,15 @@ from kernelscope.base.errors import AppError
 from kernelscope.schema.devices import Device
 from kernelscope.schema.parameters import IntParameter
 from kernelscope.teach.lecture.board import Board
-from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan, of_picture
+from kernelscope.teach.lecture.page import (
+    LecturePage,
+    LectureSubject,
+    Shown,
+    by_formula,
+    by_plan,
+    of_picture,
+)
 from kernelscope.teach.lecture.parts import filtered, operations_of, plan_of, published, side
-from kernelscope.teach.lecture.subject import LectureSubject
 
 _SIDE = 96
 

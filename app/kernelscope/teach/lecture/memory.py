@@ -9,10 +9,16 @@ from kernelscope.base.durations import duration
 from kernelscope.schema.levels import GLOBAL
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
-from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula, by_plan, of_card
-from kernelscope.teach.lecture.parts import CARD, launch_of, published, side
-from kernelscope.teach.lecture.residence import SHOWN
-from kernelscope.teach.lecture.subject import LectureSubject
+from kernelscope.teach.lecture.page import (
+    Count,
+    LecturePage,
+    LectureSubject,
+    Shown,
+    by_formula,
+    by_plan,
+    of_card,
+)
+from kernelscope.teach.lecture.parts import CARD, SHOWN, launch_of, published, side
 
 _CROP = 17
 

@@ -11,9 +11,8 @@ from kernelscope.schema.devices import Device
 from kernelscope.schema.parameters import IntParameter, OddParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan
+from kernelscope.teach.lecture.page import LecturePage, LectureSubject, Shown, by_formula, by_plan
 from kernelscope.teach.lecture.parts import filtered, operations_of, plan_of, published
-from kernelscope.teach.lecture.subject import LectureSubject
 
 _SIDE = 64
 _LEVELS = ("global", "shared", "tuned")

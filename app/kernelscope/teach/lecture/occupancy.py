@@ -10,10 +10,24 @@ from kernelscope.schema.levels import SHARED
 from kernelscope.schema.parameters import IntParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
-from kernelscope.teach.lecture.page import LecturePage, Shown, by_formula, by_plan, of_card
-from kernelscope.teach.lecture.parts import BLOCK, CARD, block_of, launch_of
-from kernelscope.teach.lecture.residence import SHOWN, Residence, limits_of, residence
-from kernelscope.teach.lecture.subject import LectureSubject
+from kernelscope.teach.lecture.page import (
+    LecturePage,
+    LectureSubject,
+    Shown,
+    by_formula,
+    by_plan,
+    of_card,
+)
+from kernelscope.teach.lecture.parts import (
+    BLOCK,
+    CARD,
+    SHOWN,
+    Residence,
+    block_of,
+    launch_of,
+    limits_of,
+    residence,
+)
 
 _MASK = 9
 _COLUMNS = 4

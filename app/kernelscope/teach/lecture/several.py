@@ -17,9 +17,15 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import Choice, ChoiceParameter, IntParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import LecturePage, Shown, as_recorded, by_formula, of_picture
+from kernelscope.teach.lecture.page import (
+    LecturePage,
+    LectureSubject,
+    Shown,
+    as_recorded,
+    by_formula,
+    of_picture,
+)
 from kernelscope.teach.lecture.parts import published
-from kernelscope.teach.lecture.subject import LectureSubject
 
 RECORD = "gpus-waiting.json"
 """Recorded runs of MRI NLM on a volume of 512 a side, on one, two and four cards."""

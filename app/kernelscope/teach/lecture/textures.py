@@ -13,9 +13,15 @@ from kernelscope.schema.levels import GLOBAL, TEXTURE
 from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula, by_plan
+from kernelscope.teach.lecture.page import (
+    Count,
+    LecturePage,
+    LectureSubject,
+    Shown,
+    by_formula,
+    by_plan,
+)
 from kernelscope.teach.lecture.parts import launch_of, published, side
-from kernelscope.teach.lecture.subject import LectureSubject
 
 _Mode = Literal["symmetric", "reflect", "edge", "constant", "wrap"]
 

@@ -8,9 +8,15 @@ from typing import Any
 from kernelscope.schema.levels import GLOBAL, SHARED, colour
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Bar, Board
-from kernelscope.teach.lecture.page import Count, LecturePage, Shown, by_formula, by_plan
+from kernelscope.teach.lecture.page import (
+    Count,
+    LecturePage,
+    LectureSubject,
+    Shown,
+    by_formula,
+    by_plan,
+)
 from kernelscope.teach.lecture.parts import BLOCK, block_of, launch_of, published, side
-from kernelscope.teach.lecture.subject import LectureSubject
 
 
 def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:

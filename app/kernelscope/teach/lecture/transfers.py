@@ -14,9 +14,8 @@ from kernelscope.bench.report import load
 from kernelscope.schema.levels import SHARED
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.board import STRONG, Board
-from kernelscope.teach.lecture.page import LecturePage, Shown, as_recorded
+from kernelscope.teach.lecture.page import LecturePage, LectureSubject, Shown, as_recorded
 from kernelscope.teach.lecture.parts import published, side
-from kernelscope.teach.lecture.subject import LectureSubject
 
 REPORT = "gpu-f-graphs.json"
 """The recorded report with the sizes and masks of source F."""
