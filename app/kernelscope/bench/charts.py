@@ -476,8 +476,6 @@ def _scaled(rows: Iterable[Row]) -> str:
 
 @dataclass(frozen=True)
 class _Groups:
-    """The groups of bars."""
-
     about: str  # their common property, for the title
     # The common property of the rows in a group, and its difference from other groups.
     keys: tuple[str, ...]

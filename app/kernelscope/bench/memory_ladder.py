@@ -42,8 +42,6 @@ class CountedRung(NamedTuple):
 
 @dataclass(frozen=True)
 class TimedRung:
-    """A rung with its times."""
-
     rung: CountedRung
     prediction: Prediction | None
     figure: RecordedTime | None  # the recorded time of the same work on this card

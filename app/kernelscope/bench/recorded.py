@@ -198,8 +198,6 @@ def _measures(spec: FilterSpec) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class RecordedReport:
-    """A recorded report, for a menu."""
-
     path: Path
     title: str
 

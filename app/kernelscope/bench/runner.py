@@ -33,8 +33,6 @@ _WARM_UPS = 3  # assumed cost of a row before it is timed, in timed runs
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a run."""
-
     # Finished rows, and all that can run.
     done: int
     total: int
@@ -222,8 +220,6 @@ class _Contestant:
 
 
 class _Level(_Contestant):
-    """One of our levels."""
-
     def _first_run(self, data: Data) -> float:
         result = self._run(data, reference=data.truth())
         pixels, output = result.request.source.planes, result.output.planes

@@ -34,8 +34,6 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputFiles:
-    """The files to write."""
-
     result: Path
     components: tuple[Path, ...] = ()
     """For the components of the inputs; empty for names derived from `result`."""

@@ -90,7 +90,6 @@ class Area:
         return min(xs), min(ys), max(xs), max(ys)
 
     def moved(self, right: int, down: int) -> Area:
-        """Return the area elsewhere."""
         return replace(self, corners=tuple((x + right, y + down) for x, y in self.corners))
 
     def region(self, height: int, width: int) -> Region | None:

@@ -53,7 +53,6 @@ class Region:
 
     @property
     def pixels(self) -> int:
-        """The number of pixels."""
         return self.height * self.width
 
     def fits(self, shape: tuple[int, ...]) -> bool:

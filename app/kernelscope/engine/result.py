@@ -118,7 +118,6 @@ class Result:
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """The request of each step."""
         return tuple(part.request for part in self.parts) or (self.request,)
 
     @property

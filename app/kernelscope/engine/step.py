@@ -113,7 +113,6 @@ class Step:
 
     @property
     def estimates(self) -> tuple[str, ...]:
-        """The parameters that are to be estimated."""
         return tuple(
             name
             for name, value in self.parameters.items()

@@ -52,7 +52,6 @@ def with_levels(source: _Any, levels: Levels | None) -> _Any:
 
 
 def own_levels_of(source: Image | Volume) -> str:
-    """Return `own_levels` of a source."""
     if isinstance(source, Image):
         return own_levels(Kind.PICTURE, source.dtype)
     return own_levels(Kind.VOLUME, source.voxels.dtype)

@@ -71,7 +71,6 @@ class Stored:
         return (self.slope, self.intercept) != (1.0, 0.0)
 
     def values(self, numbers: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the values of stored `numbers`."""
         values = np.empty(numbers.shape, np.float32)
         with np.errstate(over="ignore"):  # `Volume` refuses infinite values.
             for target, source in zip(values, numbers, strict=True):

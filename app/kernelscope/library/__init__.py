@@ -41,7 +41,6 @@ MODULES: Mapping[str, str] = {
 
 
 def names() -> list[str]:
-    """Return the names of all members."""
     return sorted({*MODULES, *(key for kind in Kind for key in filters.discover(kind))})
 
 

@@ -232,7 +232,6 @@ CALLBACKS = (PROGRESS, CANCEL)
 
 
 def level_argument(spec: FilterSpec) -> Argument:
-    """Return the argument for the level of a filter."""
     levels = (*spec.levels(Device.CPU), *spec.levels(Device.GPU))
     return Argument(
         "level",
@@ -321,7 +320,6 @@ def check_choice(name: str, value: Any, offered: Sequence[str]) -> None:
 
 
 def area_of(value: Any) -> Area:
-    """Return the area of that text."""
     try:
         return Area.parse(str(value))
     except InvalidParameter as error:
@@ -354,7 +352,6 @@ def flag(name: str, value: Any) -> bool:
 
 
 def border_of(spec: FilterSpec, value: Any) -> Border:
-    """Return the border of that name."""
     check_choice("border", value, [str(border) for border in spec.borders])
     return Border(value)
 

@@ -176,7 +176,6 @@ _session = LibrarySession()
 
 
 def session() -> LibrarySession:
-    """Return the session of this process."""
     return _session
 
 

@@ -119,7 +119,6 @@ class Components:
 
 
 def whole(source: Pixels | Components) -> Pixels:
-    """Return a source as one array."""
     return source.whole() if isinstance(source, Components) else source
 
 

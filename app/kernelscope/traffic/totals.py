@@ -91,7 +91,6 @@ def thread_totals(trace: Trace, thread: int) -> dict[Key, Totals]:
 
 
 def warp_totals(trace: Trace, made: Requests) -> dict[Key, Totals]:
-    """Return the traffic of the warps of a trace."""
     records = trace.accesses()
     result: dict[Key, Totals] = {}
     for space in MemorySpace:

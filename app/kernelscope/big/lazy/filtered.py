@@ -115,8 +115,6 @@ def _loses_sign(step: Step, low: float) -> InvalidParameter:
 
 
 class FilteredPicture:
-    """A step on a picture."""
-
     kind = Kind.PICTURE
 
     def __init__(

@@ -25,8 +25,6 @@ _UNITS = {"nm": "nanometer", "µm": "micrometer", "mm": "millimeter", "m": "mete
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a picture."""
-
     name: str  # one of t, c, z, y and x
     scale: float = 1.0  # distance of samples, in `unit`
     unit: str = ""  # as the file states it; empty if it does not

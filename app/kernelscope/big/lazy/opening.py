@@ -14,8 +14,6 @@ from kernelscope.schema.samples import Kind
 
 
 class OpenSource(LazySource, Protocol):
-    """A source in a file."""
-
     @property
     def head(self) -> Head: ...
 

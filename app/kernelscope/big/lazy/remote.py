@@ -55,8 +55,6 @@ _FEWEST = 4  # workers for which blocks are sent: more may come
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers of a cluster."""
-
     client: Any
     threads: int | None = None  # threads of the CPU in each worker; by default all cores
 

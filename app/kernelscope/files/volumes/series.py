@@ -13,8 +13,6 @@ from kernelscope.files.volumes.folder import strangers
 
 @dataclass
 class DicomFiles:
-    """The DICOM files of a folder."""
-
     series: dict[dicom.DicomSeries, list[Path]] = field(default_factory=dict)
     """The files of each series in grey."""
     damaged: list[Path] = field(default_factory=list)

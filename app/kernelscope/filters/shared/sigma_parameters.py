@@ -13,7 +13,6 @@ def sigma_parameter(
     estimate: Callable[[Pixels, Mapping[str, Any]], float],
     matters: Callable[[Mapping[str, Any]], bool] = lambda parameters: True,
 ) -> FloatParameter:
-    """Return the parameter ``sigma``."""
     return FloatParameter(
         name="sigma",
         label="Noise sigma",

@@ -23,7 +23,6 @@ _MOST_LINES = 90
 
 
 def page(device: str, level_id: str) -> str:
-    """Return the page of a level as Markdown."""
     level = filters.levels(device)[level_id]
     name = {Device.CPU: "CPU", Device.GPU: "GPU"}[Device(device)]
     parts = [
