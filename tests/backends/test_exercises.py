@@ -9,8 +9,7 @@ import pytest
 
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial import exercises as module
-from kernelscope.backends.trial.exercises import SHAPES, Exercise, exercises
-from kernelscope.backends.trial.grading import Grade, grade_of
+from kernelscope.backends.trial.exercises import SHAPES, Exercise, Grade, exercises, grade_of
 from kernelscope.backends.trial.parent import try_out
 from kernelscope.backends.trial.protocol import EMULATED, Ending, TrialJob
 from kernelscope.base.errors import AppError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.trial.comparison import compare
-from kernelscope.backends.trial.grading import Grade
+from kernelscope.backends.trial.exercises import Grade
 
 SHAPES = ((1, 1), (7, 1), (17, 33), (31, 64))
 

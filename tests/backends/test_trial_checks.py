@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.backends.trial.exercises import exercises
-from kernelscope.backends.trial.grading import grade_of
+from kernelscope.backends.trial.exercises import exercises, grade_of
 from kernelscope.backends.trial.protocol import COMPILE_ONLY, Ending, TrialJob, TrialLimits
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.control import CancelToken

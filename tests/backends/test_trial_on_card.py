@@ -10,7 +10,7 @@ import pytest
 
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.comparison import compare
-from kernelscope.backends.trial.grading import grade_of
+from kernelscope.backends.trial.exercises import grade_of
 from kernelscope.backends.trial.on_card import FENCE, ORIGINAL, OWN, _Fenced, ending_of
 from kernelscope.backends.trial.parent import TrialOutcome, Work
 from kernelscope.backends.trial.protocol import (

@@ -27,10 +27,10 @@ from kernelscope.files import read_image, write_image
 from kernelscope.files.record import record_of
 from kernelscope.files.volumes import is_volume, read_volume, write_volume, write_volumes
 from kernelscope.files.volumes.raw_volume import UNKNOWN_DEPTH, UNKNOWN_SPACING
-from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.image import Image
 from kernelscope.images.lengths import in_words, millimetres
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import Volume
 from kernelscope.library.session import session
 from kernelscope.schema.crop import Box

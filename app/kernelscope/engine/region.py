@@ -28,7 +28,10 @@ from kernelscope.schema.crop import Crop
 class Region:
     """Rows and columns of a result, in its own pixels; at least one of each.
 
-    Raises `InvalidParameter` if it is empty, or begins outside of every picture.
+    Raises
+    ------
+    InvalidParameter
+        If it is empty, or begins outside of every picture.
     """
 
     top: int
@@ -53,6 +56,7 @@ class Region:
 
     @property
     def pixels(self) -> int:
+        """The number of pixels."""
         return self.height * self.width
 
     def fits(self, shape: tuple[int, ...]) -> bool:
@@ -76,12 +80,19 @@ class Region:
 
 @dataclass(frozen=True)
 class NeededPart:
-    """The part of a source that a region needs."""
+    """The part of a source that a region needs.
 
-    # Of the source; for border ``wrap`` they may lie outside of it, on its other side.
+    Attributes
+    ----------
+    rows, columns : range
+        Of the source; for border ``wrap`` they may lie outside of it, on its other side.
+    inside : Region
+        Where the region lies in the result of this part.
+    """
+
     rows: range
     columns: range
-    inside: Region  # where the region lies in the result of this part
+    inside: Region
 
     def take(self, planes: NDArray[Any]) -> NDArray[Any]:
         """Return this part of `planes`, shape (height, width, channels), C-contiguous."""
@@ -100,8 +111,12 @@ def window(
 ) -> NeededPart:
     """Return the part of a source of `shape` that `region` of its result needs.
 
-    - `radius`: halo of the filter.
-    - `crop`: its other needs.
+    Parameters
+    ----------
+    radius : int
+        Halo of the filter.
+    crop : Crop
+        Its other needs.
     """
     # A transparent pixel takes its colour from as far beyond (`engine.transparency`).
     more = radius if len(shape) == 3 and shape[2] in (2, 4) else 0

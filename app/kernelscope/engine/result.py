@@ -23,37 +23,63 @@ from kernelscope.schema.parameters import rounded
 
 @dataclass(frozen=True)
 class Judgement:
-    """How close the input and the result are to a reference."""
+    """How close the input and the result are to a reference.
+
+    Attributes
+    ----------
+    before : Quality or None
+        Of the input; None if it cannot be compared, for example in colour with a grey reference.
+    after : Quality
+        Of the result.
+    """
 
     before: Quality | None
-    """Of the input; None if it cannot be compared, for example in colour with a grey reference."""
-    after: Quality  # of the result
+    after: Quality
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The output of a request, and how the run went."""
+    """The output of a request, and how the run went.
+
+    Attributes
+    ----------
+    device, level : str
+        Where it really ran (names of a backend and of one of its levels).
+    stages : tuple of Stage
+        In the order in which they happened.
+    notices : tuple of str
+        For the user to know, for example why Auto did not use the GPU.
+    metrics : tuple of Metric
+        Other measurements; only a GPU has any.
+    launch : LaunchReport, optional
+        The kernel that did the work; only a GPU has one.
+    quality : Judgement, optional
+        None without a reference, or if the result cannot be compared, as a notice then explains.
+    estimates : mapping
+        Parameters that were estimated from the data, by name; notices have them in words.
+    first : bool
+        The process had not run this code before: it was compiled or loaded for this run, and
+        found caches, clocks and page tables cold. A later run may well be faster.
+    repeats : Repeats, optional
+        Of a measured run, see `kernelscope.engine.measuring`; the stages are then those of its
+        median repeat.
+    parts : tuple of Result
+        The result of each step, where a request has several.
+    """
 
     request: Request
     output: Source
-    # Where it really ran (names of a backend and of one of its levels).
     device: str
     level: str
-    stages: tuple[Stage, ...]  # in the order in which they happened
-    notices: tuple[str, ...] = ()  # for the user to know, for example why Auto did not use the GPU
-    metrics: tuple[Metric, ...] = ()  # other measurements; only a GPU has any
-    launch: LaunchReport | None = None  # the kernel that did the work; only a GPU has one
+    stages: tuple[Stage, ...]
+    notices: tuple[str, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    launch: LaunchReport | None = None
     quality: Judgement | None = None
-    """None without a reference, or if the result cannot be compared, as a notice then explains."""
     estimates: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters that were estimated from the data, by name; notices have them in words."""
     first: bool = False
-    """The process had not run this code before: it was compiled or loaded for this run, and found
-    caches, clocks and page tables cold. A later run may well be faster."""
     repeats: Repeats | None = None
-    """Of a measured run, see `kernelscope.engine.measuring`; the stages are then those of its
-    median repeat."""
-    parts: tuple[Result, ...] = ()  # the result of each step, where a request has several
+    parts: tuple[Result, ...] = ()
 
     @property
     def image(self) -> Image:
@@ -118,6 +144,7 @@ class Result:
 
     @property
     def requests(self) -> tuple[Request, ...]:
+        """The request of each step."""
         return tuple(part.request for part in self.parts) or (self.request,)
 
     @property

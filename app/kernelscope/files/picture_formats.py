@@ -21,8 +21,8 @@ from kernelscope.files.pictures import bmp, dicom, jpeg, netpbm, pillow, png, ti
 from kernelscope.files.pictures.exif import stamped
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.watched import WatchedFile
-from kernelscope.images.channel import UNKNOWN_CHANNEL
 from kernelscope.images.image import DTYPES, Image, Metadata
+from kernelscope.images.source import UNKNOWN_CHANNEL
 
 _UINT8, _UINT16, _FLOAT32 = DTYPES
 _EVERYTHING = frozenset({"profile", "resolution", "exif"})

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import InvalidImage, InvalidParameter, NotANumber
 from kernelscope.base.parallel import in_parts
 from kernelscope.base.text import printable
-from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
-from kernelscope.images.source import fingerprint
+from kernelscope.images.source import UNKNOWN_CHANNEL, Channel, fingerprint
 from kernelscope.schema.samples import UNIT, Kind, Levels, colour_count, levels_of
 
 DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))

@@ -8,12 +8,26 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.schema.samples import Components, Kind, Pixels
+
+
+@dataclass(frozen=True)
+class Channel:
+    """The meaning of the samples of a picture or volume."""
+
+    name: str = ""
+    """Such as a dye: "DAPI"; empty if unknown."""
+    colour: str = ""
+    """Six hexadecimal digits, red first; empty if unknown."""
+
+
+UNKNOWN_CHANNEL = Channel()
 
 
 def fingerprint(samples: NDArray[Any]) -> Hashable:

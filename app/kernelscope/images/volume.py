@@ -18,9 +18,9 @@ from kernelscope.base.errors import Incomparable, InvalidImage, InvalidParameter
 from kernelscope.base.once import remembered
 from kernelscope.base.parallel import in_parts
 from kernelscope.base.text import printable
-from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.image import fill_nan, is_finite
 from kernelscope.images.lengths import in_words
+from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.schema.samples import ENDS, Levels, levels_from
 
 DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32"))

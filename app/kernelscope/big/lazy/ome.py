@@ -13,8 +13,8 @@ from typing import Any
 
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.pictures.tiff_description import channel_of
-from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.lengths import is_length, millimetres, unit_of
+from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 
 LATEST = "0.5"
 VERSIONS = {"0.4": 2, LATEST: 3}  # versions of the metadata, and those of Zarr that they belong to

@@ -23,8 +23,8 @@ from kernelscope.base.text import printable
 from kernelscope.big.lazy.ome import Multiscale
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.reading import open_file
-from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.image import Metadata
+from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import AXES, Spacing
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind

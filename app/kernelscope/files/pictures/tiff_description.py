@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from kernelscope.base.text import printable
 from kernelscope.files.formats import Unreadable
-from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.lengths import is_length, millimetres, unit_of
+from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import Spacing
 
 SPACING, CHANNEL, CHANNELS = "spacing_mm", "channel", "channels"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.formats import Unreadable
-from kernelscope.images.channel import UNKNOWN_CHANNEL, Channel
+from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import Among, Spacing
 
 UNKNOWN_SPACING = "The file does not state the distance of voxels: 1 mm is assumed."

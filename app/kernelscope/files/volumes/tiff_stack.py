@@ -41,7 +41,7 @@ from kernelscope.files.pictures.tiff_segments import (
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes.raw_volume import RawVolume, choose, spacing_from
 from kernelscope.files.watched import WatchedFile
-from kernelscope.images.channel import Channel
+from kernelscope.images.source import Channel
 from kernelscope.images.volume import Among, Volume, check_shape
 
 _MAGIC = re.compile(rb"II[*+]\0|MM\0[*+]")

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
-from kernelscope.backends.trial.grading import grade_of
+from kernelscope.backends.trial.exercises import grade_of
 from kernelscope.backends.trial.protocol import COMPILE_ONLY, Ending, TrialJob
 from kernelscope.base import sandbox
 from kernelscope.base.errors import AppError

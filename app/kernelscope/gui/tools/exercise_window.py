@@ -7,8 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTabWidget, QTextBrowser, QWidget
 
-from kernelscope.backends.trial.exercises import FOLDER, Exercise, exercises
-from kernelscope.backends.trial.grading import Grade
+from kernelscope.backends.trial.exercises import FOLDER, Exercise, Grade, exercises
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.model.trials import TrialSubject
 from kernelscope.gui.tools.code_editor import CodeEditor
