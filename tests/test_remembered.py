@@ -6,8 +6,8 @@ import gc
 
 import numpy as np
 
-from kernelscope.base import once as module
-from kernelscope.base.once import let_find, remembered
+from kernelscope.base import remembered as module
+from kernelscope.base.remembered import let_find, remembered
 
 
 def test_a_fact_about_an_array_that_never_changes_is_found_once() -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from kernelscope.base.once import remembered
+from kernelscope.base.remembered import remembered
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.engine.scaling import factors_of, scaled

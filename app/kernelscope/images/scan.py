@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.base.once import let_find
+from kernelscope.base.remembered import let_find
 from kernelscope.images.source import fingerprint
 from kernelscope.images.volume import Volume, check_aligned, stack, unstack
 from kernelscope.schema.crop import Box

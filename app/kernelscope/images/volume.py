@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import Incomparable, InvalidImage, InvalidParameter
-from kernelscope.base.once import remembered
 from kernelscope.base.parallel import in_parts
+from kernelscope.base.remembered import remembered
 from kernelscope.base.text import printable
 from kernelscope.images.image import fill_nan, is_finite
 from kernelscope.images.lengths import in_words

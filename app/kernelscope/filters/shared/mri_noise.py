@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage, InvalidParameter
-from kernelscope.base.once import remembered
 from kernelscope.base.parallel import in_parts
+from kernelscope.base.remembered import remembered
 from kernelscope.filters.shared.mri_sigma import (
     estimate_component,
     estimate_global,

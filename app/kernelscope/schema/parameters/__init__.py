@@ -16,7 +16,7 @@ ask the methods of `Parameter` and do not distinguish kinds; the window alone ha
 widget of each one.
 """
 
-from kernelscope.schema.parameters.base import Choice, Parameter, read_number
+from kernelscope.schema.parameters.base import Choice, Parameter
 from kernelscope.schema.parameters.choices import ChoiceParameter
 from kernelscope.schema.parameters.masks import Mask, MaskParameter, MaskPreset
 from kernelscope.schema.parameters.numbers import (
@@ -28,6 +28,7 @@ from kernelscope.schema.parameters.numbers import (
     RadiiParameter,
     rounded,
 )
+from kernelscope.schema.parameters.numerals import read_number
 
 __all__ = [
     "Choice",

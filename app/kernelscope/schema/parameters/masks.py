@@ -9,7 +9,8 @@ from typing import Any
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.base.text import enumerated
-from kernelscope.schema.parameters.base import Parameter, number_text, read_number
+from kernelscope.schema.parameters.base import Parameter
+from kernelscope.schema.parameters.numerals import number_text, read_number
 
 Mask = tuple[tuple[float, ...], ...]
 """A square convolution mask, row by row; integral weights are kept as ``int``."""

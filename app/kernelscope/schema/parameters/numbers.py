@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.schema.parameters.base import (
+from kernelscope.schema.parameters.base import Parameter
+from kernelscope.schema.parameters.numerals import (
     GROUP_BEFORE_POINT,
-    Parameter,
     number_text,
     other_spelling,
     read_number,
