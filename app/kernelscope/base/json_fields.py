@@ -14,6 +14,7 @@ through `Field`, which knows its path in the file::
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -23,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar
 
 from kernelscope.base.errors import AppError
 
@@ -182,13 +183,15 @@ class Field:
         Each field is read by its type, see `typed`; one that is left out has its default. A named
         tuple may be a list as well.
         """
-        hints = typing.get_type_hints(kind, include_extras=True)
-        names = {name: needed for name, needed in _fields_of(kind).items() if name not in given}
+        known = _fields_of(typing.cast(Any, kind))
+        fields = {name: each for name, each in known.items() if name not in given}
         if isinstance(self.value, list) and not dataclasses.is_dataclass(kind):
-            values = dict(zip(names, self.elements(len(names)), strict=True))
+            values = dict(zip(fields, self.elements(len(fields)), strict=True))
         else:
-            values = {name: self[name] for name in names if name in self or names[name]}
-        return kind(**{name: each.typed(hints[name]) for name, each in values.items()}, **given)
+            values = {
+                name: self[name] for name, each in fields.items() if each.needed or name in self
+            }
+        return kind(**{name: fields[name].read(each) for name, each in values.items()}, **given)
 
     def typed(self, kind: Any) -> Any:
         """Return text, a flag, a number, an enumeration, None, a tuple or mapping, or a record.
@@ -196,45 +199,7 @@ class Field:
         Numbers are not negative. ``Annotated`` gives other bounds, the known texts, or a function
         that reads the field: ``Annotated[float, (-1, 1)]``, ``Annotated[str, ("x", "y")]``.
         """
-        origin, inner = typing.get_origin(kind), typing.get_args(kind)
-        if origin in (types.UnionType, typing.Union):
-            return None if self.value is None else self.typed(inner[0])
-        if origin is tuple and inner[-1] is ...:
-            return tuple(each.typed(inner[0]) for each in self.elements())
-        if origin is tuple:
-            pairs = zip(self.elements(len(inner)), inner, strict=True)
-            return tuple(each.typed(one) for each, one in pairs)
-        if origin is Mapping:
-            return {self._key(name, inner[0]): each.typed(inner[1]) for name, each in self.fields()}
-        if origin is Annotated:
-            return self._ruled(*inner)
-        plain: dict[Any, Callable[[], Any]] = {
-            Any: lambda: self.value,
-            str: self.text,
-            bool: self.flag,
-            float: lambda: self.number(0, _MOST_NUMBER),
-            int: lambda: self.whole(0, _MOST_COUNT),
-        }
-        if kind in plain:
-            return plain[kind]()
-        if issubclass(kind, Enum):
-            if self.value not in (known := [each.value for each in kind]):
-                self._expected(f"one of {', '.join(map(str, known))}")
-            return kind(self.value)
-        return self.record(kind)
-
-    def _ruled(self, kind: Any, rule: Any) -> Any:
-        """Return a value of an annotated type."""
-        if callable(rule):
-            return rule(self)
-        if kind is str:
-            return self.one_of(rule)
-        return self.whole(*rule) if kind is int else self.number(*rule)
-
-    def _key(self, name: str, kind: type) -> str | int:
-        if kind is int and not name.isdecimal():
-            self.refuse(f"{_shown(name)} is not a number.")
-        return int(name) if kind is int else name
+        return _reader(kind)(self)
 
     def from_text(self, convert: Callable[[str], Value]) -> Value:
         return self.through(convert, self.text())
@@ -249,16 +214,107 @@ class OwnField(Field):
         return self.value
 
 
-def _fields_of(kind: Any) -> dict[str, bool]:
-    """Return the fields of a record by name, and whether each must be there."""
+Read = Callable[[Field], Any]
+
+
+class _RecordField(NamedTuple):
+    read: Read
+    needed: bool
+
+
+@functools.cache
+def _fields_of(kind: Any) -> Mapping[str, _RecordField]:
+    """Return the fields of a record by name."""
+    hints = typing.get_type_hints(kind, include_extras=True)
     if dataclasses.is_dataclass(kind):
         missing = dataclasses.MISSING
-        return {
+        needed = {
             each.name: each.default is missing and each.default_factory is missing
             for each in dataclasses.fields(kind)
             if each.init
         }
-    return {name: name not in kind._field_defaults for name in kind._fields}
+    else:
+        needed = {name: name not in kind._field_defaults for name in kind._fields}
+    return {
+        name: _RecordField(functools.partial(Field.typed, kind=hints[name]), each)
+        for name, each in needed.items()
+    }
+
+
+@functools.cache
+def _reader(kind: Any) -> Read:
+    """Return the function that reads a value of a type, see `Field.typed`."""
+    generic = _GENERIC.get(typing.get_origin(kind))
+    if generic is not None:
+        return generic(*typing.get_args(kind))
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if issubclass(kind, Enum):
+        return _enumeration(kind)
+    return lambda field: field.record(kind)
+
+
+def _optional(kind: Any, *_: Any) -> Read:
+    read = _reader(kind)
+    return lambda field: None if field.value is None else read(field)
+
+
+def _tuple(*kinds: Any) -> Read:
+    if kinds[-1] is ...:
+        read = _reader(kinds[0])
+        return lambda field: tuple(map(read, field.elements()))
+    reads = [*map(_reader, kinds)]
+    return lambda field: tuple(
+        read(each) for read, each in zip(reads, field.elements(len(reads)), strict=True)
+    )
+
+
+def _mapping(names: type, kind: Any) -> Read:
+    read = _reader(kind)
+
+    def key(field: Field, name: str) -> str | int:
+        if names is int and not name.isdecimal():
+            field.refuse(f"{_shown(name)} is not a number.")
+        return int(name) if names is int else name
+
+    return lambda field: {key(field, name): read(each) for name, each in field.fields()}
+
+
+def _annotated(kind: Any, rule: Any) -> Read:
+    if callable(rule):
+        return typing.cast(Read, rule)
+    if kind is str:
+        return lambda field: field.one_of(rule)
+    if kind is int:
+        return lambda field: field.whole(*rule)
+    return lambda field: field.number(*rule)
+
+
+def _enumeration(kind: type[Enum]) -> Read:
+    known = [each.value for each in kind]
+
+    def read(field: Field) -> Enum:
+        if field.value not in known:
+            field._expected(f"one of {', '.join(map(str, known))}")
+        return kind(field.value)
+
+    return read
+
+
+_GENERIC: dict[Any, Callable[..., Read]] = {
+    types.UnionType: _optional,
+    typing.Union: _optional,
+    tuple: _tuple,
+    Mapping: _mapping,
+    Annotated: _annotated,
+}
+_PLAIN: dict[Any, Read] = {
+    Any: lambda field: field.value,
+    str: lambda field: field.text(),
+    bool: Field.flag,
+    float: lambda field: field.number(0, _MOST_NUMBER),
+    int: lambda field: field.whole(0, _MOST_COUNT),
+}
 
 
 def shortened(text: str, most: int = _LONGEST) -> str:

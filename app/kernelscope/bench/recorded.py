@@ -464,7 +464,7 @@ def _head(path: Path) -> _Head | None:
     try:
         head, rows, _ = path.read_text("utf-8").partition('\n "rows": [')
         content = parse(f"{head}{rows}]}}" if rows else head, path.name)
-        if "format" in content and content["format"].value == FORMAT:
+        if isinstance(content.value, dict) and content.value.get("format") == FORMAT:
             return content.record(_Head)
     except (OSError, UnicodeDecodeError, AppError) as error:
         _logger.warning("%s cannot be read: %s", path, error)

@@ -59,8 +59,8 @@ class Row:
     label: str  # the filter and the parameters that were chosen, for tables
     filter: str
     parameters: Mapping[str, str]  # every parameter, in the form that the command line takes
-    border: Annotated[str, list(Border)]
-    content: Annotated[str, list(Content)]
+    border: Annotated[str, tuple(Border)]
+    content: Annotated[str, tuple(Content)]
     channels: Annotated[int, (1, MOST_CHANNELS)]  # or components
     # Shapes of the requested data and of the part that was timed, which is smaller if all would
     # have taken too long. (height, width) or (depth, height, width).
