@@ -110,7 +110,7 @@ class Area:
     def limited(self, before: NDArray[Any], after: NDArray[Any], part: Region) -> NDArray[Any]:
         """Return `after` inside the area and `before` elsewhere.
 
-        - `before`, `after`: the part of the input and of the result.
+        - `before`, `after`: the part of the input and of the result, (height, width, channels).
         """
         return np.where(self.mask(part)[:, :, np.newaxis], after, before)
 

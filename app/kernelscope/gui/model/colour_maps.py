@@ -52,10 +52,7 @@ _ANCHORS = {
 def table(colour_map: ColourMap) -> NDArray[np.uint8]:
     """Return the colours of a map, from its lowest to its highest value.
 
-    Returns
-    -------
-    ndarray of uint8, shape (256, 3)
-        Red, green and blue; read-only.
+    Shape (256, 3): red, green and blue; read-only.
     """
     anchors = np.array([list(bytes.fromhex(colour)) for colour in _ANCHORS[colour_map]], float)
     places = np.linspace(0, STEPS - 1, len(anchors))

@@ -178,10 +178,7 @@ def measure(
 ) -> tuple[RegionRow, ...]:
     """Return the figures of all regions, each in the slices of its plane.
 
-    Parameters
-    ----------
-    against : str
-        Name of the region with which CNR compares the others; empty for none.
+    - `against`: name of the region with which CNR compares the others; empty for none.
     """
     rows = []
     for picture_name in dict.fromkeys(picture.name for picture in measured):

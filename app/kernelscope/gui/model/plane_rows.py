@@ -23,14 +23,9 @@ def lies_beside(
 ) -> bool:
     """Return whether the output belongs beside the input, so that slices are larger.
 
-    Parameters
-    ----------
-    width, height : float
-        The room for both, in pixels.
-    heading : float
-        Height of the line over the planes of each side, in pixels.
-    extents : sequence of (float, float)
-        Width and height of the slices of each plane, in millimetres.
+    - `width`, `height`: the room for both, in pixels.
+    - `heading`: height of the line over the planes of each side, in pixels.
+    - `extents`: width and height of the slices of each plane, in millimetres.
     """
     below = _scale(width / _PLANES, height / 2 - heading, extents)
     beside = _scale(width / (2 * _PLANES), height - heading, extents)

@@ -28,15 +28,10 @@ Steps: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class ProfiledPicture:
-    """A picture, or a slice of a volume, that is measured.
-
-    Attributes
-    ----------
-    planes, reference : ndarray, shape (height, width, channels)
-        Colours only.
-    """
+    """A picture, or a slice of a volume, that is measured."""
 
     name: str
+    # Colours only, shape (height, width, channels).
     planes: NDArray[Any]
     reference: NDArray[Any] | None = None
     offset: int = 0
@@ -60,20 +55,15 @@ class ProfiledPicture:
 
 @dataclass(frozen=True)
 class Profile:
-    """The samples of one picture along a line, linearly interpolated between pixel centres.
-
-    Attributes
-    ----------
-    places : ndarray of float, shape (points, 2)
-        Pixels to the right and down; whole numbers are centres of pixels of the input.
-    levels : ndarray of float, shape (points, channels)
-        In levels of the type; NaN where the picture has no pixel.
-    """
+    """The samples of one picture along a line, linearly interpolated between pixel centres."""
 
     line: Interest
     picture: str
     places: NDArray[np.float64]
+    """Shape (points, 2): pixels to the right and down; whole numbers are centres of pixels of the
+    input."""
     levels: NDArray[np.float64]
+    """Shape (points, channels), in levels of the type; NaN where the picture has no pixel."""
     white: float
     """White of the picture, by which units are converted."""
     steps: Steps | None = None

@@ -24,12 +24,8 @@ class Projection(StrEnum):
 def slab(index: int, slices: int, side: int) -> range:
     """Return the slices around `index`, cut off at the ends of the volume.
 
-    Parameters
-    ----------
-    slices : int
-        Thickness of the slab; 0 for all slices.
-    side : int
-        The number of slices of the volume.
+    - `slices`: thickness of the slab; 0 for all slices.
+    - `side`: the number of slices of the volume.
     """
     if slices == 0:
         return range(side)

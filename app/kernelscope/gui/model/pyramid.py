@@ -20,10 +20,7 @@ class Pyramid:
     A picture that is shown reduced is drawn from the next larger of these, so that it looks
     averaged, not aliased. A change of level, window or colours needs none of them again.
 
-    Parameters
-    ----------
-    planes : ndarray, shape (height, width, channels)
-        Not to be written to.
+    - `planes`: shape (height, width, channels), not to be written to.
     """
 
     def __init__(self, planes: NDArray[Any]) -> None:

@@ -39,18 +39,13 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True)
 class Interest:
-    """A region of interest.
-
-    Attributes
-    ----------
-    corners : tuple of (int, int)
-        Two opposite corners of the box around a rectangle or an ellipse, the upper left one
-        first; all corners of a polygon, in their order; the first and the last pixel of a line.
-    """
+    """A region of interest."""
 
     name: str
     shape: Shape
     corners: tuple[Corner, ...]
+    """Two opposite corners of the box around a rectangle or an ellipse, the upper left one first;
+    all corners of a polygon, in their order; the first and the last pixel of a line."""
     colour: str = COLOURS[0]
     plane: int | None = None
     """The plane of a volume that it was drawn into, by its number; None in a picture."""
@@ -124,12 +119,8 @@ class Interest:
     def contains(self, x: float, y: float, reach: float = 0.0, aspect: float = 1.0) -> bool:
         """Return whether a point lies within, or near a line.
 
-        Parameters
-        ----------
-        reach : float
-            Largest distance from a line, in widths of a pixel.
-        aspect : float
-            Height of a pixel over its width.
+        - `reach`: largest distance from a line, in widths of a pixel.
+        - `aspect`: height of a pixel over its width.
         """
         if self.shape is not Shape.LINE:
             return bool(_inside(self, np.array([x]), np.array([y]))[0, 0])
@@ -177,10 +168,7 @@ def _inside(region: Interest, xs: NDArray[Any], ys: NDArray[Any]) -> NDArray[np.
 class Regions:
     """The regions of interest of a window, and the one that is chosen.
 
-    Attributes
-    ----------
-    changed : callable
-        Called after each change.
+    - `changed`: called after each change.
     """
 
     def __init__(self) -> None:
@@ -256,12 +244,8 @@ class Regions:
     ) -> int:
         """Return the place of the topmost region at a point, the chosen one first; -1 for none.
 
-        Parameters
-        ----------
-        reach, aspect : float
-            As in `Interest.contains`.
-        plane : int or None
-            Regions of other planes are not hit.
+        - `reach`, `aspect`: as in `Interest.contains`.
+        - `plane`: regions of other planes are not hit.
         """
         chosen = self.chosen_in(plane)
         if chosen is not None and chosen.contains(x, y, reach, aspect):

@@ -87,19 +87,11 @@ def _same(one: Any, other: Any) -> bool:
 class Session(Observed):
     """The filter, its parameters and the options of a run, and the inputs that are open.
 
-    Attributes
-    ----------
-    pictures, volumes : Subject
-    subject : Subject
-        The one in front, whose input is filtered.
-    view : View
-        The output, or a difference.
-    wanted_gain : int or None
-        Of differences; None for the one that shows most.
-    gallery : Gallery
-        The runs, with their pictures.
-    live : bool
-        Whether the output follows the settings; a result of others is a step for Undo then.
+    - `subject`: the one in front, whose input is filtered.
+    - `view`: the output, or a difference.
+    - `wanted_gain`: of differences; None for the one that shows most.
+    - `gallery`: the runs, with their pictures.
+    - `live`: whether the output follows the settings; a result of others is a step for Undo then.
     """
 
     def __init__(

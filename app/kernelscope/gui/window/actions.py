@@ -42,10 +42,7 @@ class _Made:
 class Actions(Mapping[str, QAction]):
     """The window's actions by id, in its menu bar.
 
-    Parameters
-    ----------
-    parts : iterable of types
-        The classes that declare actions; `bind` takes the objects.
+    - `parts`: the classes that declare actions; `bind` takes the objects.
     """
 
     def __init__(

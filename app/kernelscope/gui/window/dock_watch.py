@@ -20,10 +20,7 @@ from kernelscope.gui.window.tool_bar import ToolBar
 class DockWatch(QObject):
     """Follows the docks; `QDockWidget.visibilityChanged` counts one behind a tab as unseen.
 
-    Parameters
-    ----------
-    judging : Judging
-        Fills the panel *Quality* while its dock is visible; behind a tab it costs nothing.
+    - `judging`: fills the panel *Quality* while its dock is visible; behind a tab it costs nothing.
     """
 
     def __init__(

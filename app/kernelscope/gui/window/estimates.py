@@ -14,12 +14,8 @@ from kernelscope.gui.work.background import Background
 class Estimates:
     """Estimates the numbers of the form that are marked so, once for each input and settings.
 
-    Parameters
-    ----------
-    session : Session
-        Has the numbers.
-    background : Background
-        Runs the estimate.
+    - `session`: has the numbers.
+    - `background`: runs the estimate.
     """
 
     def __init__(self, session: Session, background: Background) -> None:

@@ -53,13 +53,8 @@ WORTH_SAYING = 1.0
 class Race:
     """The levels that run one after the other.
 
-    Attributes
-    ----------
-    request : Request or None
-        The work; None until the output belongs to the settings.
-    done : dict of RungPlace to str
-        Levels that ended, with a remark on those that did not end well.
-    running : Rung or None
+    - `request`: the work; None until the output belongs to the settings.
+    - `done`: levels that ended, with a remark on those that did not end well.
     """
 
     def __init__(self) -> None:

@@ -81,22 +81,12 @@ class _Errand:
 class Live(QObject):
     """Computes the output as the settings change, and keeps the badge true.
 
-    Parameters
-    ----------
-    settings : Settings
-        Remembers whether it is on; the badge is kept in any case.
-
-    Attributes
-    ----------
-    runner, session, background
-        As given.
-    badge : FreshnessBadge
-    rest : QTimer
-        Ends a gesture: it starts again with each change, and runs out when the user pauses.
-    last : Result or None
-        The last live result, of the whole or of a part.
-    recorded : Recorded
-        Figures of other machines, for the cost of slow runs; empty until they have been read.
+    - `settings`: remembers whether it is on; the badge is kept in any case.
+    - `runner`, `session`, `background`: as given.
+    - `rest`: ends a gesture: it starts again with each change, and runs out when the user pauses.
+    - `last`: the last live result, of the whole or of a part.
+    - `recorded`: figures of other machines, for the cost of slow runs; empty until they have been
+      read.
     """
 
     refreshed = Signal()

@@ -50,12 +50,8 @@ _Read = tuple[Image, NDArray[np.uint8]]
 class OpenPictures(QObject):
     """Conducts the open pictures of the window.
 
-    Parameters
-    ----------
-    settings : Settings
-        Recent files.
-    opened : callable
-        Called with each picture that was opened, once it is in front.
+    - `settings`: recent files.
+    - `opened`: called with each picture that was opened, once it is in front.
     """
 
     changed = Signal()

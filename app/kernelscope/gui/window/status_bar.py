@@ -17,10 +17,7 @@ class StatusBar(QStatusBar):
 
     Qt's own status bar cuts it off in the middle of a letter.
 
-    Attributes
-    ----------
-    pixel, zoom : QLabel
-        Values under the cursor, and the magnification.
+    - `pixel`, `zoom`: values under the cursor, and the magnification.
     """
 
     def __init__(self) -> None:

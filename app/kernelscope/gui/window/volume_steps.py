@@ -29,12 +29,7 @@ _TOPIC = "member"
 
 
 class VolumeSteps(QObject):
-    """Conducts the bar below the slices.
-
-    Attributes
-    ----------
-    bar : VolumeStepBar
-    """
+    """Conducts the bar below the slices."""
 
     def __init__(
         self,

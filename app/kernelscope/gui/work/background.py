@@ -75,13 +75,9 @@ class Background(QObject):
     ) -> None:
         """Run ``work()`` on a thread, then ``then(result)`` or ``failed(error)`` here.
 
-        Parameters
-        ----------
-        topic : str
-            Of work on one topic only the latest is answered, so a file that hangs does not
-            stand in the way of the next one. Work that must finish is always answered.
-        must_finish : bool
-            Closing waits for the end of this work, however long it takes.
+        - `topic`: of work on one topic only the latest is answered, so a file that hangs does not
+          stand in the way of the next one. Work that must finish is always answered.
+        - `must_finish`: closing waits for the end of this work, however long it takes.
         """
         task, relay = _Task(work, then, failed, None if must_finish else topic), self._relay
         self._tasks.add(task)

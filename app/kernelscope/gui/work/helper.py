@@ -15,10 +15,7 @@ _logger = logging.getLogger(__name__)
 class Helper(QObject):
     """Runs a module of the program in a process of its own, one at a time.
 
-    Parameters
-    ----------
-    module : str
-        Run as ``python -m``; reads lines until the end of its input.
+    - `module`: run as ``python -m``; reads lines until the end of its input.
     """
 
     answered = Signal(str)

@@ -18,10 +18,7 @@ _AFTER_PAINTS = Qt.EventPriority.LowEventPriority.value - 1
 class Later(QObject):
     """Calls a function once for several requests, so that a picture is painted first.
 
-    Parameters
-    ----------
-    call : callable
-        Brings something up to date that takes a while: a list, a chart, a headline.
+    - `call`: brings something up to date that takes a while: a list, a chart, a headline.
     """
 
     def __init__(self, call: Callable[[], object], parent: QObject) -> None:

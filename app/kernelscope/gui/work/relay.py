@@ -20,11 +20,8 @@ class Relay:
     thread would use it while the GUI thread destroys it, which crashes the program. Threads
     hold a relay instead, and the window closes it.
 
-    Parameters
-    ----------
-    slot : callable
-        A method of a `QObject` that lives on the GUI thread; called once for each value, in
-        the order of sending, until that object is destroyed.
+    - `slot`: a method of a `QObject` that lives on the GUI thread; called once for each value, in
+      the order of sending, until that object is destroyed.
     """
 
     def __init__(self, slot: Callable[[Any], None]) -> None:
