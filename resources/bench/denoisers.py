@@ -21,6 +21,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.steps import estimate
 from kernelscope.images.image import Image
+from kernelscope.schema.samples import UNIT
 
 GREY = ("camera", "coins", "moon", "page", "text", "brick", "grass", "gravel")
 COLOUR = ("astronaut", "coffee", "chelsea", "immunohistochemistry", "retina")
@@ -75,11 +76,11 @@ def main() -> None:
     backends = {"cpu": CpuBackend()}
 
     def apply(noisy: Pixels, filter_id: str, parameters: Mapping[str, Any]) -> Pixels:
-        image = replace(Image.from_array(noisy), given_white=1.0)  # noise leads far beyond it
+        image = replace(Image.from_array(noisy), given_levels=UNIT)  # noise leads far beyond it
         return execute(Request.create(image, filter_id, parameters), backends).image.planes
 
     def estimated(noisy: Pixels, filter_id: str, parameters: Mapping[str, Any]) -> Pixels:
-        image = replace(Image.from_array(noisy), given_white=1.0)
+        image = replace(Image.from_array(noisy), given_levels=UNIT)
         request = Request.create(image, filter_id, parameters)
         names = [
             each.name
